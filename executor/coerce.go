@@ -22,7 +22,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 		return input
 	}
 	var s struct {
-		Properties map[string]property `json:"properties"`
+		Properties map[string]schemaProperty `json:"properties"`
 	}
 	if json.Unmarshal(schema, &s) != nil {
 		return input
@@ -34,7 +34,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 		if !known || json.Unmarshal(m.Value, &text) != nil {
 			continue
 		}
-		if v := p.convert(strings.TrimSpace(text)); v != nil {
+		if v := p.convertString(strings.TrimSpace(text)); v != nil {
 			in[i].Value, changed = v, true
 		}
 	}
@@ -48,15 +48,15 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// property contains the type constraints of one key.
-type property struct {
-	Type  stringOrList    `json:"type"`
-	Enum  json.RawMessage `json:"enum"`
-	Const json.RawMessage `json:"const"`
-	Ref   string          `json:"$ref"`
-	AnyOf []property      `json:"anyOf"`
-	OneOf []property      `json:"oneOf"`
-	AllOf []property      `json:"allOf"`
+// schemaProperty contains the type constraints of one key.
+type schemaProperty struct {
+	Type  stringOrList     `json:"type"`
+	Enum  json.RawMessage  `json:"enum"`
+	Const json.RawMessage  `json:"const"`
+	Ref   string           `json:"$ref"`
+	AnyOf []schemaProperty `json:"anyOf"`
+	OneOf []schemaProperty `json:"oneOf"`
+	AllOf []schemaProperty `json:"allOf"`
 }
 
 type stringOrList []string
@@ -71,7 +71,7 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 }
 
 // acceptedTypes returns the types that the schema accepts. anything is true if the schema has no constraint.
-func (p property) acceptedTypes() (types []string, anything bool) {
+func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
 		more, open := inner.acceptedTypes()
@@ -86,8 +86,8 @@ func (p property) acceptedTypes() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convert returns the value that a string represents, if the schema accepts its type but not strings; otherwise nil.
-func (p property) convert(text string) json.RawMessage {
+// convertString returns the value that a string represents, if the schema accepts its type but not strings; otherwise nil.
+func (p schemaProperty) convertString(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {
 		return nil

@@ -63,7 +63,7 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 		text += ". Tool names are case-sensitive: call " + names[i] + " instead."
 	case name == "Brief", name == "SendUserMessage":
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
-	case name == listResources, name == readResource, name == readResourceDir:
+	case name == listResourcesName, name == readResourceName, name == readResourceDirName:
 		return MissingToolResult(name)
 	// Real tools that are always disabled in these sessions.
 	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name):

@@ -77,7 +77,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 		return written, ""
 	}
 	if server, tool, ok := x.splitServer(written); ok {
-		return mcpPrefix + canonicalPart(server) + "__" + canonicalPart(tool), ""
+		return mcpPrefix + canonicalNamePart(server) + "__" + canonicalNamePart(tool), ""
 	}
 	return written, ""
 }
@@ -115,7 +115,7 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	}
 	name := use.Name
 	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
-		name = x.toolPart(rest)
+		name = x.toolNamePart(rest)
 	}
 	shown := readableName(name)
 	if shown == use.Name {
@@ -124,11 +124,11 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolPart returns the tool of "server__tool". Server names may contain "__", so the longest known name is tried first.
-func (x *Index) toolPart(rest string) string {
+// toolNamePart returns the tool of "server__tool". Server names may contain "__", so the longest known name is tried first.
+func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {
-		prefix := canonicalPart(server) + "__"
+		prefix := canonicalNamePart(server) + "__"
 		if len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
 			longest = prefix
 		}
@@ -159,7 +159,7 @@ func DisplayName(t protocol.Tool) string {
 
 // readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two becomes Get-Sum Of Two.
 func readableName(name string) string {
-	b := []byte(strings.ReplaceAll(canonicalPart(name), "_", " "))
+	b := []byte(strings.ReplaceAll(canonicalNamePart(name), "_", " "))
 	for i, c := range b {
 		if (i == 0 || b[i-1] == ' ' || b[i-1] == '-') && 'a' <= c && c <= 'z' {
 			b[i] = c - 'a' + 'A'
@@ -168,9 +168,9 @@ func readableName(name string) string {
 	return string(b)
 }
 
-// canonicalPart converts a name to a part of a canonical name: every character outside
+// canonicalNamePart converts a name to a part of a canonical name: every character outside
 // [A-Za-z0-9_-] becomes "_" (spec: cli-observed 6).
-func canonicalPart(s string) string {
+func canonicalNamePart(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':

@@ -15,9 +15,9 @@ import (
 
 // The names of the tools of [Resources].
 const (
-	listResources   = "ListMcpResourcesTool"
-	readResource    = "ReadMcpResourceTool"
-	readResourceDir = "ReadMcpResourceDirTool"
+	listResourcesName   = "ListMcpResourcesTool"
+	readResourceName    = "ReadMcpResourceTool"
+	readResourceDirName = "ReadMcpResourceDirTool"
 )
 
 const noResourcesText = "No resources found. MCP servers may still provide tools even if they have no resources."
@@ -45,11 +45,11 @@ type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
-// codeNoResource is the JSON-RPC error code for an unknown resource.
-const codeNoResource = -32002
+// codeResourceNotFound is the JSON-RPC error code for an unknown resource.
+const codeResourceNotFound = -32002
 
-// missingResource is the result of reading an unknown resource: a successful result, not an error.
-type missingResource struct {
+// missingResourceOutput is the result of reading an unknown resource: a successful result, not an error.
+type missingResourceOutput struct {
 	Contents []ResourceContent `json:"contents"`
 	Error    string            `json:"error"`
 }
@@ -76,19 +76,19 @@ func ResourceTools() []protocol.Tool {
 	both := json.RawMessage(`{"type":"object","properties":{` + server + `,"uri":{"type":"string","description":"URI of the resource"}},"required":["server","uri"],"additionalProperties":false}`)
 	return []protocol.Tool{
 		{
-			Name: listResources, ReadOnly: true,
+			Name: listResourcesName, ReadOnly: true,
 			Description: "Lists the resources that MCP servers offer, of all servers or of one.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{` + server + `},"additionalProperties":false}`),
 		},
-		{Name: readResourceDir, ReadOnly: true, Description: "Lists the resources of an MCP server below a URI.", InputSchema: both},
-		{Name: readResource, ReadOnly: true, Description: "Reads a resource of an MCP server.", InputSchema: both},
+		{Name: readResourceDirName, ReadOnly: true, Description: "Lists the resources of an MCP server below a URI.", InputSchema: both},
+		{Name: readResourceName, ReadOnly: true, Description: "Reads a resource of an MCP server.", InputSchema: both},
 	}
 }
 
 // Execute runs one of the three tools. For other tools the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
-		listResources: r.listAll, readResource: r.readOne, readResourceDir: r.listDirectory,
+		listResourcesName: r.listAll, readResourceName: r.readOne, readResourceDirName: r.listDirectory,
 	}[call.Name]
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
@@ -108,7 +108,7 @@ type resourceInput struct {
 // decodeResourceInput decodes an input; refused is the result for an invalid one.
 func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *protocol.ToolResult) {
 	required := []string{"server", "uri"}
-	if call.Name == listResources {
+	if call.Name == listResourcesName {
 		required = nil
 	}
 	fields, problems := inputFields(call.Input, required)
@@ -176,8 +176,8 @@ func (r Resources) listDirectory(context.Context, resourceInput) protocol.ToolRe
 
 func (r Resources) readOne(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
-	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeNoResource {
-		gone := missingResource{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
+	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeResourceNotFound {
+		gone := missingResourceOutput{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
 			"Re-run ListMcpResourcesTool to refresh."}
 		return protocol.ToolResult{Content: protocol.Content{Text: gone.Error}, Output: gone}
 	}

@@ -15,8 +15,8 @@ import (
 
 const toolSearchName = "ToolSearch"
 
-// defaultMatches is the default value of max_results.
-const defaultMatches = 5
+// defaultMaxResults is the default value of max_results.
+const defaultMaxResults = 5
 
 // ToolSearch is an executor with one tool, which returns the definitions of deferred tools. The model initially sees
 // only the names of deferred tools (spec: cli-observed 6).
@@ -79,7 +79,7 @@ func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *prot
 	if v, ok := fields["query"]; ok && json.Unmarshal(v, &query) != nil {
 		problems = append(problems, "The parameter `query` type is expected as `string`")
 	}
-	results := float64(defaultMatches)
+	results := float64(defaultMaxResults)
 	if v, ok := fields["max_results"]; ok && json.Unmarshal(v, &results) != nil {
 		problems = append(problems, "The parameter `max_results` type is expected as `number`")
 	}

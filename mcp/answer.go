@@ -16,7 +16,7 @@ type RPCError = connection.Error
 
 // serverRequestHandler handles the requests and notifications that one server sends to the client.
 type serverRequestHandler struct {
-	*shared
+	*sharedState
 	server string
 }
 
@@ -88,13 +88,13 @@ func (a serverRequestHandler) answerElicitation(ctx context.Context, params json
 	}
 	out := map[string]any{"action": cmp.Or(answer.Action, "cancel")}
 	if answer.Action == "accept" && p.URL == "" {
-		out["content"] = withDefaults(answer.Content, p.Schema)
+		out["content"] = addSchemaDefaults(answer.Content, p.Schema)
 	}
 	return out, nil
 }
 
-// withDefaults adds the defaults of the schema to the members that content leaves out.
-func withDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
+// addSchemaDefaults adds the defaults of the schema to the members that content leaves out.
+func addSchemaDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
 	var s struct {
 		Properties map[string]struct {
 			Default json.RawMessage `json:"default"`

@@ -54,7 +54,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = failedResult(errorText(err))
 	} else {
-		res = m.resultViewFor(tool.Server).Result(tool, c.ToolUseID, result)
+		res = m.resultConverterFor(tool.Server).Result(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
@@ -85,7 +85,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	}
 	tool.Tool, err = m.Resolve(c.Tool)
 	if err != nil { // the tool may be in a list that is being fetched
-		m.waitFresh(ctx, maxListWait)
+		m.waitForFreshLists(ctx, maxCallListWait)
 		tool.Tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil {

@@ -73,7 +73,7 @@ type NotificationRecord struct {
 }
 
 const (
-	defaultMax = 1000
+	defaultMaxCalls = 1000
 	// MaxInlineRecord is the size up to which a CallRecord contains the values themselves.
 	MaxInlineRecord = 64 << 10
 )
@@ -93,7 +93,7 @@ func NewCallLog(o CallLogOptions) *CallLog {
 		o.Store = cas.New(cas.Options{MaxBytes: o.MaxBytes})
 	}
 	if o.MaxCalls <= 0 {
-		o.MaxCalls = defaultMax
+		o.MaxCalls = defaultMaxCalls
 	}
 	return &CallLog{options: o}
 }
@@ -113,8 +113,8 @@ func (l *CallLog) Add(c CallRecord) {
 	if !c.StartedAt.IsZero() {
 		c.DurationMS = l.Now().Sub(c.StartedAt).Milliseconds()
 	}
-	c.Input, c.InputCID = l.put(c.Input)
-	c.Result, c.ResultCID = l.put(c.Result)
+	c.Input, c.InputCID = l.storeValue(c.Input)
+	c.Result, c.ResultCID = l.storeValue(c.Result)
 	l.mu.Lock()
 	l.total++
 	l.calls = append(l.calls, c)
@@ -134,9 +134,9 @@ func (l *CallLog) Notify(n NotificationRecord) {
 	}
 }
 
-// put stores a value and returns its CID. inline is nil if the value is too large for a CallRecord. A value that the
+// storeValue stores a value and returns its CID. inline is nil if the value is too large for a CallRecord. A value that the
 // store refuses because of its size also has a CID.
-func (l *CallLog) put(v json.RawMessage) (inline json.RawMessage, cid string) {
+func (l *CallLog) storeValue(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""
 	}

@@ -436,10 +436,10 @@ func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 	return cfg, nil
 }
 
-var strictName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
+var strictNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 // ValidName reports whether a server may be added at run time under this name.
-func ValidName(name string) bool { return strictName().MatchString(name) }
+func ValidName(name string) bool { return strictNamePattern().MatchString(name) }
 
 // parseStrictEntry parses an entry of the servers dialect with "transport": unknown members are errors and values are
 // not expanded.

@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
-const defaultMaxLine = 16 << 20
+const defaultMaxLineBytes = 16 << 20
 
 type dialResult struct {
 	conn  *connection.Conn
-	lists lists
+	lists serverLists
 	err   error
 }
 
@@ -108,16 +108,16 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 		defects = connection.DefectsWithoutSchema
 	}
 	c, err := connection.Dial(lifetime, limit, connection.Options{
-		Target: target, Defects: defects, Handler: serverRequestHandler{d.shared, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
+		Target: target, Defects: defects, Handler: serverRequestHandler{d.sharedState, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
 	})
 	if err != nil {
 		return dialResult{err: err}
 	}
-	var got lists
+	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
-		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, lists{}, nil)
+		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, serverLists{}, nil)
 		// a process that exits now, or a server that does not list its tools in time, counts as connected (observed with 2.1.330)
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil
@@ -146,7 +146,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	case "", typeStdio:
 		return connection.Process{
 			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.environ(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
-			Grace: d.cfg.ShutdownGrace, MaxLine: orDefault(d.cfg.MaxLineBytes, defaultMaxLine),
+			Grace: d.cfg.ShutdownGrace, MaxLine: orDefault(d.cfg.MaxLineBytes, defaultMaxLineBytes),
 			Stderr: d.log.Stderr(),
 		}, nil
 	case typeHTTP, typeSSE:
@@ -156,7 +156,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 		}
 		return d.remoteTarget(ctx), nil
 	case typeSDK:
-		return connection.Hosted{Server: d.cfg.Name, Send: d.options.SDK}, nil
+		return connection.HostedServer{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
 		return nil, fmt.Errorf("transport %q is not supported", d.cfg.Type)
 	}
@@ -164,11 +164,11 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 
 // remoteTarget returns the target of a server at a URL, with the headers that its headersHelper prints. If the helper
 // fails, only the configured headers are used.
-func (d dialer) remoteTarget(ctx context.Context) connection.Remote {
-	t := connection.Remote{
+func (d dialer) remoteTarget(ctx context.Context) connection.RemoteServer {
+	t := connection.RemoteServer{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that a second attempt is possible.
-		DialTimeout: d.connectTimeout() / 4, MaxMessage: orDefault(d.cfg.MaxLineBytes, defaultMaxLine),
+		DialTimeout: d.connectTimeout() / 4, MaxMessage: orDefault(d.cfg.MaxLineBytes, defaultMaxLineBytes),
 	}
 	switch {
 	case d.cfg.HeadersHelper != "":

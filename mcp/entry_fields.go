@@ -55,7 +55,7 @@ func (f *entryFields) addProblem(field, want string, got json.RawMessage) {
 	f.Problems = append(f.Problems, text)
 }
 
-func (f *entryFields) take(name, kind string) (json.RawMessage, bool) {
+func (f *entryFields) takeMember(name, kind string) (json.RawMessage, bool) {
 	f.readNames[name] = true
 	v, ok := f.members[name]
 	if !ok {
@@ -73,7 +73,7 @@ func (f *entryFields) take(name, kind string) (json.RawMessage, bool) {
 }
 
 func readField[T any](f *entryFields, name, kind string) (v T) {
-	if raw, ok := f.take(name, kind); ok {
+	if raw, ok := f.takeMember(name, kind); ok {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			f.Problems = append(f.Problems, name+": "+err.Error())
 		}
@@ -114,7 +114,7 @@ func (f *entryFields) OptionalFlag(name string) *bool {
 
 // StringList returns an array of strings.
 func (f *entryFields) StringList(name string) []string {
-	raw, ok := f.take(name, "array")
+	raw, ok := f.takeMember(name, "array")
 	if !ok {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (f *entryFields) StringList(name string) []string {
 
 // StringMap returns an object whose values are strings.
 func (f *entryFields) StringMap(name string) map[string]string {
-	raw, ok := f.take(name, "object")
+	raw, ok := f.takeMember(name, "object")
 	if !ok {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 // Object returns the members of an object; nil if absent. Problems in the object are recorded in the returned value,
 // not in f.
 func (f *entryFields) Object(name string) *entryFields {
-	raw, ok := f.take(name, "object")
+	raw, ok := f.takeMember(name, "object")
 	if !ok {
 		return nil
 	}

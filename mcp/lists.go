@@ -71,18 +71,18 @@ func canonicalPart(name string) string {
 	return b.String()
 }
 
-// lists are the tools, prompts and resources that a server offers.
-type lists struct {
+// serverLists are the tools, prompts and resources that a server offers.
+type serverLists struct {
 	tools        []protocol.Tool
 	rawTools     []json.RawMessage // the definitions of the tools as the server sent them, in the same order
 	prompts      []Prompt
 	resources    []Resource
 	hasResources bool // the server declared resources, even if it has none
-	warnings     map[connection.List][]string
+	warnings     map[connection.ListKind][]string
 	err          error // the reason why the server did not list its tools; nil means that it did
 }
 
-func (l *lists) allWarnings() []string {
+func (l *serverLists) allWarnings() []string {
 	return slices.Concat(l.warnings[connection.ListTools], l.warnings[connection.ListPrompts], l.warnings[connection.ListResources])
 }
 
@@ -99,21 +99,21 @@ type listFetcher struct {
 // keeps failing. The lists are fetched one after another in the order of the real CLI, so that runs are reproducible.
 // The tools of a server that declared no capabilities in the handshake are listed once, because some of these servers
 // have tools. f.exact prevents this. An error means that the connection was lost.
-func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
+func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connection.ListKind]bool) (serverLists, error) {
 	out := old
 	out.err = nil
 	out.warnings = maps.Clone(old.warnings)
 	if out.warnings == nil {
-		out.warnings = map[connection.List][]string{}
+		out.warnings = map[connection.ListKind][]string{}
 	}
-	pending := []connection.List{connection.ListTools, connection.ListPrompts, connection.ListResources}
+	pending := []connection.ListKind{connection.ListTools, connection.ListPrompts, connection.ListResources}
 	if f.conn.IsModern() {
-		pending = []connection.List{connection.ListPrompts, connection.ListResources, connection.ListTools}
+		pending = []connection.ListKind{connection.ListPrompts, connection.ListResources, connection.ListTools}
 	}
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
 	undeclared := hello.IsEmpty() && !f.exact && !f.conn.IsModern()
-	pending = slices.DeleteFunc(pending, func(list connection.List) bool {
+	pending = slices.DeleteFunc(pending, func(list connection.ListKind) bool {
 		declared := hello.Has(string(list)) || undeclared && list == connection.ListTools
 		return !declared || only != nil && !only[list]
 	})
@@ -130,7 +130,7 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 }
 
 // fetchLists fetches lists once and returns those that failed. An error means that the connection was lost.
-func (f listFetcher) fetchLists(ctx context.Context, all []connection.List, out *lists) (failed []connection.List, lost error) {
+func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
 	for _, list := range all {
 		delete(out.warnings, list)
 		items, warning, err := f.conn.List(ctx, list)
@@ -178,18 +178,18 @@ func isRefusal(err error) bool {
 func decodeItems[T any](all []json.RawMessage, complete func(*T)) []T {
 	items := make([]T, len(all))
 	for i, raw := range all {
-		items[i] = plainjson.Read[T](raw)
+		items[i] = plainjson.DecodeOrZero[T](raw)
 		complete(&items[i])
 	}
 	return items
 }
 
-func (l *lists) addWarnings(list connection.List, warnings ...string) {
+func (l *serverLists) addWarnings(list connection.ListKind, warnings ...string) {
 	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
 // addTools replaces the tools by those of a list.
-func (f listFetcher) addTools(all []json.RawMessage, out *lists) {
+func (f listFetcher) addTools(all []json.RawMessage, out *serverLists) {
 	out.tools, out.rawTools = nil, nil
 	seen := map[string]bool{}
 	for _, r := range all {
@@ -215,7 +215,7 @@ const maxRetries = 3
 // parseTool reads one tool definition, which the caller has checked against its schema. It keeps the input schema and
 // the annotations as the server sent them.
 func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
-	d := plainjson.Read[struct {
+	d := plainjson.DecodeOrZero[struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
 		Description string          `json:"description"`

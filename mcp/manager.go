@@ -22,7 +22,7 @@ import (
 
 // Manager manages a set of servers. Its methods are safe for concurrent use.
 type Manager struct {
-	*shared
+	*sharedState
 
 	mu              sync.Mutex
 	started         bool
@@ -31,20 +31,20 @@ type Manager struct {
 	cachedCatalogue *catalogue // nil means not built yet
 }
 
-// settleMargin is added to ConnectTimeout, so that a connection attempt that reaches its own limit can report that.
-const settleMargin = 300 * time.Millisecond
+// settleTimeoutMargin is added to ConnectTimeout, so that a connection attempt that reaches its own limit can report that.
+const settleTimeoutMargin = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
 func New(o Options) (*Manager, error) {
 	o = o.withDefaults()
-	m := &Manager{shared: newShared(o)}
+	m := &Manager{sharedState: newShared(o)}
 	seen := map[string]bool{}
 	for _, cfg := range o.Servers {
 		if seen[cfg.Name] {
 			return nil, fmt.Errorf("duplicate MCP server %q", cfg.Name)
 		}
 		seen[cfg.Name] = true
-		m.servers = append(m.servers, newServer(m.shared, cfg))
+		m.servers = append(m.servers, newServer(m.sharedState, cfg))
 	}
 	m.options.Servers = nil // from here on m.servers is the list of servers
 	return m, nil
@@ -79,7 +79,7 @@ func (m *Manager) launch(ctx context.Context, s *server) {
 
 // settle waits for servers to connect or fail, within ConnectTimeout.
 func (m *Manager) settle(ctx context.Context, servers []*server) error {
-	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleMargin)
+	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleTimeoutMargin)
 	defer stop()
 	for _, s := range servers {
 		if _, err := s.waitSettled(limit); err != nil && ctx.Err() != nil {
@@ -259,7 +259,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 			continue
 		}
 		cfg.Source = source
-		s := newServer(m.shared, cfg)
+		s := newServer(m.sharedState, cfg)
 		s.configuredBy = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
@@ -312,7 +312,7 @@ func (m *Manager) catalogue() *catalogue {
 	version := m.version.Load()
 	if m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
 		fresh := newCatalogue(m.servers, version)
-		fresh.logHidden(m.cachedCatalogue, m.debug)
+		fresh.logHiddenTools(m.cachedCatalogue, m.debug)
 		m.cachedCatalogue = fresh
 	}
 	return m.cachedCatalogue
@@ -340,11 +340,11 @@ func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 
 // FreshTools is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.
 func (m *Manager) FreshTools(ctx context.Context) []protocol.Tool {
-	m.waitFresh(ctx, maxFreshWait)
+	m.waitForFreshLists(ctx, maxToolListingWait)
 	return m.Tools()
 }
 
-func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
+func (m *Manager) waitForFreshLists(ctx context.Context, most time.Duration) {
 	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	for _, s := range m.allServers() {
@@ -353,8 +353,8 @@ func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
 }
 
 const (
-	maxListWait  = 2 * time.Second
-	maxFreshWait = 300 * time.Millisecond
+	maxCallListWait    = 2 * time.Second
+	maxToolListingWait = 300 * time.Millisecond
 )
 
 // BeginLogin begins a login to a remote server. It waits in the background until the user has approved it, or the server or

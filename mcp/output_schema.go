@@ -25,7 +25,7 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 		return nil, nil
 	}
 	for i, t := range st.lists.tools {
-		definition := plainjson.Read[struct{ OutputSchema json.RawMessage }](st.lists.rawTools[i])
+		definition := plainjson.DecodeOrZero[struct{ OutputSchema json.RawMessage }](st.lists.rawTools[i])
 		if t.RawName != tool || definition.OutputSchema == nil {
 			continue
 		}

@@ -19,11 +19,11 @@ import (
 const (
 	// A result of more than maxInlineBytes characters is saved to a file and shown in part; a result of more than
 	// maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the tokens through the API).
-	maxInlineBytes  = 50_000
-	maxResultTokens = 25_000
-	previewRunes    = 2000
-	bytesPerWord    = 4 // the usual estimate of bytes per token
-	warnBytes       = 10_000
+	maxInlineBytes      = 50_000
+	maxResultTokens     = 25_000
+	previewRunes        = 2000
+	bytesPerToken       = 4 // the usual estimate of bytes per token
+	resultWarningTokens = 10_000
 	// An error of more than maxErrorBytes characters is shortened to shownErrorBytes.
 	maxErrorBytes   = 11_000
 	shownErrorBytes = 10_000
@@ -53,15 +53,15 @@ type resourceLink struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// resultView converts the result of a call into what the model receives and the event stream shows. No part of a
+// resultConverter converts the result of a call into what the model receives and the event stream shows. No part of a
 // result is lost silently: oversized or binary content is saved to a file, or its size is reported.
-type resultView struct {
+type resultConverter struct {
 	Files     Files     // nil means nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
 	Log       *debugLog // required
 }
 
-func (v resultView) Result(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
+func (v resultConverter) Result(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
@@ -70,9 +70,9 @@ func (v resultView) Result(tool calledTool, useID string, result json.RawMessage
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
-	check := connection.ToolResult
+	check := connection.ToolResultDefects
 	if tool.modern {
-		check = connection.ModernToolResult
+		check = connection.ModernToolResultDefects
 	}
 	if defects := check(result); defects != "" {
 		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.Malformed("tools/call", defects)))
@@ -148,13 +148,13 @@ func textOrJSON(v json.RawMessage) string {
 
 // limitSize replaces a result that is too long: by the path of a file with the whole result if it exceeds the token
 // limit, otherwise by a preview. Results with an image are not limited.
-func (v resultView) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
+func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
-	if tokens := len(text) / bytesPerWord; tokens > warnBytes {
+	if tokens := len(text) / bytesPerToken; tokens > resultWarningTokens {
 		v.Log.Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
 	}
 	length := utf8.RuneCountInString(text)
-	most := bytesPerWord * cmp.Or(v.MaxTokens, maxResultTokens)
+	most := bytesPerToken * cmp.Or(v.MaxTokens, maxResultTokens)
 	switch {
 	case v.Files == nil && v.MaxTokens == 0:
 		return r
@@ -174,7 +174,7 @@ func (v resultView) limitSize(tool protocol.Tool, useID string, r protocol.ToolR
 }
 
 // replaceByPath saves a result and returns a result that refers to the file.
-func (v resultView) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
+func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
 	text, single := r.Content.Text, len(r.Content.Blocks) == 1
 	switch {
 	case single:
@@ -210,7 +210,7 @@ func readingHint(plain bool) string {
 }
 
 // saveText stores a text and returns its path; "" means not stored.
-func (v resultView) saveText(tool protocol.Tool, name, text string) string {
+func (v resultConverter) saveText(tool protocol.Tool, name, text string) string {
 	if v.Files == nil {
 		return ""
 	}
@@ -266,7 +266,7 @@ type blockBuilder struct {
 	links  []resourceLink
 }
 
-func (b *blockBuilder) text(format string, args ...any) {
+func (b *blockBuilder) addText(format string, args ...any) {
 	b.blocks = append(b.blocks, protocol.Text(fmt.Sprintf(format, args...)))
 }
 
@@ -290,7 +290,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 	_ = json.Unmarshal(item, &c) // it has been checked against its schema
 	switch {
 	case c.Type == "text" && c.Text != nil:
-		b.text("%s", *c.Text)
+		b.addText("%s", *c.Text)
 	case c.Type == "image" && c.Data != "":
 		b.addImage(c.MIMEType, c.Data)
 	case c.Type == "audio" && c.Data != "":
@@ -300,7 +300,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
 		b.addResource(c.Resource)
 	default:
-		b.text("%s", string(plainjson.Compact(item)))
+		b.addText("%s", string(plainjson.Compact(item)))
 	}
 }
 
@@ -309,7 +309,7 @@ func (b *blockBuilder) addLink(l resourceLink) {
 	if l.Description != "" {
 		text += " (" + l.Description + ")"
 	}
-	b.text("%s", text)
+	b.addText("%s", text)
 	b.links = append(b.links, l)
 }
 
@@ -323,7 +323,7 @@ func (b *blockBuilder) addImage(mime, data string) {
 	}
 	b.blocks = append(b.blocks, protocol.Image(mime, data))
 	if path := b.saveBlob(mime, data); path != "" {
-		b.text("[Image: source: %s]", path)
+		b.addText("[Image: source: %s]", path)
 	}
 }
 
@@ -335,11 +335,11 @@ func (b *blockBuilder) addResource(raw json.RawMessage) {
 		Blob     string  `json:"blob"`
 	}
 	if json.Unmarshal(raw, &r) != nil {
-		b.text("%s", string(plainjson.Compact(raw)))
+		b.addText("%s", string(plainjson.Compact(raw)))
 		return
 	}
 	if r.Text != nil {
-		b.text("[Resource from %s at %s] %s", b.server, r.URI, *r.Text)
+		b.addText("[Resource from %s at %s] %s", b.server, r.URI, *r.Text)
 		return
 	}
 	b.addBinaryNote(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
@@ -352,10 +352,10 @@ func (b *blockBuilder) addBinaryNote(kind, mime, data string) {
 		size = len(decoded)
 	}
 	if path := b.saveBlob(mime, data); path != "" {
-		b.text("[%s] Binary content (%s, %d bytes) saved to %s", kind, mime, size, path)
+		b.addText("[%s] Binary content (%s, %d bytes) saved to %s", kind, mime, size, path)
 		return
 	}
-	b.text("[%s] Binary content (%s, %d bytes)", kind, mime, size)
+	b.addText("[%s] Binary content (%s, %d bytes)", kind, mime, size)
 }
 
 // saveBlob stores base64 data as a file and returns the path; "" means not stored.

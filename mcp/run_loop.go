@@ -279,16 +279,16 @@ func (l *loopState) shutdown(ctx context.Context) {
 type refreshResult struct {
 	conn  *connection.Conn
 	seen  int64 // number of list changes that the connection had reported before the fetch
-	lists lists
+	lists serverLists
 	err   error
 }
 
-// refresh fetches the changed lists, at most once per refreshPause.
+// refresh fetches the changed lists, at most once per listRefreshPause.
 func (l *loopState) refresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshResult, 1)
 	l.refreshed = result
-	l.nextUpdate = time.NewTimer(refreshPause)
+	l.nextUpdate = time.NewTimer(listRefreshPause)
 	changed, seen := c.TakeChanges()
 	st, _ := l.snapshot()
 	l.tasks.Go(func() { // returns within the connect timeout
@@ -315,7 +315,7 @@ func (l *loopState) applyRefresh(r refreshResult) {
 	})
 }
 
-const refreshPause = 100 * time.Millisecond
+const listRefreshPause = 100 * time.Millisecond
 
 // resubscribe renews the subscriptions of an earlier connection in the background; those that the server refuses are
 // dropped.

@@ -103,7 +103,7 @@ type ServerStatus struct {
 // server is one configured server, connected or not. Only the goroutine run changes its state; other goroutines send
 // requests to it and read status.
 type server struct {
-	*shared
+	*sharedState
 	cfg           ServerConfig // immutable: a changed configuration is a new server
 	configuredBy  string       // the source that set it in SetServers; "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
@@ -115,7 +115,7 @@ type server struct {
 	current       status
 	changed       chan struct{}   // closed and replaced at every change
 	subscriptions map[string]bool // URIs of subscribed resources
-	lateAttempt   lateAttempt
+	lateAttempt   callConnectAttempt
 }
 
 // status is the current state of a server. Only server.update changes it.
@@ -124,7 +124,7 @@ type status struct {
 	attempt    int              // number of the attempt to reconnect, from 1
 	conn       *connection.Conn // nil unless connected
 	initResult connection.InitializeResult
-	lists      lists
+	lists      serverLists
 	err        string // why it is not connected
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
@@ -140,9 +140,9 @@ type stateRequest struct {
 	accepted      chan struct{}
 }
 
-func newServer(c *shared, cfg ServerConfig) *server {
+func newServer(c *sharedState, cfg ServerConfig) *server {
 	s := &server{
-		shared: c, cfg: cfg,
+		sharedState: c, cfg: cfg,
 		stateRequests: make(chan stateRequest), done: make(chan struct{}), changed: make(chan struct{}),
 		cancel: func() {}, subscriptions: map[string]bool{},
 		current: status{state: StateConfigured},
@@ -163,7 +163,7 @@ func (s *server) update(change func(st *status)) {
 	case StateConnected:
 		s.current.err, s.current.wireErr, s.current.attempt = "", "", 0
 	case StateFailed, StateNeedsAuth, StateDisabled, StateDisconnected:
-		s.current.conn, s.current.lists = nil, lists{}
+		s.current.conn, s.current.lists = nil, serverLists{}
 	default:
 		s.current.conn = nil
 	}
@@ -259,8 +259,8 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 	return s.waitSettled(ctx)
 }
 
-// lateAttempt is the latest attempt to connect a failed server for a call.
-type lateAttempt struct {
+// callConnectAttempt is the latest attempt to connect a failed server for a call.
+type callConnectAttempt struct {
 	mu       sync.Mutex // held during the attempt
 	useID    string     // of the latest call
 	note     string     // why that call was not possible
@@ -268,8 +268,8 @@ type lateAttempt struct {
 	next     time.Time  // no attempt is made before
 }
 
-// firstPause is the pause after the first attempt that failed; it doubles with each (observed with 2.1.330: up to 160 s).
-const firstPause = 10 * time.Second
+// firstCallConnectPause is the pause after the first attempt that failed; it doubles with each (observed with 2.1.330: up to 160 s).
+const firstCallConnectPause = 10 * time.Second
 
 // connectForCall makes one attempt to connect a failed server, unless it is too early. note is empty if the server is
 // connected now.
@@ -289,7 +289,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (note string,
 			a.failures, a.next = 0, time.Time{}
 			return "", err
 		}
-		pause := firstPause << a.failures
+		pause := firstCallConnectPause << a.failures
 		a.failures, a.next = a.failures+1, s.options.Credentials.Now().Add(pause)
 		a.note = fmt.Sprintf("Claude Code tried to connect to MCP server %q again and could not. It can be tried again in %.0f s.", s.cfg.Name, pause.Seconds())
 	}

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 )
 
-// shared is the state that all servers of a manager share.
-type shared struct {
+// sharedState is the state that all servers of a manager share.
+type sharedState struct {
 	options     Options       // Options without Servers, which are in Manager.servers
 	debug       *debugSink    // nil means off
 	localSlots  chan struct{} // one slot for each local server that may connect at the same time
@@ -26,9 +26,9 @@ type shared struct {
 	pendingUpdates pendingUpdates
 }
 
-func newShared(o Options) *shared {
+func newShared(o Options) *sharedState {
 	o.Servers = nil
-	return &shared{
+	return &sharedState{
 		options:     o,
 		debug:       newDebugSink(o.Debug, o.Environ),
 		localSlots:  make(chan struct{}, o.Batch.Local),
@@ -38,7 +38,7 @@ func newShared(o Options) *shared {
 }
 
 // acquireSlot waits until one more server may connect.
-func (c *shared) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
+func (c *sharedState) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
 	slots := c.remoteSlots
 	if kind == typeStdio || kind == "" {
 		slots = c.localSlots
@@ -52,12 +52,12 @@ func (c *shared) acquireSlot(ctx context.Context, kind string) (release func(), 
 }
 
 // variables returns the variables to which entries may refer.
-func (c *shared) variables() variables {
+func (c *sharedState) variables() variables {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
 
 // sameConfig reports whether two entries of one name describe the same server after expansion.
-func (c *shared) sameConfig(old, desired ServerConfig) bool {
+func (c *sharedState) sameConfig(old, desired ServerConfig) bool {
 	desired.Source = old.Source
 	vars := c.variables()
 	a, _ := expandConfig(old, vars)
@@ -65,12 +65,12 @@ func (c *shared) sameConfig(old, desired ServerConfig) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func (c *shared) resultViewFor(server string) resultView {
-	return resultView{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
+func (c *sharedState) resultConverterFor(server string) resultConverter {
+	return resultConverter{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
 }
 
 // environ returns the environment of a stdio server, without the telemetry settings of the CLI.
-func (c *shared) environ(cfg ServerConfig) []string {
+func (c *sharedState) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
@@ -100,7 +100,7 @@ func lastValue(env []string, name string) (value string, ok bool) {
 }
 
 // userAgent returns the User-Agent header for remote servers (observed with 2.1.329).
-func (c *shared) userAgent() string {
+func (c *sharedState) userAgent() string {
 	entrypoint, _ := lastValue(c.options.Environ, entrypointVar)
 	about := cmp.Or(entrypoint, defaultEntrypoint)
 	if sdk, _ := lastValue(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
@@ -153,7 +153,7 @@ type pendingUpdates struct {
 type resourceUpdate struct{ server, uri string }
 
 // reportUpdate reports a changed resource to Options.ResourceUpdated on another goroutine.
-func (c *shared) reportUpdate(server, uri string) {
+func (c *sharedState) reportUpdate(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}

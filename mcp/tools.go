@@ -43,8 +43,8 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 	return c
 }
 
-// logHidden logs the hidden tools if they differ from those of the previous table.
-func (c *catalogue) logHidden(before *catalogue, debug *debugSink) {
+// logHiddenTools logs the hidden tools if they differ from those of the previous table.
+func (c *catalogue) logHiddenTools(before *catalogue, debug *debugSink) {
 	if before != nil && len(before.shadowedTools) == len(c.shadowedTools) {
 		return
 	}

@@ -24,7 +24,7 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 		return
 	}
 	type plain Pattern
-	b.Into(v, (*plain)(p))
+	b.BindInto(v, (*plain)(p))
 	var keys []string
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -37,7 +37,7 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	default:
 		return // already reported
 	}
-	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", taggedKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
+	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
 // bindShorthand reads the most common form of a pattern, a type and its text, and reports whether v has that form.
@@ -68,7 +68,7 @@ func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 		Type    PatternType `toml:"type"`
 		Pattern *Pattern    `toml:"pattern,required"`
 	}
-	if b.Into(v, &n) {
+	if b.BindInto(v, &n) {
 		p.Type, p.Not = n.Type, n.Pattern
 	}
 }
@@ -84,7 +84,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 		return
 	}
 	type plain Response
-	b.Into(v, (*plain)(r))
+	b.BindInto(v, (*plain)(r))
 	if steps, ok := v.Field("steps"); ok {
 		for _, f := range v.Fields() {
 			switch f.Key {
@@ -107,7 +107,7 @@ func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 		var named struct {
 			File string `toml:"$file,required"`
 		}
-		b.Into(v, &named)
+		b.BindInto(v, &named)
 		t.File = named.File
 	default:
 		b.Errorf(v, "`result` must be a string or { \"$file\" = \"path\" }, not %s", v.Kind)
@@ -117,7 +117,7 @@ func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 // BindValue reads a step and checks that `blocks` is not combined with other content.
 func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Step
-	b.Into(v, (*plain)(s))
+	b.BindInto(v, (*plain)(s))
 	if _, ok := v.Field("blocks"); !ok {
 		return
 	}
@@ -131,7 +131,7 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 // BindValue reads a frame and checks that it has exactly one kind of content.
 func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Frame
-	b.Into(v, (*plain)(f))
+	b.BindInto(v, (*plain)(f))
 	n := 0
 	for _, key := range []string{"json", "line", "stderr"} {
 		if _, ok := v.Field(key); ok {
@@ -164,7 +164,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			Text      string          `toml:"text,required"`
 			Citations json.RawMessage `toml:"citations"`
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 		k.Type, k.Text, k.Citations = t.Type, t.Text, t.Citations
 		var list []json.RawMessage
 		if at, ok := v.Field("citations"); ok && json.Unmarshal(k.Citations, &list) != nil {
@@ -175,7 +175,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			Type BlockType `toml:"type"`
 			Data string    `toml:"data,required"`
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 		k.Type, k.Data = t.Type, t.Data
 	case BlockServer:
 		var t struct {
@@ -184,28 +184,28 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			Name  string          `toml:"name,required"`
 			Input json.RawMessage `toml:"input"`
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 		k.Type, k.ID, k.Name, k.Input = t.Type, t.ID, t.Name, t.Input
 	case BlockThinking:
 		var t struct {
 			Type     BlockType `toml:"type"`
 			Thinking string    `toml:"thinking,required"`
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 		k.Type, k.Thinking = t.Type, t.Thinking
 	case BlockToolUse:
 		var t struct {
 			Type BlockType `toml:"type"`
 			ToolCall
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 		k.Type, k.ToolCall = t.Type, t.ToolCall
 	case BlockRaw:
 		var t struct {
 			Type BlockType       `toml:"type"`
 			JSON json.RawMessage `toml:"json,required"`
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 		k.Type, k.JSON = t.Type, t.JSON
 		if at, ok := v.Field("json"); ok && !hasType(t.JSON) {
 			b.Errorf(at, "`json` must be an object with a `type`")
@@ -222,14 +222,14 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			JSON json.RawMessage `toml:"json"`
 			ToolCall
 		}
-		b.Into(v, &t)
+		b.BindInto(v, &t)
 	}
 }
 
 // BindValue reads the pace of a stream. It rejects speeds above 0 but below 0.001 tokens per second.
 func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Stream
-	b.Into(v, (*plain)(s))
+	b.BindInto(v, (*plain)(s))
 	const slowest = 0.001
 	if at, _ := v.Field("tokens_per_second"); s.TokensPerSecond > 0 && s.TokensPerSecond < slowest {
 		b.Errorf(at, "`tokens_per_second` must be 0 (as fast as possible) or at least %v", slowest)
@@ -243,7 +243,7 @@ func (k *Block) bindResult(v diag.Value, b *diag.Binding) {
 		ToolUseID string          `toml:"tool_use_id"`
 		Content   json.RawMessage `toml:"content,required"`
 	}
-	b.Into(v, &t)
+	b.BindInto(v, &t)
 	k.Type, k.ToolUseID, k.Content = t.Type, t.ToolUseID, t.Content
 }
 
@@ -299,7 +299,7 @@ func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
 // BindValue reads the table and records the order of its servers.
 func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 	type plain MCP
-	b.Into(v, (*plain)(m))
+	b.BindInto(v, (*plain)(m))
 	servers, _ := v.Field("servers")
 	for _, f := range servers.Fields() {
 		m.names = append(m.names, f.Key)
@@ -312,7 +312,7 @@ func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) 
 // BindValue reads an answer and checks that it has either a text or an error.
 func (a *Sampling) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Sampling
-	b.Into(v, (*plain)(a))
+	b.BindInto(v, (*plain)(a))
 	_, text := v.Field("text")
 	failure, refused := v.Field("error")
 	switch {

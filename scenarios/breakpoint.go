@@ -64,7 +64,7 @@ const (
 // BindValue reads a breakpoint and checks that it has exactly the keys of its action.
 func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Breakpoint
-	b.Into(v, (*plain)(k))
+	b.BindInto(v, (*plain)(k))
 	k.Phase = cmp.Or(k.Phase, BreakBefore)
 	needs := ""
 	switch {

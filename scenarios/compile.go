@@ -272,7 +272,7 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 	if e.Prompt != nil {
 		e.prompt = c.compilePattern(e.Prompt, "prompt")
 	}
-	if e.Rule != nil && !c.isRule(s, *e.Rule) {
+	if e.Rule != nil && !c.isRuleStart(s, *e.Rule) {
 		c.WithStep("rule", func() { c.Errorf("no rule begins on line %d; `rule` is the line of a [[responses]] header", *e.Rule) })
 	}
 	if e.MCP != nil {
@@ -323,8 +323,8 @@ func (c *compiler) compileOAuthExpectation(e *Expectation) {
 	}
 }
 
-// isRule reports whether a rule of the file, or one of its turns, begins at a line.
-func (c *compiler) isRule(s *Scenario, line int) bool {
+// isRuleStart reports whether a rule of the file, or one of its turns, begins at a line.
+func (c *compiler) isRuleStart(s *Scenario, line int) bool {
 	for i, r := range s.Responses {
 		if c.Source.Index.Pos(diag.Path{"responses", i}).Line == line {
 			return true
@@ -345,7 +345,7 @@ func (c *compiler) checkGlob(key, text string) {
 }
 
 // compilePattern compiles the pattern at key and reports its errors.
-func (c *compiler) compilePattern(p *Pattern, key string) (t match.Text) {
+func (c *compiler) compilePattern(p *Pattern, key string) (t match.Pattern) {
 	c.WithStep(key, func() {
 		var err error
 		var bad diag.Path

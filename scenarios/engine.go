@@ -103,7 +103,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, err
 	}
 	if r.SideKind != "" {
-		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSide(r.SideKind))}}, nil
+		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSideRequest(r.SideKind))}}, nil
 	}
 	if r.Results != nil {
 		return e.resume(ctx, r)
@@ -126,12 +126,12 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	e.running = newResponse(h)
 	reply, err := e.running.next(ctx)
 	if err != nil {
-		return Reply{}, e.failedStep(e.running, err)
+		return Reply{}, e.addStepPosition(e.running, err)
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.scenario.Responses[h.rule].Fault
 	}
-	reply.IsUnmatched = h.ref.Name == "" || h.ref.Name == defaultName
+	reply.IsUnmatched = h.ref.Name == "" || h.ref.Name == defaultRuleName
 	if h.ref.Name == "" && e.scenario.Unmatched == "error" {
 		reply.NearMisses = e.Explain(r)
 	}
@@ -170,8 +170,8 @@ func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	return rounds[h.rule] > maxConsecutiveNotices
 }
 
-// answerSide returns the scripted answer to a request outside the conversation, or a default summary.
-func (e *Engine) answerSide(kind string) string {
+// answerSideRequest returns the scripted answer to a request outside the conversation, or a default summary.
+func (e *Engine) answerSideRequest(kind string) string {
 	if text, ok := e.scenario.API.SideText(kind); ok {
 		return text
 	}
@@ -211,7 +211,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	sc.Vars, sc.Results = vars, append(sc.Results, e.convertResults(r.Results)...)
 	reply, err := run.next(ctx)
 	if err != nil {
-		return Reply{}, e.failedStep(run, err)
+		return Reply{}, e.addStepPosition(run, err)
 	}
 	return reply, nil
 }
@@ -270,7 +270,7 @@ func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	if r.Counter != nil {
 		claims = r.Counter
 	}
-	limit := e.scenario.Responses[rule].limit()
+	limit := e.scenario.Responses[rule].maxAnswers()
 	if limit < 0 || claims == nil {
 		return true, nil
 	}
@@ -330,7 +330,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.options.CWD), "env": e.env,
 		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.IsResumed, "turn": session.Turn}, "schemas": schemas,
 	}
-	if slices.ContainsFunc(fill.CallNames(), e.scenario.library.UsesVariable) {
+	if slices.ContainsFunc(fill.RequestVariables(), e.scenario.library.UsesVariable) {
 		v.Call.addVariables(vars)
 	}
 	vars["system"] = v.SystemPrompt
@@ -338,8 +338,8 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 }
 
 func (e *Engine) defaultRef() RuleRef {
-	pos := e.scenario.source.Index.Pos(diag.Path{defaultName})
-	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
+	pos := e.scenario.source.Index.Pos(diag.Path{defaultRuleName})
+	return RuleRef{Name: defaultRuleName, File: pos.File, Line: pos.Line}
 }
 
 // ruleRef returns the name of a rule, or of one of its turns if turn is not negative.
@@ -364,8 +364,8 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	return r.source.Index.Pos(append(path, part...))
 }
 
-// failedStep adds the position of the last step to its error.
-func (e *Engine) failedStep(run *activeResponse, err error) error {
+// addStepPosition adds the position of the last step to its error.
+func (e *Engine) addStepPosition(run *activeResponse, err error) error {
 	ref := run.rule.ref
 	if run.rule.rule >= 0 {
 		ref.Line = e.position(run.rule.rule, run.rule.turn, "response", "steps", run.nextStep-1).Line
@@ -416,7 +416,7 @@ type subagentEngines struct {
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
 	if s != nil {
-		if sc, ok := s.Steps.(*script); ok && len(sc.steps) > 0 {
+		if sc, ok := s.Steps.(*subagentSteps); ok && len(sc.steps) > 0 {
 			sub.subagentScript = &matchedRule{ref: sc.ref, rule: -1, turn: -1, response: &Response{Steps: sc.steps}, scope: sc.scope}
 		}
 	}

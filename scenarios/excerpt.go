@@ -13,21 +13,21 @@ type SecretFinder interface {
 	Places(text string) [][2]int
 }
 
-// excerpts formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text, because a
+// excerptFormatter formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text, because a
 // part of a secret would not be recognized.
-type excerpts struct {
+type excerptFormatter struct {
 	secrets SecretFinder // nil means no redaction
 }
 
 // Hide returns s with its secrets redacted.
-func (x excerpts) Hide(s string) string {
-	_, all := x.split(s, 0)
+func (x excerptFormatter) Hide(s string) string {
+	_, all := x.splitRedacted(s, 0)
 	return all
 }
 
-// split returns the text before and after byte offset at, with secrets redacted. An offset inside a secret moves to the
+// splitRedacted returns the text before and after byte offset at, with secrets redacted. An offset inside a secret moves to the
 // start of the secret.
-func (x excerpts) split(s string, at int) (before, after string) {
+func (x excerptFormatter) splitRedacted(s string, at int) (before, after string) {
 	if x.secrets == nil {
 		return s[:at], s[at:]
 	}
@@ -55,15 +55,15 @@ func (x excerpts) split(s string, at int) (before, after string) {
 }
 
 // explainMiss explains why a pattern does not match a prompt and, if possible, where the match stops.
-func (x excerpts) explainMiss(t match.Text, prompt string) string {
+func (x excerptFormatter) explainMiss(t match.Pattern, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)
 	const few = 3 // a match of fewer characters may be accidental
 	if !ok || m.At < few {
 		return why
 	}
-	fitting, rest := x.split(prompt, m.At)
-	_, want := x.split(m.Pattern, len(m.Pattern)-len(m.Want))
+	fitting, rest := x.splitRedacted(prompt, m.At)
+	_, want := x.splitRedacted(m.Pattern, len(m.Pattern)-len(m.Want))
 	switch matching := "; the match ends after " + lastBytes(fitting); {
 	case rest == "":
 		return why + matching + ", where " + shorten(want) + " should follow"
@@ -91,7 +91,7 @@ func lastBytes(s string) string {
 	return strconv.Quote(s)
 }
 
-func (x excerpts) shorten(s string) string { return shorten(x.Hide(s)) }
+func (x excerptFormatter) shorten(s string) string { return shorten(x.Hide(s)) }
 
 func shorten(s string) string {
 	const most = 200

@@ -156,7 +156,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	}
 	text = "expected " + withCount(x.subject(), low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, timesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
+		return text, occurrencesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
 	if got := x.Request.exceededLimit(hits, seen); got != "" {
 		return text, got
@@ -232,7 +232,7 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 		return nil
 	}
 	for i := range s.Responses {
-		if at := s.rulePosition(i); !isUsed(at, seen) {
+		if at := s.rulePosition(i); !isRuleUsed(at, seen) {
 			unused = append(unused, RuleRef{Name: ruleName(i), File: at.File, Line: at.Line})
 		}
 	}
@@ -254,8 +254,8 @@ func (s *Scenario) rulePosition(i int) diag.Position {
 	return s.Responses[i].source.Index.Pos(diag.Path{"responses", s.Responses[i].index})
 }
 
-// isUsed reports whether the rule at a position answered a prompt.
-func isUsed(at diag.Position, seen *RunRecord) bool {
+// isRuleUsed reports whether the rule at a position answered a prompt.
+func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
@@ -265,7 +265,7 @@ func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 	for i := range s.Responses {
 		result := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
 		result.At = s.rulePosition(i)
-		result.IsMet = isUsed(result.At, seen)
+		result.IsMet = isRuleUsed(result.At, seen)
 		switch {
 		case result.IsMet:
 		case x.Unused == "warn":
@@ -337,7 +337,7 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	for n, i := range hits {
 		q := seen.requests[i]
 		if r.MaxRetries != nil && q.Retries > *r.MaxRetries {
-			return fmt.Sprintf("a request for %s was retried %s", q.Model, frequency(q.Retries))
+			return fmt.Sprintf("a request for %s was retried %s", q.Model, frequencyText(q.Retries))
 		}
 		if n == 0 && r.WithinMS > 0 && q.AfterMS > float64(r.WithinMS) {
 			return fmt.Sprintf("the first request came after %.0f ms", q.AfterMS)
@@ -376,7 +376,7 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 		return "; claude received no prompt"
 	}
 	best := slices.MinFunc(prompts, func(a, b string) int {
-		return cmp.Compare(match.Distance(want, a), match.Distance(want, b))
+		return cmp.Compare(match.EditDistance(want, a), match.EditDistance(want, b))
 	})
 	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(x.prompt, best)
 }
@@ -396,7 +396,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 		if err != nil || x.Input == nil {
 			continue
 		}
-		if n := match.Distance(string(x.Input), string(text)); least < 0 || n < least {
+		if n := match.EditDistance(string(x.Input), string(text)); least < 0 || n < least {
 			diff, _ := match.Subset(x.inputValue(), c.input)
 			best, least = "; a call to "+c.name+" differs: "+diff, n
 		}
@@ -466,17 +466,17 @@ func withCount(subject string, low, high int) string {
 	case high < 0 && low == 1:
 		return subject
 	case high < 0:
-		return subject + " (at least " + frequency(low) + ")"
+		return subject + " (at least " + frequencyText(low) + ")"
 	case low == 0:
-		return subject + " (at most " + frequency(high) + ")"
+		return subject + " (at most " + frequencyText(high) + ")"
 	case low == high:
-		return subject + " (exactly " + frequency(low) + ")"
+		return subject + " (exactly " + frequencyText(low) + ")"
 	}
 	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
 }
 
-// timesText returns "there was one" and similar texts for n events.
-func timesText(n int) string {
+// occurrencesText returns "there was one" and similar texts for n events.
+func occurrencesText(n int) string {
 	switch n {
 	case 0:
 		return "there was none"
@@ -486,7 +486,7 @@ func timesText(n int) string {
 	return "there were " + strconv.Itoa(n)
 }
 
-func frequency(n int) string {
+func frequencyText(n int) string {
 	switch n {
 	case 0:
 		return "never"

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// nearestRules is the maximum number of rules that [Engine.Explain] lists.
-const nearestRules = 3
+// maxNearestRules is the maximum number of rules that [Engine.Explain] lists.
+const maxNearestRules = 3
 
 // Explain returns lines that explain why no rule matches a prompt: a summary, the expected turn of a sequence, and the
 // most similar rules. Each rule has its position, the reason, and the place where its pattern stopped matching.
-func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearestRules) }
+func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, maxNearestRules) }
 
 // ExplainAll is like [Engine.Explain] but lists all rules of the scenario.
 func (e *Engine) ExplainAll(r Request) []string {

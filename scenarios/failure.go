@@ -99,12 +99,12 @@ func (t FailureType) keysOf() (required, optional []string) {
 // BindValue reads a failure and checks that it has exactly the keys of its type.
 func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Failure
-	b.Into(v, (*plain)(f))
+	b.BindInto(v, (*plain)(f))
 	if FailureByName(string(f.Type)) == nil {
 		return // already reported
 	}
 	required, optional := f.Type.keysOf()
-	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", taggedKeys{required, optional, []string{
+	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{required, optional, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
@@ -129,14 +129,14 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// taggedKeys lists the keys of a table with a `type`.
-type taggedKeys struct {
+// typedTableKeys lists the keys of a table with a `type`.
+type typedTableKeys struct {
 	required, optional []string
 	knownKeys          []string // the keys of all types
 }
 
 // checkKeys reports missing keys, and keys that belong to another type. Keys that no type has were reported earlier.
-func checkKeys(v diag.Value, b *diag.Binding, subject string, t taggedKeys) {
+func checkKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.knownKeys, f.Key) && !slices.Contains(known, f.Key) {

@@ -13,26 +13,26 @@ import (
 // no condition and no limit of matches.
 type hiddenRules struct {
 	rules         []Rule
-	firstCatchAll int            // index of the first rule that matches every text; len(rules) means none
-	byPattern     map[string]int // index of the first rule with each pattern
-	substrings    trie           // texts of `contains` patterns
-	otherPatterns []otherPattern // the first rules with regex and glob patterns
-	comparisons   int            // number of comparisons that may still be made
+	firstCatchAll int                 // index of the first rule that matches every text; len(rules) means none
+	byPattern     map[string]int      // index of the first rule with each pattern
+	substrings    trie                // texts of `contains` patterns
+	otherPatterns []expressionPattern // the first rules with regex and glob patterns
+	comparisons   int                 // number of comparisons that may still be made
 }
 
-type otherPattern struct {
+type expressionPattern struct {
 	rule int
-	text match.Text
+	text match.Pattern
 }
 
 // These limits keep the check of large files fast. Rules beyond them are not checked.
 const (
-	maxOtherPatterns = 200
-	maxComparisons   = 20_000
+	maxExpressionPatterns = 200
+	maxPatternComparisons = 20_000
 )
 
 func newHiddenRules(rules []Rule) *hiddenRules {
-	s := &hiddenRules{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
+	s := &hiddenRules{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[transition]int{}, rules: map[int]int{}}, comparisons: maxPatternComparisons}
 	for i := range rules {
 		r := &rules[i]
 		if r.Source == "notification" || r.When != "" || r.MaxMatches != nil || r.Once {
@@ -49,8 +49,8 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 		case PatternContains:
 			s.substrings.add(r.Pattern.Text, i)
 		case PatternRegex, PatternGlob:
-			if len(s.otherPatterns) < maxOtherPatterns {
-				s.otherPatterns = append(s.otherPatterns, otherPattern{i, r.Matcher()})
+			if len(s.otherPatterns) < maxExpressionPatterns {
+				s.otherPatterns = append(s.otherPatterns, expressionPattern{i, r.Matcher()})
 			}
 		default:
 		}

@@ -28,7 +28,7 @@ func Lint(s *Scenario, o LintOptions) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.lintRules()
 	if l.s.DefaultResponse != nil {
-		l.lintResponse(l.root("default_response"), visibleLists{}, l.s.DefaultResponse)
+		l.lintResponse(l.root("default_response"), listLengths{}, l.s.DefaultResponse)
 	}
 	l.lintServers()
 	l.lintBreakpoints()
@@ -146,8 +146,8 @@ func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	}
 }
 
-// visibleLists contains the lengths of the lists `results` and `match` that an expression can use.
-type visibleLists struct {
+// listLengths contains the lengths of the lists `results` and `match` that an expression can use.
+type listLengths struct {
 	results int
 	groups  int // numbered captures; -1 means unknown
 }
@@ -171,7 +171,7 @@ type lintedAnswer struct {
 }
 
 func (l *linter) lintAnswer(p location, groups int, a lintedAnswer) {
-	lists := visibleLists{groups: groups}
+	lists := listLengths{groups: groups}
 	l.lintCondition(p.child("when"), lists, a.when)
 	if a.failure != nil {
 		l.lintText(p.child("failure", "message"), lists, a.failure.Message)
@@ -182,14 +182,14 @@ func (l *linter) lintAnswer(p location, groups int, a lintedAnswer) {
 	}
 }
 
-func (l *linter) lintResponse(p location, lists visibleLists, r *Response) {
+func (l *linter) lintResponse(p location, lists listLengths, r *Response) {
 	l.lintCalls(p.child("tool_calls"), lists, r.ToolCalls)
 	lists.results += len(r.ToolCalls)
 	l.lintText(p.child("text"), lists, r.Text)
 	l.lintSteps(p.child("steps"), lists, r.Steps)
 }
 
-func (l *linter) lintSteps(p location, lists visibleLists, steps []Step) {
+func (l *linter) lintSteps(p location, lists listLengths, steps []Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.child(i)
 		l.lintCondition(sp.child("when"), lists, s.When)
@@ -210,13 +210,13 @@ func (l *linter) lintSteps(p location, lists visibleLists, steps []Step) {
 	}
 }
 
-func (l *linter) lintCalls(p location, lists visibleLists, calls []ToolCall) {
+func (l *linter) lintCalls(p location, lists listLengths, calls []ToolCall) {
 	for i := range calls {
 		l.lintCall(p.child(i), lists, &calls[i])
 	}
 }
 
-func (l *linter) lintCall(p location, lists visibleLists, c *ToolCall) {
+func (l *linter) lintCall(p location, lists listLengths, c *ToolCall) {
 	l.called = append(l.called, c.Tool)
 	l.lintInput(p.child("input"), lists, c.Input)
 	if c.Result != nil {
@@ -224,7 +224,7 @@ func (l *linter) lintCall(p location, lists visibleLists, c *ToolCall) {
 	}
 	l.lintToolName(p.child("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.lintSteps(p.child("subagent", "steps"), visibleLists{groups: lists.groups}, c.Subagent.Steps)
+		l.lintSteps(p.child("subagent", "steps"), listLengths{groups: lists.groups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -264,14 +264,14 @@ func (l *linter) lintToolName(p location, name string) {
 }
 
 // lintInput checks the templates inside a JSON value.
-func (l *linter) lintInput(p location, lists visibleLists, raw json.RawMessage) {
+func (l *linter) lintInput(p location, lists listLengths, raw json.RawMessage) {
 	var v any
 	if l.mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
 		l.lintValue(p, lists, v)
 	}
 }
 
-func (l *linter) lintValue(p location, lists visibleLists, v any) {
+func (l *linter) lintValue(p location, lists listLengths, v any) {
 	switch v := v.(type) {
 	case string:
 		l.lintText(p, lists, v)
@@ -293,7 +293,7 @@ func (l *linter) mayUseVariables(src string) bool {
 
 // indexesInRange reports whether all indexes are plain numbers in range. False means that the expressions must be
 // parsed.
-func indexesInRange(lists visibleLists, src string) bool {
+func indexesInRange(lists listLengths, src string) bool {
 	for _, list := range []struct {
 		name string
 		size int
@@ -313,7 +313,7 @@ func indexesInRange(lists visibleLists, src string) bool {
 	return true
 }
 
-func (l *linter) lintText(p location, lists visibleLists, src string) {
+func (l *linter) lintText(p location, lists listLengths, src string) {
 	if src != "" && src == l.o.Placeholder {
 		l.report(p, 0, "", PlaceholderAnswer)
 	}
@@ -322,13 +322,13 @@ func (l *linter) lintText(p location, lists visibleLists, src string) {
 	}
 }
 
-func (l *linter) lintCondition(p location, lists visibleLists, src string) {
+func (l *linter) lintCondition(p location, lists listLengths, src string) {
 	if l.mayUseVariables(src) && !indexesInRange(lists, src) {
-		l.lintIndices(p, lists, eval.IndicesOf(src))
+		l.lintIndices(p, lists, eval.ExpressionIndices(src))
 	}
 }
 
-func (l *linter) lintIndices(p location, lists visibleLists, all []eval.ListIndex) {
+func (l *linter) lintIndices(p location, lists listLengths, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
 		case x.Name == "results" && x.Unconditional && (x.Value >= lists.results || -x.Value > lists.results):

@@ -185,7 +185,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 // readInclude reads the i-th included file of a scenario and returns its rules. It reads each file only once.
 func (l *loader) readInclude(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
-	path := fill.Resolve(from.Dir, name)
+	path := fill.ResolvePath(from.Dir, name)
 	clean := filepath.Clean(path)
 	if slices.Contains(stack, clean) {
 		names := make([]string, 0, len(stack)+1)
@@ -208,7 +208,7 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 }
 
 // decodeFile decodes one file into s. It returns false if the syntax is invalid.
-func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
+func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, bool) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix := diag.IndexJSON(path, []byte(src))
 		if d := ix.FirstProblem(); d != nil {
@@ -237,7 +237,7 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 
 // bind decodes an indexed file into s. tree is its decoded content if the index is incomplete, otherwise nil. It always
 // returns true.
-func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
+func (l *loader) bind(ix *diag.SourceIndex, tree map[string]any, s *Scenario) bool {
 	ix.Convert(tree, convertRustFormat)
 	l.list = append(l.list, ix.Bind(s)...)
 	return true
@@ -246,7 +246,7 @@ func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
 // syntaxError returns a diagnostic for an error of the TOML decoder. The decoder reports some errors only at the next
 // line or at the end of the file. So the position is that of the first problem that the index found, unless the two
 // positions are more than one line apart.
-func syntaxError(ix *diag.Index, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
+func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {
 		firstProblem.Message = "invalid TOML: " + firstProblem.Message
@@ -322,12 +322,12 @@ type RuleCounter interface {
 
 // isUsedUp reports whether a rule has reached its limit after count answers in a session.
 func (r *Rule) isUsedUp(count int) bool {
-	limit := r.limit()
+	limit := r.maxAnswers()
 	return limit >= 0 && count >= limit
 }
 
-// limit returns the maximum number of prompts that a rule answers; negative means no limit.
-func (r *Rule) limit() int {
+// maxAnswers returns the maximum number of prompts that a rule answers; negative means no limit.
+func (r *Rule) maxAnswers() int {
 	switch {
 	case r.Once:
 		return 1

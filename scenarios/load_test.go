@@ -113,9 +113,9 @@ error = "no"
 		ToolExecution: &ToolExecution{Mode: "mock", Tools: map[string]ToolConfig{
 			"Bash": {AutoApprove: true, Result: &r}, "AskUserQuestion": {Answers: map[string]string{"Q?": "A"}}, "Write": {Error: &e},
 		}},
-		compiled: s.compiled,
+		compiledScenario: s.compiledScenario,
 	}
-	if diff := cmp.Diff(want, s, cmp.Exporter(func(reflect.Type) bool { return true }), cmp.Comparer(func(a, b compiled) bool { return true })); diff != "" {
+	if diff := cmp.Diff(want, s, cmp.Exporter(func(reflect.Type) bool { return true }), cmp.Comparer(func(a, b compiledScenario) bool { return true })); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -290,7 +290,7 @@ func compareTrees(t *testing.T, src []byte, isJSON bool) {
 	t.Helper()
 	var want map[string]any
 	var err error
-	var ix *diag.Index
+	var ix *diag.SourceIndex
 	if isJSON {
 		ix = diag.IndexJSON("f", src)
 		dec := json.NewDecoder(bytes.NewReader(src))

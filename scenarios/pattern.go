@@ -77,7 +77,7 @@ func (p *Pattern) String() string {
 
 // compiledRule contains the data that loading adds to a [Rule] or [Turn].
 type compiledRule struct {
-	match  match.Text
+	match  match.Pattern
 	source *fill.Source
 	index  int    // index of the rule in its file
 	groups string // names of the capture groups that its expressions can use, separated by spaces
@@ -86,8 +86,8 @@ type compiledRule struct {
 
 // The values of `source`.
 const (
-	sourceNotification = "notification"
-	sourceAny          = "any"
+	promptSourceNotification = "notification"
+	promptSourceAny          = "any"
 )
 
 // promptSources selects the prompts that a rule answers: prompts of the user, prompts written by the CLI, or both. The
@@ -101,7 +101,7 @@ type promptSources struct {
 // pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
 	if a.source != "" || a.pattern == nil {
-		return a.source == sourceNotification || a.source == sourceAny
+		return a.source == promptSourceNotification || a.source == promptSourceAny
 	}
 	text := a.pattern.String()
 	for _, opening := range []string{"task-notification", "Stop hook feedback", "structured-output-enforce"} {
@@ -117,7 +117,7 @@ func (a promptSources) includes(notification bool) bool {
 	if notification {
 		return a.AnswersNotifications()
 	}
-	return a.source != sourceNotification
+	return a.source != promptSourceNotification
 }
 
 // groupsOf joins the names of capture groups into one string, without duplicates.
@@ -142,7 +142,7 @@ func patternHint(err error) string {
 }
 
 // compilePattern compiles a pattern. On an error, bad is path extended by the faulty part.
-func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
+func compilePattern(p *Pattern, path diag.Path) (t match.Pattern, bad diag.Path, err error) {
 	switch p.Type {
 	case PatternExact:
 		return match.Exact(p.Text), nil, nil
@@ -161,7 +161,7 @@ func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, er
 		t, bad, err = compilePattern(p.Not, append(path, "pattern"))
 		return match.Not(t), bad, err
 	case PatternAll, PatternAnyOf:
-		parts := make([]match.Text, len(p.Patterns))
+		parts := make([]match.Pattern, len(p.Patterns))
 		for i := range p.Patterns {
 			if parts[i], bad, err = compilePattern(&p.Patterns[i], append(path[:len(path):len(path)], "patterns", i)); err != nil {
 				return match.Any(), bad, err

@@ -349,7 +349,7 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	}
 	call := protocol.ServerToolCall{Type: string(b.Type), ID: b.ID, Name: b.Name, Input: json.RawMessage("{}")}
 	if call.ID == "" {
-		call.ID = serverID(b.at.String())
+		call.ID = serverCallID(b.at.String())
 	}
 	if b.Input == nil {
 		return call, nil
@@ -359,8 +359,8 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	return call, err
 }
 
-// serverID derives the id of a server tool call from its position in the scenario.
-func serverID(at string) string {
+// serverCallID derives the id of a server tool call from its position in the scenario.
+func serverCallID(at string) string {
 	sum := sha256.Sum256([]byte(at))
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
 }
@@ -432,8 +432,8 @@ func renderFailure(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, er
 
 func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }
 
-// script is a [protocol.SubagentScript]: steps, and the scope in which their templates are evaluated.
-type script struct {
+// subagentSteps is a [protocol.SubagentScript]: steps, and the scope in which their templates are evaluated.
+type subagentSteps struct {
 	ref   RuleRef
 	steps []Step
 	scope *fill.Scope
@@ -447,7 +447,7 @@ func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	sc := r.rule.scope.Fork()
 	sc.Results = nil
 	return &protocol.SubagentScript{
-		Type: s.Type, Background: s.Background, Steps: &script{ref: r.rule.ref, steps: s.Steps, scope: sc},
+		Type: s.Type, Background: s.Background, Steps: &subagentSteps{ref: r.rule.ref, steps: s.Steps, scope: sc},
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // Matcher returns the compiled pattern of the rule. Before the scenario is loaded, it matches every text.
-func (r *Rule) Matcher() match.Text { return r.match }
+func (r *Rule) Matcher() match.Pattern { return r.match }
 
 // Locate returns a diagnostic at a key of the rule, with its position in the file. offset counts characters within a
 // string value.
@@ -56,7 +56,7 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 // program under test may have a good reason to kill claude.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
-	if s.Fault != "" || name == defaultName && s.DefaultResponse.hasFailure() {
+	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailure() {
 		return true
 	}
 	for i := range s.Responses {
@@ -100,8 +100,8 @@ func (r *Response) scriptsAgents() bool {
 	}))
 }
 
-// defaultName is the rule name of default_response.
-const defaultName = "default_response"
+// defaultRuleName is the rule name of default_response.
+const defaultRuleName = "default_response"
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 
@@ -141,8 +141,8 @@ func rankRules(rules []Rule, prompt string) []int {
 	for i := range best {
 		r := &rules[best[i].rule]
 		best[i].passed, _ = r.match.MatchedParts(prompt)
-		if best[i].apart = match.MinDistance(r.Pattern.comparedText(), prompt); r.Pattern.Type == PatternExact {
-			best[i].apart = match.Distance(r.Pattern.comparedText(), prompt)
+		if best[i].apart = match.MinEditDistance(r.Pattern.comparedText(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.EditDistance(r.Pattern.comparedText(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {
@@ -197,11 +197,11 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 		}
 	}
 	x.once.Do(func() {
-		texts := make([]match.Text, len(s.Responses))
+		texts := make([]match.Pattern, len(s.Responses))
 		for i := range s.Responses {
 			texts[i] = s.Responses[i].match
 		}
-		x.index = match.NewIndex(texts)
+		x.index = match.NewPatternIndex(texts)
 	})
 	return x.index.Candidates(prompt)
 }
@@ -219,7 +219,7 @@ func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			if strings.ContainsAny(fixture, "./") {
-				fixture = fill.Resolve(s.source.Dir, fixture)
+				fixture = fill.ResolvePath(s.source.Dir, fixture)
 			}
 			args := []string{"fixture", "serve", fixture}
 			if records != "" {

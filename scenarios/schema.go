@@ -94,7 +94,7 @@ type Scenario struct {
 	// Compat keeps behaviour that older scenarios rely on.
 	Compat Compat `toml:"compat"`
 
-	compiled
+	compiledScenario
 }
 
 // Rule answers the prompts that its pattern matches.
@@ -344,14 +344,14 @@ type Frame struct {
 	Stderr string `toml:"stderr"`
 }
 
-// compiled contains the data that loading adds to a [Scenario].
-type compiled struct {
+// compiledScenario contains the data that loading adds to a [Scenario].
+type compiledScenario struct {
 	source  *fill.Source
 	library *fill.Library
 	rules   *ruleIndex
 	texts   []string // source texts of the scenario and of included files, in the order in which they were read
 
-	excerpts excerpts
+	excerpts excerptFormatter
 }
 
 // ruleIndex finds the rules that may match a prompt. It is built only for more than maxLinearRules rules, from the
@@ -359,5 +359,5 @@ type compiled struct {
 type ruleIndex struct {
 	uses  atomic.Int32
 	once  sync.Once
-	index *match.Index
+	index *match.PatternIndex
 }

@@ -124,8 +124,8 @@ type Expectation struct {
 	Never bool `toml:"never"`
 
 	at     diag.Position
-	prompt match.Text
-	tools  []match.Text
+	prompt match.Pattern
+	tools  []match.Pattern
 }
 
 // ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification from the server instead.

@@ -18,14 +18,14 @@ import (
 // savedState is the state that a session keeps between processes. A rule is identified by its index and by a
 // fingerprint of its pattern.
 type savedState struct {
-	Version int                   `json:"version"`
-	Turns   int                   `json:"turns"`
-	Counts  map[string]savedCount `json:"counts,omitempty"`
-	Active  *savedSequence        `json:"active,omitempty"`
-	Running *savedResponse        `json:"running,omitempty"`
+	Version int                        `json:"version"`
+	Turns   int                        `json:"turns"`
+	Counts  map[string]savedMatchCount `json:"counts,omitempty"`
+	Active  *savedSequence             `json:"active,omitempty"`
+	Running *savedResponse             `json:"running,omitempty"`
 }
 
-type savedCount struct {
+type savedMatchCount struct {
 	Pattern string `json:"pattern"`
 	Matches int    `json:"matches"`
 }
@@ -52,9 +52,9 @@ type savedResponse struct {
 // State returns, as JSON, the state that the next process of the session restores: match counts, the active turn
 // sequence, and a response that waits for results.
 func (e *Engine) State() ([]byte, error) {
-	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedCount{}}
+	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedMatchCount{}}
 	for i, n := range e.counts {
-		st.Counts[strconv.Itoa(i)] = savedCount{Pattern: e.fingerprint(i), Matches: n}
+		st.Counts[strconv.Itoa(i)] = savedMatchCount{Pattern: e.fingerprint(i), Matches: n}
 	}
 	if e.active != nil {
 		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
@@ -83,7 +83,7 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRef()}
 	src, groups := e.scenario.source, ""
 	if r.Rule >= 0 {
-		if !e.isRule(r.Rule, r.Pattern) || r.Turn >= len(e.scenario.Responses[r.Rule].Turns) {
+		if !e.isSameRule(r.Rule, r.Pattern) || r.Turn >= len(e.scenario.Responses[r.Rule].Turns) {
 			return false
 		}
 		rule := &e.scenario.Responses[r.Rule]
@@ -106,7 +106,7 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 		}
 	}
 	for i := range r.Results {
-		r.Results[i].Content, r.Results[i].Structured = plainjson.Normalize(r.Results[i].Content), plainjson.Normalize(r.Results[i].Structured)
+		r.Results[i].Content, r.Results[i].Structured = plainjson.NormalizeNumbers(r.Results[i].Content), plainjson.NormalizeNumbers(r.Results[i].Structured)
 	}
 	h.scope = &fill.Scope{
 		Library: e.scenario.library, Source: src, Groups: groups, Results: r.Results, Match: match,
@@ -133,14 +133,14 @@ func (e *Engine) Restore(data []byte) error {
 	e.turns, e.counts, e.active, e.running = max(0, st.Turns), map[int]int{}, nil, nil
 	for key, c := range st.Counts {
 		i, err := strconv.Atoi(key)
-		if err != nil || !e.isRule(i, c.Pattern) || c.Matches < 0 {
+		if err != nil || !e.isSameRule(i, c.Pattern) || c.Matches < 0 {
 			stale++
 			continue
 		}
 		e.counts[i] = c.Matches
 	}
 	if a := st.Active; a != nil {
-		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.scenario.Responses[a.Rule].Turns) {
+		if e.isSameRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.scenario.Responses[a.Rule].Turns) {
 			e.active = &activeSequence{rule: a.Rule, nextTurn: a.Next, groups: a.Groups}
 		} else {
 			stale++
@@ -155,7 +155,7 @@ func (e *Engine) Restore(data []byte) error {
 	return nil
 }
 
-func (e *Engine) isRule(i int, fingerprint string) bool {
+func (e *Engine) isSameRule(i int, fingerprint string) bool {
 	return i >= 0 && i < len(e.scenario.Responses) && e.fingerprint(i) == fingerprint
 }
 

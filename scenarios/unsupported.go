@@ -11,27 +11,27 @@ import (
 // UnsupportedByAPI returns warnings about the parts of the scenario that claudeless serve does not support, in file
 // order. The hint of each says what happens instead. The scenario must have been loaded from files.
 func (s *Scenario) UnsupportedByAPI() diag.List {
-	l := &unsupportedKeys{s: s}
+	l := &unsupportedKeyChecker{s: s}
 	for i := range s.Responses {
 		l.checkRule(i)
 	}
 	if s.DefaultResponse != nil {
-		l.checkResponse(s.source, diag.Path{defaultName}, s.DefaultResponse)
+		l.checkResponse(s.source, diag.Path{defaultRuleName}, s.DefaultResponse)
 	}
 	l.checkScenario()
 	l.list.Sort()
 	return l.list
 }
 
-// unsupportedKeys collects warnings about keys that claudeless serve does not support.
-type unsupportedKeys struct {
+// unsupportedKeyChecker collects warnings about keys that claudeless serve does not support.
+type unsupportedKeyChecker struct {
 	s    *Scenario
 	src  *fill.Source
 	list diag.List
 }
 
 // warn adds a warning about the key at path. instead describes what happens instead.
-func (l *unsupportedKeys) warn(path diag.Path, key, instead string) {
+func (l *unsupportedKeyChecker) warn(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
@@ -42,7 +42,7 @@ func extendPath(path diag.Path, steps ...any) diag.Path {
 	return append(path[:len(path):len(path)], steps...)
 }
 
-func (l *unsupportedKeys) checkRule(i int) {
+func (l *unsupportedKeyChecker) checkRule(i int) {
 	r := &l.s.Responses[i]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
@@ -56,7 +56,7 @@ func (l *unsupportedKeys) checkRule(i int) {
 	}
 }
 
-func (l *unsupportedKeys) checkResponse(src *fill.Source, path diag.Path, r *Response) {
+func (l *unsupportedKeyChecker) checkResponse(src *fill.Source, path diag.Path, r *Response) {
 	if r == nil {
 		return
 	}
@@ -65,7 +65,7 @@ func (l *unsupportedKeys) checkResponse(src *fill.Source, path diag.Path, r *Res
 	l.checkSteps(extendPath(path, "steps"), r.Steps)
 }
 
-func (l *unsupportedKeys) checkSteps(path diag.Path, steps []Step) {
+func (l *unsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 	for i := range steps {
 		s, at := &steps[i], extendPath(path, i)
 		l.checkFailure(at, s.Failure)
@@ -85,13 +85,13 @@ func (l *unsupportedKeys) checkSteps(path diag.Path, steps []Step) {
 	}
 }
 
-func (l *unsupportedKeys) checkCalls(path diag.Path, calls []ToolCall) {
+func (l *unsupportedKeyChecker) checkCalls(path diag.Path, calls []ToolCall) {
 	for i := range calls {
 		l.checkCall(extendPath(path, i), &calls[i])
 	}
 }
 
-func (l *unsupportedKeys) checkCall(path diag.Path, c *ToolCall) {
+func (l *unsupportedKeyChecker) checkCall(path diag.Path, c *ToolCall) {
 	const runs = "the client runs the tool"
 	if c.Result != nil {
 		l.warn(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
@@ -117,20 +117,20 @@ func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 
-func (l *unsupportedKeys) checkFailure(path diag.Path, f *Failure) {
+func (l *unsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
 		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve closes the connection instead")
 	}
 }
 
-func (l *unsupportedKeys) checkFault(path diag.Path, name string) {
+func (l *unsupportedKeyChecker) checkFault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !IsStreamFault(name) {
 		l.warn(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }
 
 // checkScenario reports unsupported keys at the top level.
-func (l *unsupportedKeys) checkScenario() {
+func (l *unsupportedKeyChecker) checkScenario() {
 	l.src = l.s.source
 	const client = "the client decides this itself"
 	for _, k := range []struct {

@@ -21,15 +21,15 @@ type Hold struct {
 // prompt or, if prompt is nil, the script of [New]. The test fails if the answer is not released within 30 seconds.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
-	h := c.script.hold(prompt)
-	c.script.write()
+	h := c.script.addHold(prompt)
+	c.script.writeScenario()
 	return h
 }
 
 // Hold delays the answer to a prompt, as [Claude.Hold] does.
 func (a *API) Hold(prompt any) *Hold {
 	a.script.tb.Helper()
-	h := a.script.hold(prompt)
+	h := a.script.addHold(prompt)
 	a.reload()
 	return h
 }
@@ -53,12 +53,12 @@ func (h *Hold) Release() {
 	}
 }
 
-// gates returns the directory in which processes that use the script look for gates.
-func (s *scenarioScript) gates() string {
-	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journal()})
+// gateDir returns the directory in which processes that use the script look for gates.
+func (s *scenarioScript) gateDir() string {
+	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journalPath()})
 }
 
-func (s *scenarioScript) hold(prompt any) *Hold {
+func (s *scenarioScript) addHold(prompt any) *Hold {
 	s.tb.Helper()
 	pattern := map[string]any{"type": "any"}
 	if prompt != nil {
@@ -69,7 +69,7 @@ func (s *scenarioScript) hold(prompt any) *Hold {
 	for _, r := range s.rules {
 		if reflect.DeepEqual(r.pattern, pattern) {
 			s.holdCount++
-			h := &Hold{tb: s.tb, dir: s.gates(), name: fmt.Sprintf("hold-%d", s.holdCount)}
+			h := &Hold{tb: s.tb, dir: s.gateDir(), name: fmt.Sprintf("hold-%d", s.holdCount)}
 			r.steps[0]["gate"] = h.name
 			return h
 		}

@@ -24,7 +24,7 @@ func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // texts of the findings that are already in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		found := runner.Refuse(w, r, refusalAdvice)
+		found := runner.RefuseBypassingRequest(w, r, refusalAdvice)
 		mu.Lock()
 		defer mu.Unlock()
 		// The real CLI first sends HEAD, and other requests follow.
@@ -36,7 +36,7 @@ func newRefusalServer(s *scenarioScript) *httptest.Server {
 }
 
 func (s *scenarioScript) record(f journal.Finding) {
-	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Errorf("simtest: %v", err)
 		return

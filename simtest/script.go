@@ -53,9 +53,9 @@ func newScript(tb testing.TB, place, file string) *scenarioScript {
 }
 
 // runID returns the value of CLAUDELESS_RUN.
-func (s *scenarioScript) runID() string   { return s.dir }
-func (s *scenarioScript) journal() string { return filepath.Join(s.dir, "journal.jsonl") }
-func (s *scenarioScript) scenario() string {
+func (s *scenarioScript) runID() string       { return s.dir }
+func (s *scenarioScript) journalPath() string { return filepath.Join(s.dir, "journal.jsonl") }
+func (s *scenarioScript) scenarioPath() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
 
@@ -66,7 +66,7 @@ func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
 		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
-		s.add(pattern, script, unlimited, place)
+		s.addRule(pattern, script, unlimited, place)
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *scenarioScript) pattern(prompt any) map[string]any {
 	return nil
 }
 
-func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLimit, place string) {
+func (s *scenarioScript) addRule(pattern map[string]any, script []any, limit ruleLimit, place string) {
 	s.tb.Helper()
 	list, err := scenarioSteps(script)
 	if err == nil && len(list) == 0 {
@@ -97,18 +97,18 @@ func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLim
 	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, position: place})
 }
 
-// write writes the scenario. It writes a temporary file and renames it, because a claude may read the scenario at the
+// writeScenario writes the scenario. It writes a temporary file and renames it, because a claude may read the scenario at the
 // same time.
-func (s *scenarioScript) write() {
+func (s *scenarioScript) writeScenario() {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, err := scenarioJSON(s.rules)
 	if err == nil {
-		err = os.WriteFile(s.scenario()+".new", text, 0o600)
+		err = os.WriteFile(s.scenarioPath()+".new", text, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(s.scenario()+".new", s.scenario())
+		err = os.Rename(s.scenarioPath()+".new", s.scenarioPath())
 	}
 	if err != nil {
 		s.tb.Fatalf("simtest: writing the scenario: %v", err)
@@ -119,7 +119,7 @@ func (s *scenarioScript) write() {
 func (s *scenarioScript) entries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
-	err := in.ReadFiles([]string{s.journal()}, s.scenario())
+	err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.tb.Errorf("simtest: %v", err)
 	}

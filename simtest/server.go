@@ -34,7 +34,7 @@ type API struct {
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
 	s := newScript(tb, callerPosition(), "")
-	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		tb.Fatalf("simtest: %v", err)
 	}
@@ -44,7 +44,7 @@ func Server(tb testing.TB, steps ...any) *API {
 		s.reportProblems()
 	})
 	if len(steps) > 0 {
-		s.add(map[string]any{"type": "any"}, steps, onlyOnce, s.position)
+		s.addRule(map[string]any{"type": "any"}, steps, onlyOnce, s.position)
 	}
 	a.reload()
 	listener := httptest.NewServer(a)
@@ -93,14 +93,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) reload() {
 	a.script.tb.Helper()
-	a.script.write()
-	loaded, err := verdict.LoadScenario(a.script.scenario())
+	a.script.writeScenario()
+	loaded, err := verdict.LoadScenario(a.script.scenarioPath())
 	if err != nil {
 		a.script.tb.Fatalf("simtest: the script is not a valid scenario\n%v", err)
 	}
 	server, err := api.New(api.Options{
 		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.NewSystem().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
-		CWD: filepath.Dir(a.script.scenario()), Gates: a.script.gates(),
+		CWD: filepath.Dir(a.script.scenarioPath()), Gates: a.script.gateDir(),
 	})
 	if err != nil {
 		a.script.tb.Fatalf("simtest: %v", err)

@@ -45,9 +45,9 @@ func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
 	c := newClaude(tb, newScript(tb, callerPosition(), ""))
 	if len(steps) > 0 {
-		c.script.add(map[string]any{"type": "any"}, steps, onlyOnce, c.script.position)
+		c.script.addRule(map[string]any{"type": "any"}, steps, onlyOnce, c.script.position)
 	}
-	c.script.write()
+	c.script.writeScenario()
 	return c
 }
 
@@ -69,7 +69,7 @@ func File(tb testing.TB, path string) *Claude {
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
 	c.script.addSteps(prompt, steps, callerPosition())
-	c.script.write()
+	c.script.writeScenario()
 	return c
 }
 
@@ -95,8 +95,8 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	if runtime.GOOS == "windows" {
 		c.Path += ".exe"
 	}
-	setup := runner.Setup{
-		Self: self, Scenario: s.scenario(), Journal: s.journal(), Config: filepath.Join(s.dir, "config"),
+	setup := runner.ClaudeSetup{
+		Self: self, Scenario: s.scenarioPath(), Journal: s.journalPath(), Config: filepath.Join(s.dir, "config"),
 		RunID: s.runID(), ExtraVariables: []string{playClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {

@@ -28,12 +28,12 @@ func (s *scenarioScript) reportProblems() {
 // problems returns the problems and the warnings of the run, one text each.
 func (s *scenarioScript) problems() (all, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
-	runner.Sweep(s.runID(), &in)
-	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	runner.KillLeftovers(s.runID(), &in)
+	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}, nil
 	}
 	if in.Scenario == nil {
-		loaded, err := verdict.LoadScenario(s.scenario())
+		loaded, err := verdict.LoadScenario(s.scenarioPath())
 		if err != nil {
 			return []string{"simtest: " + err.Error()}, nil
 		}
@@ -42,11 +42,11 @@ func (s *scenarioScript) problems() (all, warnings []string) {
 	report := verdict.Judge(in)
 	for _, x := range report.Expectations {
 		if !x.Met {
-			all = append(all, s.positionText(x.File, x.Line)+x.Text+withSuffix(": ", x.Got))
+			all = append(all, s.positionText(x.File, x.Line)+x.Text+prefixNonEmpty(": ", x.Got))
 		}
 	}
 	for _, f := range report.Findings {
-		text := fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, withSuffix("\n\t", f.Advice))
+		text := fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, prefixNonEmpty("\n\t", f.Advice))
 		switch f.Level {
 		case "error":
 			all = append(all, text)
@@ -56,13 +56,13 @@ func (s *scenarioScript) problems() (all, warnings []string) {
 	}
 	for _, u := range report.Unmatched {
 		if text := strings.Join(all, "\n"); !strings.Contains(text, u.Prompt) {
-			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, withSuffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
+			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, prefixNonEmpty("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
 	return all, warnings
 }
 
-func withSuffix(mark, text string) string {
+func prefixNonEmpty(mark, text string) string {
 	if text == "" {
 		return ""
 	}

@@ -55,18 +55,18 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	return b.sleepWhile(ctx, d, func() bool { return true })
 }
 
-// settleTime is how long the result of a turn waits for background agents to finish.
-const settleTime = 300 * time.Millisecond
+// agentSettleTime is how long the result of a turn waits for background agents to finish.
+const agentSettleTime = 300 * time.Millisecond
 
-// settle waits up to settleTime for background agents, so that the result follows their events, as in the real CLI. It
+// waitForAgents waits up to agentSettleTime for background agents, so that the result follows their events, as in the real CLI. It
 // does not wait for agents that are themselves waiting. Without a prompt queue it returns immediately, because then
 // results are delayed until all agents have finished.
-func (b *backgroundWork) settle(ctx context.Context) {
+func (b *backgroundWork) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends in any case
+	_ = b.sleepWhile(ctx, agentSettleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends in any case
 	b.emitTaskEvents(task.PhaseInTurn)
 }
 

@@ -16,7 +16,7 @@ type localCommands struct{ *turnContext }
 
 // parse parses the prompt as a slash command. ok is false if the prompt is not a command.
 func (k *localCommands) parse() (slash.Call, bool) {
-	if k.prompts.in.Source == sourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
+	if k.prompts.in.Source == promptSourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
 	}
 	_, typed, _ := k.prompts.in.Content.SplitTyped()
@@ -70,8 +70,8 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 	}
 }
 
-// blankText is the real CLI's answer to a prompt that consists of white space.
-const blankText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
+// blankPromptText is the real CLI's answer to a prompt that consists of white space.
+const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
 // refuseBlank ends the turn of a blank prompt without a request to the model.
 func (k *localCommands) refuseBlank(ctx context.Context) error {
@@ -79,8 +79,8 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 		return err
 	}
 	k.prompts.emitInit(ctx)
-	k.out.emitInformational(blankText, "warning")
-	return endWithoutModel(blankText)
+	k.out.emitInformational(blankPromptText, "warning")
+	return endWithoutModel(blankPromptText)
 }
 
 // emitAnswer ends the turn with the output of a command. It emits init and a synthetic assistant message.
@@ -99,7 +99,7 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	var work []protocol.Event
 	if outcome.Work != nil {
 		var err error
-		if outcome.Text, work, err = k.runWork(ctx, outcome.Work); err != nil {
+		if outcome.Text, work, err = k.runSkillWork(ctx, outcome.Work); err != nil {
 			return err
 		}
 	}
@@ -111,9 +111,9 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	return k.emitReply(c, outcome, usage)
 }
 
-// runWork runs the agent of a skill. It emits the frames of the agent's task immediately. The caller emits the returned
+// runSkillWork runs the agent of a skill. It emits the frames of the agent's task immediately. The caller emits the returned
 // events after init.
-func (k *localCommands) runWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
+func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
 		text, err = work(ctx)
@@ -252,7 +252,7 @@ func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(c.Name)}
 	k.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"})
-	in := protocol.PreCompactHook{Trigger: triggerManual}
+	in := protocol.PreCompactHook{Trigger: compactionTriggerManual}
 	if c.Args != "" {
 		in.CustomInstructions = &c.Args
 	}

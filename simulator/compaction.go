@@ -20,17 +20,17 @@ type compaction struct{ *turnContext }
 
 // Triggers of a compaction.
 const (
-	triggerManual = "manual"
-	triggerAuto   = "auto"
+	compactionTriggerManual = "manual"
+	compactionTriggerAuto   = "auto"
 )
 
-// blockingBuffer is the number of tokens that must be free before a request is sent.
-const blockingBuffer = 23_000
+// minFreeTokens is the number of tokens that must be free before a request is sent.
+const minFreeTokens = 23_000
 
-// makeRoom compacts the conversation if the context is nearly full, and reports whether the request fits.
-func (c *compaction) makeRoom(ctx context.Context, req scenarios.Request) (bool, error) {
+// makeContextRoom compacts the conversation if the context is nearly full, and reports whether the request fits.
+func (c *compaction) makeContextRoom(ctx context.Context, req scenarios.Request) (bool, error) {
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
-	blocked := left < blockingBuffer
+	blocked := left < minFreeTokens
 	if left >= slash.CompactBuffer || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
 		return true, nil
 	}
@@ -49,7 +49,7 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 		c.emitStatus("failed", "too_few_groups")
 		return false, nil
 	}
-	sum, err := c.summarize(ctx, protocol.PreCompactHook{Trigger: triggerAuto})
+	sum, err := c.summarize(ctx, protocol.PreCompactHook{Trigger: compactionTriggerAuto})
 	switch {
 	case err != nil:
 		return false, err
@@ -110,7 +110,7 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	if err := c.background.sleep(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	if _, err := c.hooks.run(ctx, protocol.SessionStartHook{Source: sourceCompact, Model: c.sim.modelName()}); err != nil {
+	if _, err := c.hooks.run(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()}); err != nil {
 		return sum, err
 	}
 	after, err := c.hooks.run(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})

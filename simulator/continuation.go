@@ -21,11 +21,11 @@ const maxTruncations = 3
 
 // Prompts with which the real CLI asks the model to continue.
 const (
-	resumeText = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where " +
+	truncatedReplyPrompt = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where " +
 		"the cut happened. Break remaining work into smaller pieces."
-	retryText = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of it was withheld, and " +
+	refusedReplyPrompt = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of it was withheld, and " +
 		"tool calls in it that had not finished did not run. Do not produce that content again, even reworded."
-	emptyText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+	emptyReplyPrompt = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
 // continuation decides whether a turn continues after a reply without tool calls: the reply was truncated, prompts are
@@ -48,8 +48,8 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 		return nil, err
 	}
 	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not resume a paused turn
-	if a.exchange.lastReply.hasMore && !paused || text == emptyText {
-		a.exchange.lastReply.isContinuation = text != emptyText
+	if a.exchange.lastReply.hasMore && !paused || text == emptyReplyPrompt {
+		a.exchange.lastReply.isContinuation = text != emptyReplyPrompt
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
 	notification := text == ""
@@ -82,8 +82,8 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
-// endStructured ends a turn after its structured output with end, unless a Stop hook continues the turn.
-func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios.Request, error) {
+// endAfterStructuredOutput ends a turn after its structured output with end, unless a Stop hook continues the turn.
+func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
 	}
@@ -109,8 +109,8 @@ func (a *continuation) handleTruncation() (text string, err error) {
 		if a.truncations++; a.truncations > maxTruncations {
 			return "", a.exchange.endWithFailure(a.outputLimitFailure(stop))
 		}
-		a.out.emit(a.companionMessage(resumeText))
-		return resumeText, nil
+		a.out.emit(a.incompleteReplyMessage(truncatedReplyPrompt))
+		return truncatedReplyPrompt, nil
 	case "refusal":
 		a.sim.history.safetyStops++
 		if a.refused {
@@ -118,19 +118,19 @@ func (a *continuation) handleTruncation() (text string, err error) {
 		}
 		a.refused = true
 		a.emitRefusalRetry()
-		return retryText, nil
+		return refusedReplyPrompt, nil
 	case "end_turn":
 		if a.exchange.lastReply.isEmpty && !a.askedAfterEmpty {
 			a.askedAfterEmpty = true
-			a.out.emit(a.companionMessage(emptyText))
-			return emptyText, nil
+			a.out.emit(a.incompleteReplyMessage(emptyReplyPrompt))
+			return emptyReplyPrompt, nil
 		}
 	}
 	return "", nil
 }
 
-// companionMessage returns the user message that the CLI adds after an incomplete reply.
-func (a *continuation) companionMessage(text string) *protocol.User {
+// incompleteReplyMessage returns the user message that the CLI adds after an incomplete reply.
+func (a *continuation) incompleteReplyMessage(text string) *protocol.User {
 	ev := a.out.injectedMessage(text, true)
 	ev.Companion = true
 	return ev
@@ -152,7 +152,7 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 // emitRefusalRetry emits the notice of a refusal and the prompt that requests another reply.
 func (a *continuation) emitRefusalRetry() {
 	a.out.emitInformational(a.displayModel()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
-	text := a.companionMessage(retryText)
+	text := a.incompleteReplyMessage(refusedReplyPrompt)
 	text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
 	a.out.emit(text)
 }

@@ -12,9 +12,9 @@ func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// takeRefusal emits the refusal of the last call if it belongs at this point of the stream. A denial is emitted in two
+// emitRefusalAt emits the refusal of the last call if it belongs at this point of the stream. A denial is emitted in two
 // steps, between the following events, see [message.advanceRefusal].
-func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
+func (m *message) emitRefusalAt(ctx context.Context, at RefusalPoint) error {
 	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
 	x.totals.countLastReply()
 	x.background.emitTaskEvents(task.PhaseInTurn)
-	if fits, err := (&compaction{x.turnContext}).makeRoom(ctx, req); err != nil {
+	if fits, err := (&compaction{x.turnContext}).makeContextRoom(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
 		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", Text: "Prompt is too long"})
@@ -165,7 +165,7 @@ func (x *exchange) emitFrame(f scenarios.Frame) error {
 
 // emitRequesting reports that a request is sent, and for which prompts.
 func (x *exchange) emitRequesting() {
-	defer x.prompts.replayOnce()
+	defer x.prompts.replayPrompt()
 	if !x.sim.options.Display.PartialMessages {
 		return
 	}
@@ -198,7 +198,7 @@ func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time
 
 // emitMessage emits a message of the model and returns its tool calls.
 func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
-	blocks := slices.Clone(x.structured.addCall(reply)) // the model may return the same slice again
+	blocks := slices.Clone(x.structured.addScriptedCall(reply)) // the model may return the same slice again
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
@@ -307,7 +307,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	}
 	if f.Whole {
 		x.sim.history.failures[rule]++
-		x.out.emitInjected(severedPrompt, true)
+		x.out.emitInjected(interruptedReplyPrompt, true)
 		return nil
 	}
 	api := x.sim.describeFailure(f)
@@ -334,15 +334,15 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 		}
 	}
 	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the usage of the turn includes the received part, the usage of the session does not
-		broken := x.brokenUsage(f)
+		broken := x.partialReplyUsage(f)
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
 	}
 	return x.endWithFailure(api)
 }
 
-// brokenUsage returns the usage of a partial reply.
-func (x *exchange) brokenUsage(f *scenarios.Failure) replyUsage {
+// partialReplyUsage returns the usage of a partial reply.
+func (x *exchange) partialReplyUsage(f *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
 
@@ -371,7 +371,7 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 	}
 	switch falls := x.fallbackModel(api) != ""; {
 	case api.Limit > 0, falls && api.Status == 529:
-		tries = min(tries, overloadLimit)
+		tries = min(tries, maxOverloadRetries)
 	case falls:
 		tries = 0
 	}
@@ -450,7 +450,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	if api.Connection == failureMediaRemoved {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
-	x.prompts.labelMessage(ev)
+	x.prompts.setMessagePromptIDs(ev)
 	x.out.emit(ev)
 	x.lastReply.text, x.lastReply.displayed = api.Text, nil
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
@@ -465,7 +465,7 @@ func (x *exchange) streamPartial(ctx context.Context, f *scenarios.Failure) erro
 	if f.PartialText == "" {
 		return nil
 	}
-	m := x.startMessage(x.brokenUsage(f), nil)
+	m := x.startMessage(x.partialReplyUsage(f), nil)
 	if err := m.start(ctx); err != nil {
 		return err
 	}

@@ -67,8 +67,8 @@ func (api apiFailure) Fallback() string {
 // failureMediaRemoved is the value of apiFailure.Connection if an image that the API cannot read was removed.
 const failureMediaRemoved = "media_removed"
 
-// severedPrompt is the prompt that follows an interrupted reply of which the received part is kept.
-const severedPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
+// interruptedReplyPrompt is the prompt that follows an interrupted reply of which the received part is kept.
+const interruptedReplyPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
 const (
@@ -144,8 +144,8 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 		api.Text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
 	case status == 429:
 		api.ErrorClass, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
-	case status == 529 && w.GatewayHost == "" && w.Retries >= overloadLimit:
-		api.ErrorClass, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, overloadLimit
+	case status == 529 && w.GatewayHost == "" && w.Retries >= maxOverloadRetries:
+		api.ErrorClass, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, maxOverloadRetries
 	case status == 529:
 		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverText(status, message)
 	case status >= 500:
@@ -153,16 +153,16 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	case status == 408, status == 409:
 		api.ErrorClass, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
-		api.ErrorClass, api.Text, api.SilentRetries = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentRetryLimit
+		api.ErrorClass, api.Text, api.SilentRetries = "unknown", fmt.Sprintf("API Error: %d %s", status, message), maxSilentRetries
 	}
 	return api
 }
 
 const (
-	// overloadLimit is the maximum number of retries after status 529 from the vendor's own API.
-	overloadLimit = 2
-	// silentRetryLimit is the number of immediate retries of a refused request, each with fewer optional parts.
-	silentRetryLimit = 5
+	// maxOverloadRetries is the maximum number of retries after status 529 from the vendor's own API.
+	maxOverloadRetries = 2
+	// maxSilentRetries is the number of immediate retries of a refused request, each with fewer optional parts.
+	maxSilentRetries = 5
 )
 
 func (w failureContext) serverText(status int, message string) string {
@@ -194,7 +194,7 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 			return
 		}
 	}
-	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, silentRetryLimit
+	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, maxSilentRetries
 }
 
 // tooLongText returns the message for a prompt that is too long, which depends on whether the conversation can be

@@ -12,7 +12,7 @@ import (
 func (x *exchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]
-	if len(left) == 0 || api.Fallback() == "" || api.Status == 529 && x.sim.options.Limits.Retries < overloadLimit {
+	if len(left) == 0 || api.Fallback() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries {
 		return ""
 	}
 	if claudecode.ResolveModel(left[0]) == x.sim.modelName() {

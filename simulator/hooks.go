@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// sourceCompact is the source of the SessionStart event after a compaction.
-const sourceCompact = "compact"
+// sessionSourceCompact is the source of the SessionStart event after a compaction.
+const sessionSourceCompact = "compact"
 
 // hookPoints runs the hooks of a turn, except those around tool calls, which a layer of the tools runs.
 type hookPoints struct {
@@ -31,11 +31,11 @@ type hookPoints struct {
 func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := p.sim.hookBase()
 	event, subject := protocol.HookEvent(in)
-	if subject == sourceCompact {
+	if subject == sessionSourceCompact {
 		event = "PreCompact"
 	}
 	if loaded, is := in.(protocol.InstructionsLoadedHook); is && loaded.TriggerFilePath != "" {
-		return p.callBase(base)
+		return p.addCallFields(base)
 	}
 	switch event {
 	case "SessionStart", "InstructionsLoaded", "Setup":
@@ -44,7 +44,7 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 		base.PromptID = p.prompts.promptID
 		return base
 	case "StopFailure":
-		return p.callBase(base)
+		return p.addCallFields(base)
 	case "Stop", "PostToolBatch": // other events occur before the first request
 		base.Effort = p.sim.options.State.Snapshot().HookEffort()
 	}
@@ -55,8 +55,8 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
-// callBase adds the fields of hook inputs for events caused by tool calls.
-func (p *hookPoints) callBase(base protocol.HookBase) protocol.HookBase {
+// addCallFields adds the fields of hook inputs for events caused by tool calls.
+func (p *hookPoints) addCallFields(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
 		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID
@@ -137,8 +137,8 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
 }
 
-// runUnseen runs hooks and ignores their outcome.
-func (p *hookPoints) runUnseen(ctx context.Context, in protocol.HookInput) {
+// runIgnoringOutcome runs hooks and ignores their outcome.
+func (p *hookPoints) runIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
 	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
 		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	}
@@ -249,8 +249,8 @@ func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.O
 
 // Lifetime of the API's prompt cache, and the price of writing to it relative to an uncached read.
 const (
-	cacheLifetime, longCacheLifetime       = 5 * time.Minute, time.Hour
-	cacheWriteFactor, longCacheWriteFactor = 1.25, 2
+	promptCacheLifetime, longPromptCacheLifetime     = 5 * time.Minute, time.Hour
+	cacheWritePriceFactor, longCacheWritePriceFactor = 1.25, 2
 )
 
 func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
@@ -264,9 +264,9 @@ func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook 
 // fillInput sets the time since the last reply and the cost of sending its context again (observed with 2.1.329).
 func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
-	kept, factor := cacheLifetime, float64(cacheWriteFactor)
+	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
 	if h.LongCache {
-		kept, factor = longCacheLifetime, longCacheWriteFactor
+		kept, factor = longPromptCacheLifetime, longCacheWritePriceFactor
 	}
 	price := 5. // default for an unknown model
 	if facts := claudecode.FactsOfModel(h.Model); facts.IsKnown {
@@ -301,7 +301,7 @@ type promptSubmission struct {
 // hook ends the session, the turn ends immediately, without an init event.
 func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
-	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
+	if p.prompts.in.Source != promptSourceSystem && !p.prompts.in.NoQuery {
 		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
 	}
 	switch {

@@ -75,7 +75,7 @@ func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error
 			return err
 		}
 		m.stopBlock(i)
-		if err := m.takeRefusal(ctx, InNextBlock); err != nil {
+		if err := m.emitRefusalAt(ctx, InNextBlock); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (m *message) start(ctx context.Context) error {
 		{"usage", streamUsage(m.usage)},
 	}}}, m.sim.options.Display.thinkingDisplay())
 	ev.TTFTMS = &ttft
-	m.prompts.labelStart(ev)
+	m.prompts.setStartPromptIDs(ev)
 	m.totals.begunMessages = append(m.totals.begunMessages, m.id)
 	m.out.emit(ev)
 	return m.out.checkOpen()
@@ -161,9 +161,9 @@ func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) erro
 	return nil
 }
 
-// keepPace waits until a chunk is due. A late chunk shortens the following waits, so that the delays of a busy machine
+// waitUntilDue waits until a chunk is due. A late chunk shortens the following waits, so that the delays of a busy machine
 // do not accumulate.
-func (m *message) keepPace(ctx context.Context, chunk string) error {
+func (m *message) waitUntilDue(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
 	}
@@ -179,7 +179,7 @@ func (m *message) keepPace(ctx context.Context, chunk string) error {
 func (m *message) streamInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
 	m.startBlock(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
-		if err := m.keepPace(ctx, chunk); err != nil {
+		if err := m.waitUntilDue(ctx, chunk); err != nil {
 			return err
 		}
 		m.emitDelta(i, "partial_json", chunk, "")
@@ -191,7 +191,7 @@ func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) e
 	m.startBlock(i, protocol.Text(""), "")
 	m.streamCitations(i, b.Citations)
 	for _, chunk := range m.pace.Split(b.Text) {
-		if err := m.keepPace(ctx, chunk); err != nil {
+		if err := m.waitUntilDue(ctx, chunk); err != nil {
 			return err
 		}
 		m.text.WriteString(chunk)
@@ -241,7 +241,7 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 	}
 	tokens := 0
 	for _, chunk := range chunks {
-		if err := m.keepPace(ctx, chunk); err != nil {
+		if err := m.waitUntilDue(ctx, chunk); err != nil {
 			return err
 		}
 		tokens += scenarios.Tokens(len(chunk))
@@ -297,10 +297,10 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	c.tool, known = m.index.Tool(c.toolUse.Name)
 	early := m.refusesEarly(known)
 	m.calls = append(m.calls, c)
-	if early && !m.isUnstreamed && (c.toolUse.Name != structuredTool || m.structured.schema == nil) {
+	if early && !m.isUnstreamed && (c.toolUse.Name != structuredOutputTool || m.structured.schema == nil) {
 		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.toolUse)
 	}
-	return m.takeRefusal(ctx, BeforeBlockStop)
+	return m.emitRefusalAt(ctx, BeforeBlockStop)
 }
 
 // emitAssistant emits the assistant event of a complete block; modify may change the event before.
@@ -326,7 +326,7 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 	if m.isUnstreamed {
 		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinking)
 	}
-	m.prompts.labelMessage(ev)
+	m.prompts.setMessagePromptIDs(ev)
 	if modify != nil {
 		modify(ev)
 	}

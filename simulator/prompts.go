@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// noContentText replaces an empty prompt when it is replayed.
-const noContentText = "(no content)"
+// emptyPromptText replaces an empty prompt when it is replayed.
+const emptyPromptText = "(no content)"
 
 // ErrSignalled is the cause of a cancellation if a signal ended the turn. Running calls then get the same result as
 // calls that had not started.
@@ -104,7 +104,7 @@ func promptText(c protocol.Content) string {
 		return ok && strings.TrimSpace(text.Text) == ""
 	})
 	if len(said) == 0 && len(c.Blocks) > 0 {
-		return noContentText
+		return emptyPromptText
 	}
 	return protocol.Content{Blocks: said}.Plain()
 }
@@ -125,9 +125,9 @@ func (p *promptState) emitInit(ctx context.Context) {
 	p.out.emit(&init)
 }
 
-// replayOnce sends the recorded prompt back to the host, unless this has happened or the model does not answer the
+// replayPrompt sends the recorded prompt back to the host, unless this has happened or the model does not answer the
 // prompt.
-func (p *promptState) replayOnce() {
+func (p *promptState) replayPrompt() {
 	if !p.replayPending {
 		return
 	}
@@ -149,7 +149,7 @@ func (p *promptState) emitContext() {
 // calls.
 func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
-	if mentions == nil || p.in.Verbatim || p.in.Source == sourceSystem || !strings.Contains(text, "@") {
+	if mentions == nil || p.in.Verbatim || p.in.Source == promptSourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
 	}
 	var all []MentionContent
@@ -192,7 +192,7 @@ func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	}
 	yes := true
 	if in.Content.Blocks == nil && in.Content.Text == "" {
-		in.Content.Text = noContentText
+		in.Content.Text = emptyPromptText
 	}
 	p.out.emit(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
@@ -248,16 +248,16 @@ func (p *promptState) emitLifecycle(id, state string) {
 	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
-// labelMessage adds the uuids of the prompts to the first assistant event of the turn.
-func (p *promptState) labelMessage(ev *protocol.Assistant) {
+// setMessagePromptIDs adds the uuids of the prompts to the first assistant event of the turn.
+func (p *promptState) setMessagePromptIDs(ev *protocol.Assistant) {
 	if !p.messageLabelled && len(p.in.UUIDs) > 0 {
 		p.messageLabelled = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
 	}
 }
 
-// labelStart adds the uuids of the prompts to the first message_start of the turn.
-func (p *promptState) labelStart(ev *protocol.StreamEvent) {
+// setStartPromptIDs adds the uuids of the prompts to the first message_start of the turn.
+func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
 	if !p.startLabelled && len(p.in.UUIDs) > 0 {
 		p.startLabelled = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
@@ -282,9 +282,9 @@ func (p *promptState) origin() json.RawMessage {
 }
 
 var (
-	quotedMention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
-	plainMention  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
-	lineRange     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
+	quotedMention    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
+	plainMention     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
+	lineRangePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
 // findMentions lists the mentions (@path) in a text without duplicates.
@@ -303,7 +303,7 @@ func findMentions(text string) []Mention {
 }
 
 func parseMention(s string) Mention {
-	found := lineRange().FindStringSubmatch(s)
+	found := lineRangePattern().FindStringSubmatch(s)
 	if found == nil {
 		return Mention{Path: s}
 	}

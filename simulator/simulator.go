@@ -45,7 +45,7 @@ type history struct {
 	lastMessage      string         // uuid of the model's last message
 	pendingContext   []string       // text that the next request adds to its prompt
 	instructionTexts []string       // instructions loaded after tool calls, as sent to the model
-	retained         retained
+	retained         retainedMessages
 	droppedTokens    int      // tokens removed by compactions
 	saveFailed       bool     // writing the transcript has failed
 	limitsShown      bool     // the limits of the subscription were reported
@@ -60,8 +60,8 @@ func (h *history) takeInitialMessage() string {
 	return text
 }
 
-// retained tracks the uuids of the last messages of a conversation, which a compaction may keep.
-type retained struct {
+// retainedMessages tracks the uuids of the last messages of a conversation, which a compaction may keep.
+type retainedMessages struct {
 	replies   int      // number of replies since the last compaction
 	messageID string   // id of the last reply
 	lastRound []string // blocks of the last reply and the results of its calls
@@ -69,7 +69,7 @@ type retained struct {
 }
 
 // record updates t for an event.
-func (t *retained) record(ev protocol.Event) {
+func (t *retainedMessages) record(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		if !ev.LocalCommand && !ev.Blocked && !ev.Injected {
@@ -91,7 +91,7 @@ func (t *retained) record(ev protocol.Event) {
 }
 
 // lastMessageID returns the uuid of the last message; empty if none exists.
-func (t *retained) lastMessageID() string {
+func (t *retainedMessages) lastMessageID() string {
 	for _, part := range [][]string{t.prompts, t.lastRound} {
 		if len(part) > 0 {
 			return part[len(part)-1]
@@ -102,7 +102,7 @@ func (t *retained) lastMessageID() string {
 
 // applyCompaction returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts, and
 // the last round if there were earlier ones.
-func (t *retained) applyCompaction() []string {
+func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
 	} else {
@@ -153,10 +153,10 @@ func (s *Simulator) contextWindow() int {
 }
 
 const (
-	// sourceSystem marks a prompt that no user wrote.
-	sourceSystem = "system"
-	// sourceDeferred marks a turn without a prompt.
-	sourceDeferred = "deferred"
+	// promptSourceSystem marks a prompt that no user wrote.
+	promptSourceSystem = "system"
+	// promptSourceDeferred marks a turn without a prompt.
+	promptSourceDeferred = "deferred"
 )
 
 // CrashError is returned by a turn that makes the process exit, because of the scenario or of a failed hook. It follows
@@ -223,7 +223,7 @@ func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {
 		return protocol.UserMessage{}, false
 	}
-	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.options.Clock.NewID()}}, true
+	return protocol.UserMessage{Source: promptSourceDeferred, UUIDs: []string{s.options.Clock.NewID()}}, true
 }
 
 // hookBase returns the hook fields that identify the session. They are read for each hook because /clear changes them.
@@ -239,9 +239,9 @@ func (s *Simulator) sessionEndBase() protocol.HookBase {
 	return base
 }
 
-// asyncGrace is how long asynchronous hooks may continue after the end of a session (measured with 2.1.330: at least
+// asyncHookGrace is how long asynchronous hooks may continue after the end of a session (measured with 2.1.330: at least
 // 0.3 s and less than 1.2 s after the last turn).
-const asyncGrace = 500 * time.Millisecond
+const asyncHookGrace = 500 * time.Millisecond
 
 // Close runs the SessionEnd hooks of a session that has had a turn, and closes the hook runner. An empty reason means
 // "other".
@@ -253,7 +253,7 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 	if s.history.sessionStarted {
 		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndBase(), Event: protocol.SessionEndHook{Reason: reason}})
 	}
-	limited, cancel := context.WithTimeout(ctx, asyncGrace)
+	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()
 	s.options.Hooks.Close(limited)
 }

@@ -118,7 +118,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: running, earlyEvents: early}
+	alive := &heartbeat{ticker: time.NewTicker(heartbeatInterval), calls: running, earlyEvents: early}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := len(running); left > 0; {
@@ -145,8 +145,8 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	return stop, nil
 }
 
-// mergeWindow is the time within which calls count as finishing simultaneously.
-const mergeWindow = time.Millisecond
+// simultaneousCallWindow is the time within which calls count as finishing simultaneously.
+const simultaneousCallWindow = time.Millisecond
 
 // nextFinished waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
 // finish simultaneously are sorted: denied ones first, then in call order, so that the order of quick calls is stable.
@@ -158,7 +158,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive 
 		select {
 		case r := <-done:
 			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.OrderedResults {
-				late = time.After(mergeWindow)
+				late = time.After(simultaneousCallWindow)
 			}
 		case <-d.background.taskEvents():
 			d.background.emitTaskEvents(task.PhaseInTurn)
@@ -193,7 +193,7 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	if c.writtenName != "" && c.tool.Name == "" {
 		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
 	}
-	isStructured := c.toolUse.Name == structuredTool && d.sim.main.Schema != nil
+	isStructured := c.toolUse.Name == structuredOutputTool && d.sim.main.Schema != nil
 	if c.refusal != nil && !isStructured {
 		return *c.refusal, nil
 	}
@@ -358,11 +358,11 @@ func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop ex
 			d.emitResult(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
-	return d.turnEnd(stop)
+	return d.stoppedTurnError(stop)
 }
 
-// turnEnd returns the error that ends a turn which a layer of the tools stopped.
-func (d *toolRound) turnEnd(stop executor.StopTurn) error {
+// stoppedTurnError returns the error that ends a turn which a layer of the tools stopped.
+func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
 		return stop.Err
@@ -400,7 +400,7 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, res
 	if !out.Block && !out.StopTurn {
 		return d.hooks.loadContext(ctx, succeededCalls(calls, results))
 	}
-	return d.turnEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
+	return d.stoppedTurnError(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
 func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol.ToolUse {
@@ -435,8 +435,8 @@ func structuredOf(tool string, r protocol.ToolResult) any {
 	return r.MCP.Structured
 }
 
-// heartbeatEvery is the interval at which running calls report progress.
-const heartbeatEvery = 30 * time.Second
+// heartbeatInterval is the interval at which running calls report progress.
+const heartbeatInterval = 30 * time.Second
 
 // heartbeat contains the calls of a batch that are still running.
 type heartbeat struct {
@@ -480,7 +480,7 @@ func (d *toolRound) emitHeartbeats(h *heartbeat) {
 			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.beats-1)},
 			{Key: "tool_name", Value: c.toolUse.Name},
 			{Key: "parent_tool_use_id", Value: c.toolUse.ID},
-			{Key: "elapsed_time_seconds", Value: h.beats * int(heartbeatEvery/time.Second)},
+			{Key: "elapsed_time_seconds", Value: h.beats * int(heartbeatInterval/time.Second)},
 			{Key: "heartbeat", Value: true},
 		}}))
 	}

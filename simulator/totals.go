@@ -60,18 +60,18 @@ func (l *turnTotals) countLastReply() {
 }
 
 func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
-	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.InitName(use.Name), ToolUseID: use.ID, ToolInput: input})
+	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.NameInInit(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
 // checkBudget ends the turn if the session has exceeded its budget. No further request is made after that (spec:
 // cli-observed 3).
 func (l *turnTotals) checkBudget() error {
 	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.totalUSD() >= l.budgetUSD
-	return l.budgetEnd()
+	return l.budgetError()
 }
 
-// budgetEnd returns a [turnEndError] if the budget is exhausted.
-func (l *turnTotals) budgetEnd() error {
+// budgetError returns a [turnEndError] if the budget is exhausted.
+func (l *turnTotals) budgetError() error {
 	if !l.session.budgetExhausted {
 		return nil
 	}

@@ -58,7 +58,7 @@ func newTurn(st *turnContext) *turn {
 // run runs the turn and emits its result. After an interrupt it ignores ctx.
 func (t *turn) run(ctx context.Context) error {
 	err := t.playEvents(ctx)
-	t.prompts.replayOnce() // has an effect only if the model was not asked
+	t.prompts.replayPrompt() // has an effect only if the model was not asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
 		end, isEnd = t.handleInterrupt(errors.Is(context.Cause(ctx), ErrSuperseded)), true
@@ -71,10 +71,10 @@ func (t *turn) run(ctx context.Context) error {
 		return &CrashError{ExitCode: 1}
 	}
 	if ctx.Err() == nil && end.apiFailure != nil {
-		t.hooks.runUnseen(ctx, end.apiFailure.hook)
+		t.hooks.runIgnoringOutcome(ctx, end.apiFailure.hook)
 	}
 	if ctx.Err() == nil {
-		t.background.settle(ctx)
+		t.background.waitForAgents(ctx)
 	}
 	t.emitResult(end)
 	if t.exchange.fallbacks > 0 {
@@ -87,7 +87,7 @@ func (t *turn) run(ctx context.Context) error {
 // ends normally.
 func (t *turn) playEvents(ctx context.Context) error {
 	in := t.prompts.in
-	if in.Source == sourceDeferred {
+	if in.Source == promptSourceDeferred {
 		return t.answerDeferred(ctx)
 	}
 	t.prompts.recordedContent = in.Content
@@ -118,7 +118,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 		t.sim.history.unanswered = append(t.sim.history.unanswered, promptText(in.Content))
 		return endWithoutModel("")
 	}
-	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == sourceSystem, IsNotification: in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
 	if command != nil {
 		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}
@@ -191,7 +191,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 }
 
 func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) error {
-	if err := t.totals.budgetEnd(); err != nil {
+	if err := t.totals.budgetError(); err != nil {
 		return err
 	}
 	for {
@@ -223,7 +223,7 @@ func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios
 		return nil, err
 	}
 	if end := t.structured.endError(); end != nil {
-		return t.continuation.endStructured(ctx, end)
+		return t.continuation.endAfterStructuredOutput(ctx, end)
 	}
 	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
 		return nil, err
@@ -242,11 +242,11 @@ func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios
 	return &scenarios.Request{Results: results}, nil
 }
 
-const maxTurns = "error_max_turns"
+const maxTurnsSubtype = "error_max_turns"
 
 func (t *turn) turnLimitEnd() *turnEndError {
 	return &turnEndError{
-		subtype: maxTurns, terminalReason: "max_turns", isError: true,
+		subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true,
 		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)},
 	}
 }
@@ -327,7 +327,7 @@ func (t *turn) numTurns(end *turnEndError) int {
 	if end.skippedModel {
 		return 0
 	}
-	if end.subtype == maxTurns {
+	if end.subtype == maxTurnsSubtype {
 		return 1 + t.rounds
 	}
 	return 1 + t.out.userEvents
@@ -386,7 +386,7 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 		return protocol.UserMessage{}, false
 	}
 	n, ok := s.main.Tasks.NextNotice()
-	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: sourceSystem}, ok
+	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem}, ok
 }
 
 // HasBackgroundWork reports whether background tasks run or a notice about an ended task is pending.

@@ -37,8 +37,8 @@ func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.E
 }
 
 const (
-	structuredTool     = "StructuredOutput"
-	structuredReminder = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
+	structuredOutputTool = "StructuredOutput"
+	structuredReminder   = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 )
 
 // structuredOutput tracks the StructuredOutput calls of one turn (spec: cli-contract 9.1).
@@ -51,12 +51,12 @@ type structuredOutput struct {
 	wasReminded bool
 }
 
-// addCall returns the blocks of the reply and, if the reply has a scripted structured output, a tool use with it.
-func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
+// addScriptedCall returns the blocks of the reply and, if the reply has a scripted structured output, a tool use with it.
+func (st *structuredOutput) addScriptedCall(reply scenarios.Reply) []protocol.Block {
 	if st.schema == nil || reply.StructuredOutput == nil {
 		return reply.Blocks
 	}
-	use := protocol.ToolUse{Type: "tool_use", Name: structuredTool, Input: reply.StructuredOutput}
+	use := protocol.ToolUse{Type: "tool_use", Name: structuredOutputTool, Input: reply.StructuredOutput}
 	blocks := reply.Blocks[:len(reply.Blocks):len(reply.Blocks)]
 	if len(blocks) == 1 { // an empty text is omitted if the message has a call
 		if text, ok := blocks[0].(protocol.TextBlock); ok && text.Text == "" {
@@ -95,7 +95,7 @@ func (StructuredCalls) Tools(context.Context) ([]protocol.Tool, error) { return 
 
 // Execute checks the output. Other calls get [executor.ErrUnknownTool].
 func (StructuredCalls) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
-	if d, ok := ctx.Value(structuredCallKey{}).(*toolRound); ok && use.Name == structuredTool {
+	if d, ok := ctx.Value(structuredCallKey{}).(*toolRound); ok && use.Name == structuredOutputTool {
 		return executor.ResultOf(d.structured.checkCall(use, d.sim.options.Location.Mode())), nil
 	}
 	return executor.Result{}, executor.ErrUnknownTool

@@ -11,12 +11,12 @@ import (
 )
 
 type question struct {
-	Question    string   `json:"question"`
-	Options     []option `json:"options"`
-	MultiSelect bool     `json:"multiSelect"`
+	Question    string           `json:"question"`
+	Options     []questionOption `json:"options"`
+	MultiSelect bool             `json:"multiSelect"`
 }
 
-type option struct {
+type questionOption struct {
 	Label string `json:"label"`
 }
 
@@ -48,33 +48,33 @@ func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 	}
 }
 
-type askInput struct {
-	Questions   json.RawMessage       `json:"questions"`
-	Answers     tool.Keys             `json:"answers"`
-	Annotations map[string]annotation `json:"annotations"`
-	Response    string                `json:"response"`
+type askUserQuestionInput struct {
+	Questions   json.RawMessage             `json:"questions"`
+	Answers     tool.Keys                   `json:"answers"`
+	Annotations map[string]answerAnnotation `json:"annotations"`
+	Response    string                      `json:"response"`
 }
 
-type annotation struct {
+type answerAnnotation struct {
 	Preview string `json:"preview,omitempty"`
 	Notes   string `json:"notes,omitempty"`
 }
 
-type askOutput struct {
-	Questions   json.RawMessage       `json:"questions"`
-	Answers     tool.Keys             `json:"answers"`
-	Annotations map[string]annotation `json:"annotations,omitempty"`
-	Response    string                `json:"response,omitempty"`
+type askUserQuestionOutput struct {
+	Questions   json.RawMessage             `json:"questions"`
+	Answers     tool.Keys                   `json:"answers"`
+	Annotations map[string]answerAnnotation `json:"annotations,omitempty"`
+	Response    string                      `json:"response,omitempty"`
 }
 
 // askUserQuestion returns the answers in the call, which a host adds, or the answers of the scenario. A question
 // without an answer stays unanswered (observed with 2.1.329).
-func askUserQuestion(_ context.Context, a scriptedAnswers, in askInput) protocol.ToolResult {
+func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]question](in.Questions)
 	if err != nil {
 		return tool.Refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)
 	}
-	out := askOutput(in)
+	out := askUserQuestionOutput(in)
 	if len(out.Answers) == 0 {
 		out.Answers = tool.Keys{}
 		for _, q := range questions {
@@ -88,7 +88,7 @@ func askUserQuestion(_ context.Context, a scriptedAnswers, in askInput) protocol
 
 // modelText returns the text for the model: the response that replaces all answers, or the answers. It marks the
 // answers as the user's own words if one is not an option or has notes.
-func (o askOutput) modelText(questions []question) string {
+func (o askUserQuestionOutput) modelText(questions []question) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response
 	}
@@ -128,7 +128,7 @@ func (q question) hasOption(answer string) bool {
 		parts = strings.Split(answer, ", ")
 	}
 	return !slices.ContainsFunc(parts, func(part string) bool {
-		return !slices.ContainsFunc(q.Options, func(o option) bool { return o.Label == part })
+		return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == part })
 	})
 }
 

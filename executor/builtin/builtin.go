@@ -123,7 +123,7 @@ func New(o Options) (*Tools, error) {
 		if !filepath.IsAbs(path) { // the session recorded the path as written in the call
 			path = filepath.Join(o.CWD, path)
 		}
-		t.files.Restore(path, content)
+		t.files.RecordResumed(path, content)
 	}
 	f := toolStates{
 		files:     t.files,
@@ -182,7 +182,7 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 // Precheck refuses a call before permissions are checked: of a tool that the session does not have, or with invalid
 // input. It returns nil for valid calls and for calls of other executors.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
-	b, ok := t.registry[currentName(call.Name)]
+	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResul
 
 // Execute runs one call. For other tools the error is [executor.ErrUnknownTool].
 func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	b, ok := t.registry[currentName(call.Name)]
+	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
@@ -227,7 +227,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 
 // Tool returns a tool of this session by name.
 func (t *Tools) Tool(name string) (protocol.Tool, bool) {
-	name = currentName(name)
+	name = currentToolName(name)
 	tools := t.definitions()
 	i, ok := slices.BinarySearchFunc(tools, name, func(d protocol.Tool, name string) int { return strings.Compare(d.Name, name) })
 	if !ok || !t.allowed(name) {
@@ -242,7 +242,7 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // ObservedInput returns the input of a call for hooks and hosts: with the tool's own keys instead of aliases, and with
 // the absolute path of a read, written or edited file. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
-	known, _ := t.registry[currentName(call.Name)].WithAliases(call.Input)
+	known, _ := t.registry[currentToolName(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
 	if whole := t.files.ObservedInput(call); whole != nil {

@@ -21,7 +21,7 @@ type reviewFinding struct {
 	Outcome      string   `json:"outcome,omitempty"`
 }
 
-type findings struct {
+type reportFindingsInput struct {
 	Count    int             `json:"count"`
 	Level    string          `json:"level,omitempty"`
 	Findings []reviewFinding `json:"findings"`
@@ -29,9 +29,9 @@ type findings struct {
 
 // Limits of ReportFindings: the number of findings, and the lengths of labels in characters.
 const (
-	maxFindings     = 32
-	maxShortSummary = 60
-	maxCategory     = 40
+	maxReviewFindings     = 32
+	maxShortSummaryLength = 60
+	maxCategoryLength     = 40
 )
 
 func findingTools() []tool.Tool { return []tool.Tool{reportFindingsTool()} }
@@ -41,14 +41,14 @@ func reportFindingsTool() tool.Tool {
 		tool.Required("file", tool.String("The file, from the root of the repository")),
 		tool.Optional("line", tool.Integer("The line in it")),
 		tool.Required("summary", tool.String("What is wrong")),
-		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxShortSummary}),
+		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxShortSummaryLength}),
 		tool.Required("failure_scenario", tool.String("What leads to a wrong outcome")),
-		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCategory}),
+		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCategoryLength}),
 		tool.Optional("severity", tool.String("How much it matters", "important", "pre_existing", "nit")),
 		tool.Optional("verdict", tool.String("Result of a second review", "CONFIRMED", "PLAUSIBLE")),
 		tool.Optional("outcome", tool.String("What was done about the finding", "fixed", "skipped", "no_change_needed")),
 	))
-	found.Max = maxFindings
+	found.Max = maxReviewFindings
 	return tool.Tool{
 		Name:        "ReportFindings",
 		Description: "Hands the findings of a review to the host.",
@@ -57,7 +57,7 @@ func reportFindingsTool() tool.Tool {
 	}
 }
 
-func reportFindings(_ context.Context, _ struct{}, in findings) protocol.ToolResult {
+func reportFindings(_ context.Context, _ struct{}, in reportFindingsInput) protocol.ToolResult {
 	in.Count, in.Findings = len(in.Findings), tool.NonNil(in.Findings)
 	switch in.Count {
 	case 0:

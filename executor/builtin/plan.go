@@ -59,7 +59,7 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 			r := tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
 			return &r
 		},
-		Run: tool.TypedWithEvents(p, exitPlanMode),
+		Run: tool.TypedRunWithEvents(p, exitPlanMode),
 	}
 }
 

@@ -48,8 +48,8 @@ func (f toolStates) runnableTools() []tool.Tool {
 	)
 }
 
-// currentName returns TaskStop for its older names. Other names are returned unchanged.
-func currentName(name string) string {
+// currentToolName returns TaskStop for its older names. Other names are returned unchanged.
+func currentToolName(name string) string {
 	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
 		return t.Name
 	}
@@ -128,7 +128,7 @@ func agentTool(name string) tool.Tool {
 			tool.Optional("mode", tool.String("The permission mode of the agent")),
 			tool.Optional("isolation", tool.String("Where the agent works")),
 		),
-		Run: needsResultRun("has no agents in this session"),
+		Run: failingRun("has no agents in this session"),
 	}
 }
 
@@ -138,10 +138,10 @@ func unsimulatedTool(name string) tool.Tool {
 		Name:        name,
 		Description: "Listed for completeness; not simulated. Give calls a canned result.",
 		Input:       tool.Schema{Type: "object", AllowsUnknown: true},
-		Run:         needsResultRun("is not simulated"),
+		Run:         failingRun("is not simulated"),
 	}
 	if name == "SendMessage" {
-		t.Prepare = describeMessage
+		t.Prepare = addMessageKeys
 		t.Input.Properties = []tool.Property{tool.Required("to", tool.String("Name of the agent")), tool.Optional("message", tool.String("The message"))}
 		t.Check = func(_ context.Context, raw json.RawMessage) *protocol.ToolResult {
 			var in struct{ To, Message string }
@@ -157,8 +157,8 @@ func unsimulatedTool(name string) tool.Tool {
 	return t
 }
 
-// describeMessage adds the keys that the real CLI derives from a message: its recipient and its text.
-func describeMessage(in *tool.Keys) bool {
+// addMessageKeys adds the keys that the real CLI derives from a message: its recipient and its text.
+func addMessageKeys(in *tool.Keys) bool {
 	var to, text string
 	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {
 		return false
@@ -173,8 +173,8 @@ func describeMessage(in *tool.Keys) bool {
 	return true
 }
 
-// needsResultRun returns a Run that fails, because only the scenario can give the call a result.
-func needsResultRun(reason string) tool.Run {
+// failingRun returns a Run that fails, because only the scenario can give the call a result.
+func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
 		return tool.ResultOf(tool.NeedsResult(call.Name, reason))
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxJobs is the maximum number of scheduled jobs.
-const maxJobs = 50
+// maxCronJobs is the maximum number of scheduled jobs.
+const maxCronJobs = 50
 
 // cronJobs stores the scheduled prompts of a session. They are listed and deleted, but never run.
 type cronJobs struct {
@@ -71,8 +71,8 @@ func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	if _, ok := c.Next(s.clock.Now()); !ok {
 		return no("Cron expression '%s' does not match any calendar date in the next year.", in.Cron)
 	}
-	if len(s.allJobs()) >= maxJobs {
-		return no("Too many scheduled jobs (max %d). Cancel one first.", maxJobs)
+	if len(s.allJobs()) >= maxCronJobs {
+		return no("Too many scheduled jobs (max %d). Cancel one first.", maxCronJobs)
 	}
 	return c, nil
 }
@@ -107,11 +107,11 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
 		MaxAge    int64   `json:"maxAgeMs,omitempty"` // set for recurring jobs
-	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxAge(j.Recurring)})
+	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxJobAgeMS(j.Recurring)})
 }
 
-// maxAge returns the milliseconds after which a recurring job expires; 0 for other jobs.
-func maxAge(recurring bool) int64 {
+// maxJobAgeMS returns the milliseconds after which a recurring job expires; 0 for other jobs.
+func maxJobAgeMS(recurring bool) int64 {
 	if !recurring {
 		return 0
 	}
@@ -127,9 +127,9 @@ func cronListTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// listedJob is a job in the form that hosts receive. Durable is false for jobs of the session and nil for jobs in the
+// cronJobOutput is a job in the form that hosts receive. Durable is false for jobs of the session and nil for jobs in the
 // file.
-type listedJob struct {
+type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`
 	Human     string  `json:"humanSchedule"`
@@ -141,11 +141,11 @@ type listedJob struct {
 
 func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	out := struct {
-		Jobs []listedJob `json:"jobs"`
-	}{[]listedJob{}}
+		Jobs []cronJobOutput `json:"jobs"`
+	}{[]cronJobOutput{}}
 	var lines []string
 	for _, j := range s.allJobs() {
-		l := listedJob{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.NextRun()}
+		l := cronJobOutput{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.NextRun()}
 		kind, kept := "one-shot", ""
 		if j.Recurring {
 			kind = "recurring"
@@ -235,8 +235,8 @@ func (s *cronJobs) allJobs() []cronJob {
 	return all
 }
 
-// fileJob is the format of a job in the file.
-type fileJob struct {
+// storedCronJob is the format of a job in the file.
+type storedCronJob struct {
 	ID        string `json:"id"`
 	Cron      string `json:"cron"`
 	Prompt    string `json:"prompt"`
@@ -264,7 +264,7 @@ func (s *cronJobs) durableJobs() []cronJob {
 	}
 	var list []cronJob
 	for _, raw := range file.Tasks {
-		var kept fileJob
+		var kept storedCronJob
 		if json.Unmarshal(raw, &kept) != nil || kept.ID == "" {
 			continue
 		}
@@ -283,9 +283,9 @@ func (s *cronJobs) writeJobs(list []cronJob) error {
 	file := jobFile{Tasks: []json.RawMessage{}}
 	for _, j := range list {
 		if j.stored == nil {
-			raw, err := protocol.Marshal(fileJob{
+			raw, err := protocol.Marshal(storedCronJob{
 				ID: j.ID, Cron: j.Cron.Expression(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
-				MaxAge: maxAge(j.Recurring), Session: s.session, PID: s.pid, Project: s.dir, SignIn: "none",
+				MaxAge: maxJobAgeMS(j.Recurring), Session: s.session, PID: s.pid, Project: s.dir, SignIn: "none",
 			})
 			if err != nil {
 				return err

@@ -62,7 +62,7 @@ func TestCronRefusals(t *testing.T) {
 	refused("CronCreate", toolInput{"cron": "99 * * * *", "prompt": "x"}, "Invalid cron expression '99 * * * *'. Expected 5 fields: M H DoM Mon DoW.")
 	refused("CronCreate", toolInput{"cron": "0 9 31 2 *", "prompt": "x"}, "Cron expression '0 9 31 2 *' does not match any calendar date in the next year.")
 	refused("CronDelete", toolInput{"id": "nope"}, "No scheduled job with id 'nope'")
-	for range maxJobs {
+	for range maxCronJobs {
 		call(t, tools, "CronCreate", toolInput{"cron": "* * * * *", "prompt": "x"})
 	}
 	refused("CronCreate", toolInput{"cron": "* * * * *", "prompt": "x"}, "Too many scheduled jobs (max 50). Cancel one first.")
@@ -162,7 +162,7 @@ func TestWebRefusals(t *testing.T) {
 		wantText(t, call(t, tools, tt.name, tt.input), true, tt.want)
 	}
 	const long = `"message": "URL is longer than 2000 characters"`
-	if r := check(t, tools, "WebFetch", `{"prompt":"p","url":"https://e.com/`+strings.Repeat("x", longestURL)+`"}`); r == nil || !strings.Contains(r.Content.Text, long) {
+	if r := check(t, tools, "WebFetch", `{"prompt":"p","url":"https://e.com/`+strings.Repeat("x", maxURLLength)+`"}`); r == nil || !strings.Contains(r.Content.Text, long) {
 		t.Errorf("%+v, want %s", r, long)
 	}
 	const both = "Error: Cannot specify both allowed_domains and blocked_domains in the same request"

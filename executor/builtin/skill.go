@@ -39,7 +39,7 @@ func skillTool(s Skills) tool.Tool {
 		Name:        "Skill",
 		Description: "Loads a skill: instructions for a kind of work.",
 		Input:       tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{tool.Required("skill", tool.String("Name of the skill")), tool.Optional("args", tool.String("Arguments"))}},
-		Run:         tool.TypedWithEvents(s, loadSkill),
+		Run:         tool.TypedRunWithEvents(s, loadSkill),
 		Check: tool.TypedCheck(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
 			if s == nil {
 				return nil

@@ -72,7 +72,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			renamed := tool.RenameStringKey(in, "title", "subject")
 			renamed = tool.RenameStringKey(in, "name", "subject") || renamed
 			renamed = tool.RenameStringKey(in, "content", "description") || renamed
-			if subject := in.Get("subject"); tool.IsText(subject) {
+			if subject := in.Get("subject"); tool.IsString(subject) {
 				renamed = tool.DropKeys(in, "title", "name") || renamed
 				if in.Get("description") == nil {
 					*in, renamed = in.With("description", subject), true
@@ -80,7 +80,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			}
 			return "", renamed
 		},
-		Run: tool.TypedWithEvents(l, taskCreate),
+		Run: tool.TypedRunWithEvents(l, taskCreate),
 	}
 }
 
@@ -156,15 +156,15 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	out.Task = &view
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
 	if len(k.BlockedBy) > 0 {
-		lines = append(lines, "Blocked by: "+numberedList(k.BlockedBy))
+		lines = append(lines, "Blocked by: "+formatTaskIDs(k.BlockedBy))
 	}
 	if len(k.Blocks) > 0 {
-		lines = append(lines, "Blocks: "+numberedList(k.Blocks))
+		lines = append(lines, "Blocks: "+formatTaskIDs(k.Blocks))
 	}
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-func numberedList(ids []string) string { return "#" + strings.Join(ids, ", #") }
+func formatTaskIDs(ids []string) string { return "#" + strings.Join(ids, ", #") }
 
 func taskListTool(l *checklist) tool.Tool {
 	return tool.Tool{
@@ -202,7 +202,7 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 			s += " (" + k.Owner + ")"
 		}
 		if len(blocked) > 0 {
-			s += " [blocked by " + numberedList(blocked) + "]"
+			s += " [blocked by " + formatTaskIDs(blocked) + "]"
 		}
 		lines = append(lines, s)
 		out.Tasks = append(out.Tasks, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNil(blocked)})
@@ -232,7 +232,7 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			renamed := tool.RenameStringKey(in, "task_id", "taskId")
 			return "", tool.RenameStringKey(in, "id", "taskId") || renamed
 		},
-		Run: tool.TypedWithEvents(l, taskUpdate),
+		Run: tool.TypedRunWithEvents(l, taskUpdate),
 	}
 }
 
@@ -248,17 +248,17 @@ type taskUpdateInput struct {
 	Metadata     map[string]json.RawMessage `json:"metadata"`
 }
 
-type statusChange struct {
+type taskStatusChange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
 type taskUpdateOutput struct {
-	Success       bool          `json:"success"`
-	TaskID        string        `json:"taskId"`
-	UpdatedFields []string      `json:"updatedFields"`
-	Error         string        `json:"error,omitempty"`
-	StatusChange  *statusChange `json:"statusChange,omitempty"`
+	Success       bool              `json:"success"`
+	TaskID        string            `json:"taskId"`
+	UpdatedFields []string          `json:"updatedFields"`
+	Error         string            `json:"error,omitempty"`
+	StatusChange  *taskStatusChange `json:"statusChange,omitempty"`
 }
 
 func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
@@ -268,7 +268,7 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 		r.EventsBefore = shown
 		return r
 	}
-	r := tool.ResultOf(l.update(in))
+	r := tool.ResultOf(l.updateTask(in))
 	r.EventsBefore = shown
 	return r
 }
@@ -286,7 +286,7 @@ func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (
 	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookTask: hookTask})
 }
 
-func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
+func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}}
@@ -304,7 +304,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	status := k.Status
 	if in.Status != nil && *in.Status == "deleted" { // all other fields are ignored
 		k.Status, k.deleted = *in.Status, true
-		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &statusChange{status, k.Status}
+		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &taskStatusChange{status, k.Status}
 		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
 	}
 	set("subject", &k.Subject, in.Subject)
@@ -318,7 +318,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 		out.UpdatedFields = append(out.UpdatedFields, "metadata")
 	}
 	if k.Status != status {
-		out.StatusChange = &statusChange{status, k.Status}
+		out.StatusChange = &taskStatusChange{status, k.Status}
 	}
 	out.Success = true
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
@@ -382,9 +382,9 @@ func todoWriteTool(l *todoList) tool.Tool {
 		Name:        "TodoWrite",
 		Description: "Replaces the session's list of things to do.",
 		Input: tool.Object(tool.Required("todos", tool.List("The whole new list", tool.OpenObject(
-			tool.Required("content", tool.NonEmpty("What to do", "Content cannot be empty")),
+			tool.Required("content", tool.NonEmptyString("What to do", "Content cannot be empty")),
 			tool.Required("status", tool.String("Progress", "pending", "in_progress", "completed")),
-			tool.Required("activeForm", tool.NonEmpty("The item in the present continuous form", "Active form cannot be empty")),
+			tool.Required("activeForm", tool.NonEmptyString("The item in the present continuous form", "Active form cannot be empty")),
 		)))),
 		Run: tool.TypedRun(l, todoWrite),
 	}

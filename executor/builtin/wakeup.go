@@ -13,8 +13,8 @@ import (
 
 // The limits of the delay of a wakeup.
 const (
-	shortestWait = time.Minute
-	longestWait  = time.Hour
+	minWakeupDelay = time.Minute
+	maxWakeupDelay = time.Hour
 )
 
 type wakeupInput struct {
@@ -61,7 +61,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		return tool.Fail("`prompt` is required when `stop` is not true.")
 	}
 	wanted := math.Floor(*in.Delay + 0.5)
-	delay := max(shortestWait.Seconds(), min(wanted, longestWait.Seconds()))
+	delay := max(minWakeupDelay.Seconds(), min(wanted, maxWakeupDelay.Seconds()))
 	clamped := ""
 	if delay != wanted {
 		clamped = fmt.Sprintf(" (clamped to %.0fs from your requested value)", delay)
@@ -79,12 +79,12 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt returns the first full minute that is not before the end of a delay. If that exceeds longestWait, it returns
+// wakeupAt returns the first full minute that is not before the end of a delay. If that exceeds maxWakeupDelay, it returns
 // the minute before.
 func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)
-	if next := full.Add(time.Minute); full.Before(at) && !next.After(now.Add(longestWait)) {
+	if next := full.Add(time.Minute); full.Before(at) && !next.After(now.Add(maxWakeupDelay)) {
 		return next
 	}
 	return full

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// longestURL is the maximum length of a URL in characters.
-const longestURL = 2000
+// maxURLLength is the maximum length of a URL in characters.
+const maxURLLength = 2000
 
-type fetchInput struct {
+type webFetchInput struct {
 	URL string `json:"url"`
 }
 
@@ -28,13 +28,13 @@ func webFetchTool() tool.Tool {
 			tool.Required("prompt", tool.String("What to find out about the page")),
 			tool.Optional("offset", tool.Schema{Type: "integer", Description: "Where in a long page to start", NonNegative: true}),
 		),
-		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in fetchInput) *protocol.ToolResult {
-			if len(in.URL) <= longestURL {
+		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webFetchInput) *protocol.ToolResult {
+			if len(in.URL) <= maxURLLength {
 				return nil
 			}
 			return tool.InvalidInput("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
 		}),
-		Run: tool.TypedWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in fetchInput) protocol.ToolResult {
+		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in webFetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)
 			switch {
 			case err != nil || u.User != nil:
@@ -47,7 +47,7 @@ func webFetchTool() tool.Tool {
 	}
 }
 
-type searchInput struct {
+type webSearchInput struct {
 	Allowed []json.RawMessage `json:"allowed_domains"`
 	Blocked []json.RawMessage `json:"blocked_domains"`
 }
@@ -61,13 +61,13 @@ func webSearchTool() tool.Tool {
 			tool.Optional("allowed_domains", tool.List("Only results from these domains", tool.String(""))),
 			tool.Optional("blocked_domains", tool.List("No results from these domains", tool.String(""))),
 		),
-		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in searchInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webSearchInput) *protocol.ToolResult {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {
 				return nil
 			}
 			return new(tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request"))
 		}),
-		Run: tool.TypedWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ searchInput) protocol.ToolResult {
+		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ webSearchInput) protocol.ToolResult {
 			return tool.NeedsResult(call.Name, "does not reach the network here")
 		}),
 	}

@@ -174,13 +174,13 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	}
 	head, refusal := "", (*protocol.ToolResult)(nil)
 	if in.Path != nil {
-		head, refusal = "Entered worktree at", s.findTree(ctx, &w, *in.Path)
+		head, refusal = "Entered worktree at", s.findWorktree(ctx, &w, *in.Path)
 	} else {
-		name := s.newTreeName()
+		name := s.newWorktreeName()
 		if in.Name != nil {
 			name = *in.Name
 		}
-		head, refusal = s.makeTree(ctx, &w, name)
+		head, refusal = s.createWorktree(ctx, &w, name)
 	}
 	if refusal != nil {
 		return *refusal
@@ -207,15 +207,15 @@ func (w worktree) String() string {
 	return "“" + w.Path + "” on branch “" + w.Branch + "”"
 }
 
-// newTreeName returns a random name for a worktree.
-func (s *worktrees) newTreeName() string {
+// newWorktreeName returns a random name for a worktree.
+func (s *worktrees) newWorktreeName() string {
 	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
 	return gitworktree.RandomName(n)
 }
 
-// makeTree creates the worktree with this name, or uses an existing one, and sets w. head is the beginning of the
+// createWorktree creates the worktree with this name, or uses an existing one, and sets w. head is the beginning of the
 // message.
-func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
+func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
 		return "", new(tool.Fail("%v", err))
@@ -227,8 +227,8 @@ func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (hea
 	return "Created worktree at", nil
 }
 
-// findTree sets w to the existing worktree at path. Its result explains why that is not possible; nil means success.
-func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
+// findWorktree sets w to the existing worktree at path. Its result explains why that is not possible; nil means success.
+func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// stepCounter reserves matches of rules for one step of a history. If the step is replayed, it gets the same numbers
+// stepRuleCounter reserves matches of rules for one step of a history. If the step is replayed, it gets the same numbers
 // as the first time.
-type stepCounter struct {
+type stepRuleCounter struct {
 	replay    *replay
 	key       history.Digest // key of the history up to the step
 	prompt    string
@@ -17,7 +17,7 @@ type stepCounter struct {
 
 // Next reserves the next match of a rule. A forked session begins with the steps of another session and has the same
 // numbers for them.
-func (c stepCounter) Next(rule string, after int) (int, error) {
+func (c stepRuleCounter) Next(rule string, after int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()
 	defer m.mu.Unlock()

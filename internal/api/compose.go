@@ -17,7 +17,7 @@ const structuredTool = "StructuredOutput"
 
 // BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
 func (f *replay) BuildMessage(now time.Time) *wire.Message {
-	a, key := f.finalState.answer, f.Key()
+	a, key := f.finalState.answer, f.HistoryDigest()
 	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stopReason}
 	for _, b := range a.blocks {
 		switch b := b.(type) {
@@ -42,17 +42,17 @@ func (f *replay) BuildMessage(now time.Time) *wire.Message {
 	switch {
 	case a.usage != nil:
 		m.Usage = *a.usage
-		m.Cache = wire.Cache{Read: a.usage.CacheReadInputTokens, Created5m: a.usage.CacheCreationInputTokens}
+		m.Cache = wire.CacheTokens{Read: a.usage.CacheReadInputTokens, Created5m: a.usage.CacheCreationInputTokens}
 	case f.replayer.scenario.API.Cache:
-		share := f.memory.prompts.Lookup(f.request, now)
+		share := f.memory.prompts.ComputeUsage(f.request, now)
 		m.Usage.InputTokens = estimateTokens(share.Uncached)
-		m.Cache = wire.Cache{Read: estimateTokens(share.Read), Created5m: estimateTokens(share.Created5m), Created1h: estimateTokens(share.Created1h)}
+		m.Cache = wire.CacheTokens{Read: estimateTokens(share.Read), Created5m: estimateTokens(share.Created5m), Created1h: estimateTokens(share.Created1h)}
 	}
 	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
 	if m.StopReason == "" {
 		m.StopReason = scenarios.StopReason(m.Blocks)
 	}
-	if f.thinkingHidden() {
+	if f.hidesThinking() {
 		m.HideThinking()
 	}
 	return m
@@ -66,8 +66,8 @@ func estimateTokens(bytes int) int {
 	return scenarios.Tokens(bytes)
 }
 
-// thinkingHidden reports whether the client asks for thinking blocks without text.
-func (f *replay) thinkingHidden() bool {
+// hidesThinking reports whether the client asks for thinking blocks without text.
+func (f *replay) hidesThinking() bool {
 	var thinking struct {
 		Display string `json:"display"`
 	}
@@ -77,7 +77,7 @@ func (f *replay) thinkingHidden() bool {
 // completeCall completes a scripted call for this request: it sets the offered tool name, an id and a complete input.
 func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
-	b.Name = f.toolName(b.Name)
+	b.Name = f.offeredToolName(b.Name)
 	if b.ID == "" {
 		b.ID = f.replayer.ID("toolu", key, fmt.Sprint(at))
 	}
@@ -95,8 +95,8 @@ func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) pr
 	return b
 }
 
-// toolName returns the name under which the request offers a tool of the scenario.
-func (f *replay) toolName(name string) string {
+// offeredToolName returns the name under which the request offers a tool of the scenario.
+func (f *replay) offeredToolName(name string) string {
 	offered := f.request.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
 	if slices.Contains(offered, canonical) {
@@ -104,7 +104,7 @@ func (f *replay) toolName(name string) string {
 	}
 	var found []string
 	for _, o := range offered {
-		if sameTool(name, o) {
+		if matchesToolName(name, o) {
 			found = append(found, o)
 		}
 	}
@@ -122,13 +122,13 @@ func (f *replay) toolName(name string) string {
 }
 
 // addStructuredOutput adds the scripted structured output in the form that the request asks for.
-func (f *replay) addStructuredOutput(m *wire.Message, a *answer) {
+func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 	if a.structured == nil {
 		return
 	}
 	if slices.Contains(f.request.Tools.Names, structuredTool) {
 		m.Blocks = append(m.Blocks, protocol.ToolUse{
-			Type: "tool_use", ID: f.replayer.ID("toolu", f.Key(), structuredTool), Name: structuredTool, Input: a.structured,
+			Type: "tool_use", ID: f.replayer.ID("toolu", f.HistoryDigest(), structuredTool), Name: structuredTool, Input: a.structured,
 		})
 		return
 	}

@@ -88,7 +88,7 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.setHeaders(x.service.replayer.ID("req", key))
 	x.send(r, m.Events(wire.StreamOptions{Pad: x.service.Scenario.API.Pad, Seed: key}), m)
-	x.service.record(x.namespace, journal.SideRequest{
+	x.service.recordJournalLine(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
 	})
 }
@@ -118,7 +118,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: file, Line: line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
-	t.id = x.service.replayer.ID("req", t.replay.Key(), strconv.Itoa(t.replay.Attempt()))
+	t.id = x.service.replayer.ID("req", t.replay.HistoryDigest(), strconv.Itoa(t.replay.Attempt()))
 	return t, nil
 }
 
@@ -140,7 +140,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
-		x.service.record(x.namespace, found)
+		x.service.recordJournalLine(x.namespace, found)
 	}
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
 		note(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
@@ -155,7 +155,7 @@ func (x *exchange) recordTemplateErrors(f *replay, err error) {
 
 // streamEvents converts a message to events, at the pace of the answer.
 func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
-	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.service.Scenario.API.Pad, Seed: t.replay.Key()})
+	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.service.Scenario.API.Pad, Seed: t.replay.HistoryDigest()})
 }
 
 func (x *exchange) waitDelay(t *conversationTurn) error {
@@ -195,13 +195,13 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 		}
 		found := journal.UnreleasedGate(at, err.Error(), "POST /_claudeless/gates/"+at+"/release", h.Rule.File, h.Rule.Line)
 		x.findings = append(x.findings, found.Text)
-		x.service.record(x.namespace, found)
+		x.service.recordJournalLine(x.namespace, found)
 	}
 	return nil
 }
 
 func (x *exchange) recordGate(name, event string) {
-	x.service.record(x.namespace, journal.Gate{Name: name, Event: event})
+	x.service.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
 // recordEvents records the events of the conversation that a request contains: results that did not match, prompts and
@@ -219,7 +219,7 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 	}
 	steps, uses := t.replay.LastMessage()
 	for _, step := range steps {
-		if step.Kind == history.AddedPrompt {
+		if step.Kind == history.KindAddedPrompt {
 			x.journalLine.Added = append(x.journalLine.Added, step.Text)
 		}
 		for _, r := range step.Results {
@@ -228,11 +228,11 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 	}
 }
 
-func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.Kind) {
+func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.StepKind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
 			x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{
-				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: as == history.ClosedResults,
+				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: as == history.KindClosedResults,
 			})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // diffHistory compares a scripted answer with the history. It returns "" if they are equal. The
 // tools are those that the request offers.
-func (a *answer) diffHistory(g *replayedGroup, tools *history.Toolset) string {
+func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.ToolUse
 	for _, b := range a.blocks {
@@ -40,14 +40,14 @@ func (a *answer) diffHistory(g *replayedGroup, tools *history.Toolset) string {
 		return fmt.Sprintf("%s says %s, history has %s", where, describeCalls(calls), describeCalls(g.Uses))
 	}
 	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
-		return fmt.Sprintf("%s says %s, history has %s", where, shorten(said), shorten(has))
+		return fmt.Sprintf("%s says %s, history has %s", where, quoteShortened(said), quoteShortened(has))
 	}
 	return ""
 }
 
 func equalCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
 	return slices.EqualFunc(scripted, has, func(a, b history.ToolUse) bool {
-		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
+		return matchesToolName(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
 	})
 }
 
@@ -91,8 +91,8 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	return equalJSON(x, y)
 }
 
-// sameTool reports whether a tool name of the scenario may have this name in a request.
-func sameTool(scripted, name string) bool {
+// matchesToolName reports whether a tool name of the scenario may have this name in a request.
+func matchesToolName(scripted, name string) bool {
 	scripted = scenarios.CanonicalTool(scripted)
 	return scripted == name || scripted == "Task" && name == "Agent" || scripted == "Agent" && name == "Task" ||
 		strings.HasPrefix(name, "mcp__") && strings.HasSuffix(name, "__"+scripted)
@@ -139,7 +139,7 @@ func describeCalls(calls []history.ToolUse) string {
 	return strings.Join(texts, ", ")
 }
 
-func shorten(text string) string {
+func quoteShortened(text string) string {
 	const most = 120
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"

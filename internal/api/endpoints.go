@@ -44,7 +44,7 @@ func (x *exchange) chooseEndpoint(path string) {
 func (x *exchange) serveTokenCount() {
 	r, err := x.readRequest()
 	if err == nil {
-		err = r.CheckCount()
+		err = r.CheckTokenCount()
 	}
 	if err != nil {
 		x.answerError(err)
@@ -54,7 +54,7 @@ func (x *exchange) serveTokenCount() {
 	x.sendJSON(http.StatusOK, struct {
 		InputTokens int `json:"input_tokens"`
 	}{scenarios.Tokens(r.Size())})
-	x.service.record(x.namespace, journal.SideRequest{
+	x.service.recordJournalLine(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.elapsedMS(),
 	})
 }
@@ -106,7 +106,7 @@ func (x *exchange) serveModel(id string) {
 func (x *exchange) serveSideRequest(kind string, answer func()) {
 	x.setHeaders("")
 	answer()
-	x.service.record(x.namespace, journal.SideRequest{
+	x.service.recordJournalLine(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.elapsedMS(),
 	})
 }

@@ -104,7 +104,7 @@ func (x *exchange) writeJournal() {
 	l := &x.journalLine
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
 	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.elapsedMS(), append(x.findings, x.disconnects...)
-	x.service.record(x.namespace, *l)
+	x.service.recordJournalLine(x.namespace, *l)
 }
 
 // recordAbort records that the client has disconnected or the server is stopping.
@@ -113,8 +113,8 @@ func (x *exchange) recordAbort() {
 	x.writeJournal()
 }
 
-// maxBody is the maximum size of a request, as in the real API.
-const maxBody = 32 << 20
+// maxRequestBytes is the maximum size of a request, as in the real API.
+const maxRequestBytes = 32 << 20
 
 // readRequest parses a request and records its problems.
 func (x *exchange) readRequest() (*history.Request, error) {
@@ -164,7 +164,7 @@ func (x *exchange) readBody() ([]byte, error) {
 		from = brotli.NewReader(x.r.Body)
 	case "zstd":
 		var dec *zstd.Decoder
-		if dec, err = zstd.NewReader(x.r.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBody+1)); err == nil {
+		if dec, err = zstd.NewReader(x.r.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRequestBytes+1)); err == nil {
 			defer dec.Close()
 			from = dec
 		}
@@ -173,15 +173,15 @@ func (x *exchange) readBody() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if err == nil {
-		if n := x.r.ContentLength; n > 0 && n <= maxBody {
+		if n := x.r.ContentLength; n > 0 && n <= maxRequestBytes {
 			b.Grow(int(n) + bytes.MinRead)
 		}
-		_, err = b.ReadFrom(io.LimitReader(from, maxBody+1))
+		_, err = b.ReadFrom(io.LimitReader(from, maxRequestBytes+1))
 	}
 	switch {
-	case b.Len() > maxBody || errors.Is(err, zstd.ErrDecoderSizeExceeded):
+	case b.Len() > maxRequestBytes || errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		// The client is still sending and reads the response afterwards.
-		_, _ = io.Copy(io.Discard, io.LimitReader(x.r.Body, 2*maxBody))
+		_, _ = io.Copy(io.Discard, io.LimitReader(x.r.Body, 2*maxRequestBytes))
 		return nil, &history.RefusalError{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size of 32 MB"}
 	case err != nil && x.r.Context().Err() == nil:
 		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body cannot be read: " + err.Error()}

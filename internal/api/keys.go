@@ -8,13 +8,13 @@ import (
 
 // groupSplitter divides the messages of a request into groups and gives each a key that covers all messages before it.
 type groupSplitter struct {
-	memory          *memory
+	memory          *namespaceMemory
 	conversation    conversationKey // who asks
 	client          *history.Client
 	includesContext bool // texts that accompany prompts are part of the key
 }
 
-func (s groupSplitter) split(messages []*history.Message) []replayedGroup {
+func (s groupSplitter) splitGroups(messages []*history.Message) []replayedGroup {
 	var key history.Digest
 	read := s.client.Groups(messages)
 	groups := make([]replayedGroup, len(read))
@@ -26,17 +26,17 @@ func (s groupSplitter) split(messages []*history.Message) []replayedGroup {
 			g.key = key
 			continue
 		}
-		key = s.addKeys(g, key)
+		key = s.setKeys(g, key)
 	}
 	return groups
 }
 
-// addKeys sets the keys of a group. Clients repeat a failed prompt together with the next one. Therefore a prompt
+// setKeys sets the keys of a group. Clients repeat a failed prompt together with the next one. Therefore a prompt
 // counts as two prompts if its first blocks were an earlier failed prompt.
-func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
+func (s groupSplitter) setKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
-		if n := s.failedPieces(key, in); n > 0 {
+		if n := s.countFailedBlocks(key, in); n > 0 {
 			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.FirstBlocks(n), in.WithoutBlocks(n)}, g.Steps[i+1:])
 			in = &g.Steps[i]
 		}
@@ -52,9 +52,9 @@ func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Dig
 	return key
 }
 
-// failedPieces returns how many leading blocks of a prompt were a separate prompt that failed.
-func (s groupSplitter) failedPieces(key history.Digest, in *history.Step) int {
-	if in.Kind != history.Prompt || len(in.Blocks) < 2 {
+// countFailedBlocks returns how many leading blocks of a prompt were a separate prompt that failed.
+func (s groupSplitter) countFailedBlocks(key history.Digest, in *history.Step) int {
+	if in.Kind != history.KindPrompt || len(in.Blocks) < 2 {
 		return 0
 	}
 	s.memory.mu.Lock()

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// memory holds the data that the requests of one namespace share. Losing it is harmless: a request can be answered from
+// namespaceMemory holds the data that the requests of one namespace share. Losing it is harmless: a request can be answered from
 // its history alone.
-type memory struct {
+type namespaceMemory struct {
 	mu                sync.Mutex
-	states            history.BoundedMap[history.Digest, *state]             // state after each replayed prefix of a history
-	attempts          history.BoundedMap[history.Digest, attemptCount]       // attempts at each history
-	lastConversations history.BoundedMap[conversationKey, *lastConversation] // last state of each conversation
-	compactedRoots    history.BoundedMap[history.Digest, historyRoot]        // messages that a summary replaced, by the first group of the compacted history
-	scripts           history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
+	states            history.BoundedMap[history.Digest, *conversationState]   // state after each replayed prefix of a history
+	attempts          history.BoundedMap[history.Digest, attemptCount]         // attempts at each history
+	lastConversations history.BoundedMap[conversationKey, *lastConversation]   // last state of each conversation
+	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // messages that a summary replaced, by the first group of the compacted history
+	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
 	counter           attemptCounter // shared with other servers; nil means this server is the only one
@@ -26,12 +26,12 @@ type memory struct {
 	claimedSteps map[history.Digest]int // numbers of the matches that were reserved for steps of histories
 }
 
-// newMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
-func newMemory(n int) *memory {
-	return &memory{
-		states: history.NewBoundedMap[history.Digest, *state](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](n),
+// newNamespaceMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
+func newNamespaceMemory(n int) *namespaceMemory {
+	return &namespaceMemory{
+		states: history.NewBoundedMap[history.Digest, *conversationState](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](n),
 		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](n),
-		scripts:        history.NewBoundedMap[scriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
+		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
 		prompts: newPromptCache(n), claimedSteps: map[history.Digest]int{},
 	}
 }
@@ -46,13 +46,13 @@ type attemptCount struct {
 
 // lastConversation is the last known state of a session. A history that was cut (compacted) continues from it.
 type lastConversation struct {
-	state *state
+	state *conversationState
 	roots []historyRoot
 
 	// The last request, the state before it, and how often it failed (0 means that it was answered). If the request
 	// is repeated after a cut, the conversation continues from that state.
 	lastRequest history.Digest
-	stateBefore *state
+	stateBefore *conversationState
 	failures    int
 }
 
@@ -60,14 +60,14 @@ type lastConversation struct {
 type historyRoot struct {
 	firstGroup history.Digest // key of the first group of the history
 	// After the history was cut: the state that the groups before the last one represent; nil means the beginning.
-	state    *state
+	state    *conversationState
 	cutAfter history.Digest // key of the group before the last one, if the history was cut
 	retryKey history.Digest // key of a history that repeats a failed request; zero means none
 	failures int            // number of failures of that request
 }
 
-// scriptKey identifies the script of a sub-agent by the first prompt that it will receive.
-type scriptKey struct{ session, prompt string }
+// subagentScriptKey identifies the script of a sub-agent by the first prompt that it will receive.
+type subagentScriptKey struct{ session, prompt string }
 
 // subagentScript is the script of a sub-agent and the conversation that uses it.
 type subagentScript struct {
@@ -92,14 +92,14 @@ type attemptCounter interface {
 }
 
 // UseAttemptCounter makes the memory count attempts together with other servers.
-func (m *memory) UseAttemptCounter(c attemptCounter) { m.counter = c }
+func (m *namespaceMemory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 
-// UseClaims makes the counter c count the matches of rules with a limit, over the whole run.
-func (m *memory) UseClaims(c scenarios.RuleCounter) { m.ruleClaims = c }
+// UseRuleCounter makes the counter c count the matches of rules with a limit, over the whole run.
+func (m *namespaceMemory) UseRuleCounter(c scenarios.RuleCounter) { m.ruleClaims = c }
 
 // countAttempt counts one more attempt at a history. retries is the number of earlier attempts that the client
 // reports; they may have gone to another server. If the shared counter fails, the result is this server's own count.
-func (m *memory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
+func (m *namespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key = by.attemptKey(key)
@@ -116,7 +116,7 @@ func (m *memory) countAttempt(by conversationKey, key history.Digest, retries in
 	return t.count, err
 }
 
-func (m *memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
+func (m *namespaceMemory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.lastConversations.Get(by); ok && failed {

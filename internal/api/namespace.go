@@ -11,7 +11,7 @@ import (
 // namespace is the state that requests with one namespace name share.
 type namespace struct {
 	name   string
-	memory *memory
+	memory *namespaceMemory
 	gates  gates
 
 	mu                sync.Mutex
@@ -25,7 +25,7 @@ type namespace struct {
 }
 
 func newNamespace(name string, memory int, g gates) *namespace {
-	return &namespace{name: name, unknownKeys: map[string]bool{}, memory: newMemory(memory), gates: g}
+	return &namespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(memory), gates: g}
 }
 
 type journalLine struct {
@@ -33,15 +33,15 @@ type journalLine struct {
 	body journal.Body
 }
 
-// maxLines is the number of journal lines that a namespace keeps for the control routes.
-const maxLines = 2000
+// maxJournalLines is the number of journal lines that a namespace keeps for the control routes.
+const maxJournalLines = 2000
 
-// keepLine stores a journal line for the control routes.
-func (ns *namespace) keepLine(l journalLine) {
+// keepJournalLine stores a journal line for the control routes.
+func (ns *namespace) keepJournalLine(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	if len(ns.journalLines) >= maxLines {
-		cut := maxLines / 4
+	if len(ns.journalLines) >= maxJournalLines {
+		cut := maxJournalLines / 4
 		ns.journalLines, ns.droppedLines = append([]journalLine(nil), ns.journalLines[cut:]...), ns.droppedLines+cut
 	}
 	ns.journalLines = append(ns.journalLines, l)

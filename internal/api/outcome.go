@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Key returns the digest of the whole history.
-func (f *replay) Key() history.Digest { return f.groups[len(f.groups)-1].key }
+// HistoryDigest returns the digest of the whole history.
+func (f *replay) HistoryDigest() history.Digest { return f.groups[len(f.groups)-1].key }
 
 // StepKinds lists the kinds of the history's steps.
 func (f *replay) StepKinds() []string {
@@ -74,12 +74,12 @@ func (f *replay) ShouldFail() bool {
 
 // RecordSuccess records that the attempt was answered.
 func (f *replay) RecordSuccess() {
-	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, false)
+	f.memory.recordOutcome(f.conversationKey(), f.HistoryDigest(), f.attempt, false)
 }
 
 // RecordFailure records that the attempt failed, so that the client repeats the request.
 func (f *replay) RecordFailure() {
-	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, true)
+	f.memory.recordOutcome(f.conversationKey(), f.HistoryDigest(), f.attempt, true)
 }
 
 // LastMessage returns the steps of the last user message and the calls whose results it may contain.

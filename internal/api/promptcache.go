@@ -27,12 +27,12 @@ func newPromptCache(n int) *promptCache {
 type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (
-	minPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
-	maxLookBack    = 20       // blocks before a mark that are looked up
+	minCachedPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
+	maxLookBackBlocks    = 20       // blocks before a mark that are looked up
 )
 
-// Lookup computes the usage of a request and stores its marked prefixes.
-func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
+// ComputeUsage computes the usage of a request and stores its marked prefixes.
+func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage {
 	prefixes := r.Prefixes()
 	if len(prefixes) == 0 {
 		return cacheUsage{}
@@ -42,11 +42,11 @@ func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
 	defer m.mu.Unlock()
 	last := -1 // index of the last prefix with a cache mark
 	for i, p := range prefixes {
-		if p.CacheTTL == 0 || p.Size < minPrefixBytes {
+		if p.CacheTTL == 0 || p.Size < minCachedPrefixBytes {
 			continue
 		}
 		last = i
-		for k := i; k >= max(0, i-maxLookBack); k-- {
+		for k := i; k >= max(0, i-maxLookBackBlocks); k-- {
 			if until, ok := m.expires.Get(prefixes[k].Key); ok && now.Before(until) {
 				s.Read = max(s.Read, prefixes[k].Size)
 				break
@@ -58,7 +58,7 @@ func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
 	}
 	from := s.Read
 	for _, p := range prefixes[:last+1] {
-		if p.CacheTTL == 0 || p.Size < minPrefixBytes {
+		if p.CacheTTL == 0 || p.Size < minCachedPrefixBytes {
 			continue
 		}
 		m.expires.Put(p.Key, now.Add(p.CacheTTL))

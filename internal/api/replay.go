@@ -26,7 +26,7 @@ func newReplayer(o Options, ids idSource) *replayer {
 // replay replays the history of one request. It must not be used by several goroutines.
 type replay struct {
 	replayer        *replayer
-	memory          *memory
+	memory          *namespaceMemory
 	request         *history.Request
 	vars            scenarios.Vars
 	salt            history.Digest // digest of all values, except the history, that answers depend on
@@ -36,8 +36,8 @@ type replay struct {
 	groups          []replayedGroup
 	prefill         string // text of an assistant message at the end
 	attempt         int
-	stateBeforeLast *state // state before the last group
-	finalState      *state
+	stateBeforeLast *conversationState // state before the last group
+	finalState      *conversationState
 }
 
 // replayedGroup is a group of the history with the digests of the history up to it.

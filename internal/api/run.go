@@ -13,15 +13,15 @@ import (
 )
 
 // NewReplay returns the replay of a validated request with the memory of its namespace.
-func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
+func (s *replayer) NewReplay(m *namespaceMemory, r *history.Request) *replay {
 	f := &replay{replayer: s, memory: m, request: r}
 	messages := r.Messages
 	for n := len(messages); n > 0 && messages[n-1].Role == "assistant"; n-- {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = groupSplitter{f.memory, f.conversationKey(), &r.Client, f.replayer.usesContext}.split(messages)
-	f.bindRequestVars()
+	f.groups = groupSplitter{f.memory, f.conversationKey(), &r.Client, f.replayer.usesContext}.splitGroups(messages)
+	f.setRequestVariables()
 	if m.ruleClaims != nil { // two sessions with equal histories may have different answers
 		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
 	}
@@ -33,14 +33,14 @@ func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
 func (f *replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
-	if f.attempt, err = f.memory.countAttempt(f.conversationKey(), f.Key(), f.request.Retries); err != nil {
+	if f.attempt, err = f.memory.countAttempt(f.conversationKey(), f.HistoryDigest(), f.request.Retries); err != nil {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt
 	st, from := f.startState()
 	f.memory.mu.Lock()
 	for i := last - 1; i >= from; i-- {
-		if known, ok := f.memory.states.Get(f.memoKey(i)); ok {
+		if known, ok := f.memory.states.Get(f.stateKey(i)); ok {
 			st, from = known, i+1
 			break
 		}
@@ -56,7 +56,7 @@ func (f *replay) Run(ctx context.Context) error {
 		}
 		st = next
 		f.memory.mu.Lock()
-		f.memory.states.Put(f.memoKey(i), st)
+		f.memory.states.Put(f.stateKey(i), st)
 		f.memory.mu.Unlock()
 	}
 	f.finalState = st
@@ -64,7 +64,7 @@ func (f *replay) Run(ctx context.Context) error {
 	return nil
 }
 
-func (f *replay) memoKey(i int) history.Digest {
+func (f *replay) stateKey(i int) history.Digest {
 	k := f.groups[i].key
 	for j := range k {
 		k[j] ^= f.salt[j]
@@ -73,7 +73,7 @@ func (f *replay) memoKey(i int) history.Digest {
 }
 
 // applyGroup returns the state after st and group i.
-func (f *replay) applyGroup(ctx context.Context, st *state, i int) (*state, error) {
+func (f *replay) applyGroup(ctx context.Context, st *conversationState, i int) (*conversationState, error) {
 	g := &f.groups[i]
 	if g.Assistant {
 		return f.checkAnswer(st, g)
@@ -92,28 +92,28 @@ func (f *replay) applyGroup(ctx context.Context, st *state, i int) (*state, erro
 }
 
 // applyStep passes one step to the engine and adds its reply to the answer.
-func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
+func (f *replay) applyStep(ctx context.Context, st *conversationState, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
-	case history.Summary, history.ClosedResults: // replaced by a summary, or never sent to the model
+	case history.KindSummary, history.KindClosedResults: // replaced by a summary, or never sent to the model
 		return nil
-	case history.Interrupt:
+	case history.KindInterrupt:
 		st.pendingPrompts = nil
 		return nil
-	case history.AddedPrompt:
+	case history.KindAddedPrompt:
 		st.pendingPrompts = append(slices.Clip(st.pendingPrompts), in.Text)
 		return nil
-	case history.Results:
+	case history.KindResults:
 		req = scenarios.Request{Results: f.orderResults(in.Results, g.Uses)}
-	case history.InjectedText, history.RetryText:
-		req.IsInjected, req.IsNotification = true, in.Kind == history.InjectedText
+	case history.KindInjectedText, history.KindRetryText:
+		req.IsInjected, req.IsNotification = true, in.Kind == history.KindInjectedText
 		if st.answer != nil && st.answer.hasMoreSteps && !st.answer.hasCalls {
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		}
-	case history.ResumeText:
+	case history.KindResumeText:
 		req = scenarios.Request{Results: []scenarios.Result{}}
 		st.wasReminded = true
-	case history.Notice:
+	case history.KindNotice:
 		req.IsInjected, req.IsNotification = true, true
 		st.pendingPrompts, st.wasReminded = nil, false
 	default:
@@ -123,7 +123,7 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 		}
 		f.vars.Call.Attachments = in.Files
 	}
-	req.Vars, req.Counter = f.vars, f.claimsOf(g, in.Text)
+	req.Vars, req.Counter = f.vars, f.ruleCounterFor(g, in.Text)
 	req.Vars.Context = st.context
 	reply, err := st.engine.Next(ctx, req)
 	if err != nil {
@@ -132,17 +132,17 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	f.recordMissingValues(reply)
 	applyAPIFault(&reply)
 	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
-	st.answer = &answer{firstRequest: req, lastRequest: req, reply: reply}
+	st.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
 	st.answer.append(reply)
 	return f.continueAnswer(ctx, st, g)
 }
 
-// claimsOf returns the counter of rule matches for a step of a group; nil means that the engine counts.
-func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.RuleCounter {
+// ruleCounterFor returns the counter of rule matches for a step of a group; nil means that the engine counts.
+func (f *replay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil
 	}
-	return stepCounter{replay: f, key: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
+	return stepRuleCounter{replay: f, key: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
 }
 
 // recordMissingValues records the paths in templates of a reply that had no value.
@@ -165,7 +165,7 @@ func applyAPIFault(reply *scenarios.Reply) {
 
 // continueAnswer adds the steps that the CLI would request without a new prompt: the steps after a message without
 // calls, and the replies to prompts that arrived in the meantime.
-func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
+func (f *replay) continueAnswer(ctx context.Context, st *conversationState, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -180,7 +180,7 @@ func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 		default:
 			return nil
 		}
-		req.Vars, req.Counter = f.vars, f.claimsOf(g, req.Prompt)
+		req.Vars, req.Counter = f.vars, f.ruleCounterFor(g, req.Prompt)
 		req.Vars.Context = st.context
 		reply, err := st.engine.Next(ctx, req)
 		if err != nil {
@@ -219,7 +219,7 @@ func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse)
 
 // checkAnswer compares an assistant message of the history with the scenario's answer, and records a finding if they
 // differ.
-func (f *replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
+func (f *replay) checkAnswer(st *conversationState, g *replayedGroup) (*conversationState, error) {
 	a := st.answer
 	if a == nil {
 		return st, nil
@@ -242,8 +242,8 @@ func (f *replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 	return &next, nil
 }
 
-// bindRequestVars sets the variables that expressions can read from the request, if the scenario uses any.
-func (f *replay) bindRequestVars() {
+// setRequestVariables sets the variables that expressions can read from the request, if the scenario uses any.
+func (f *replay) setRequestVariables() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
 	is := func(value string, names ...string) bool {

@@ -102,10 +102,10 @@ func (s *service) namespaceFor(name string) *namespace {
 	if !ok {
 		ns = newNamespace(name, s.Memory, s.newGates())
 		if s.State != "" {
-			ns.memory.UseAttemptCounter(s.attemptClaims(name))
+			ns.memory.UseAttemptCounter(s.sharedAttemptCounter(name))
 		}
 		if name == "" && s.Run {
-			ns.memory.UseClaims(gate.Claims{Dir: s.Gates})
+			ns.memory.UseRuleCounter(gate.NameClaims{Dir: s.Gates})
 		}
 		s.namespaces[name] = ns
 	}
@@ -120,10 +120,10 @@ func (s *service) newGates() gates {
 	return directoryGates(dir)
 }
 
-// attemptClaims returns the attempt counters that all servers share for a namespace.
-func (s *service) attemptClaims(namespace string) gate.Claims {
+// sharedAttemptCounter returns the attempt counters that all servers share for a namespace.
+func (s *service) sharedAttemptCounter(namespace string) gate.NameClaims {
 	sum := sha256.Sum256([]byte(namespace))
-	return gate.Claims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
+	return gate.NameClaims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
 }
 
 func (s *service) resetNamespace(name string) error {
@@ -133,17 +133,17 @@ func (s *service) resetNamespace(name string) error {
 	if s.State == "" {
 		return nil
 	}
-	return os.RemoveAll(s.attemptClaims(name).Dir)
+	return os.RemoveAll(s.sharedAttemptCounter(name).Dir)
 }
 
-// record writes a journal line, and adds it to the summary of the namespace. Without expectations only gates are added,
+// recordJournalLine writes a journal line, and adds it to the summary of the namespace. Without expectations only gates are added,
 // so that the memory of a long-running server does not grow.
-func (s *service) record(ns *namespace, b journal.Body) {
+func (s *service) recordJournalLine(ns *namespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
-		ns.summary.Add(journal.Origin{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
+		ns.summary.Add(journal.LineOrigin{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
 	}
-	ns.keepLine(journalLine{now, b})
+	ns.keepJournalLine(journalLine{now, b})
 	if s.journal != nil {
 		s.journal.Write(b)
 	}

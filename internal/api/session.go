@@ -12,8 +12,8 @@ import (
 
 // startState returns the state from which the history continues, and the first group after it. The state is the
 // beginning, the script of a sub-agent, or the last state of a session whose history was cut.
-func (f *replay) startState() (*state, int) {
-	start := &state{engine: f.initialEngine()}
+func (f *replay) startState() (*conversationState, int) {
+	start := &conversationState{engine: f.initialEngine()}
 	if f.request.Session == "" {
 		return start, 0
 	}
@@ -36,34 +36,34 @@ func (f *replay) startState() (*state, int) {
 		if r.state == nil {
 			return start, 0
 		}
-		if from := f.groupAfter(r.cutAfter); from >= 0 {
+		if from := f.groupIndexAfter(r.cutAfter); from >= 0 {
 			f.recordContinuation(r)
 			return r.state, from
 		}
 	}
-	r, from := f.findCut(known)
+	r, from := f.findHistoryCut(known)
 	next := *known
 	const most = 16 // roots stored per session
 	next.roots = append(slices.Clone(known.roots[max(0, len(known.roots)-most):]), r)
 	f.memory.lastConversations.Put(t, &next)
-	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.Summary {
+	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.KindSummary {
 		f.memory.compactedRoots.Put(first, r)
 	}
 	f.recordContinuation(r)
 	return r.state, from
 }
 
-// findCut handles a history that begins differently from its session. It finds the part of the session that the history
+// findHistoryCut handles a history that begins differently from its session. It finds the part of the session that the history
 // replaces, and the index of the last group, with which the session continues. If the last request failed and is
 // repeated, the session continues from the state before it.
-func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
+func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
 	if from > 0 {
 		r.cutAfter = f.groups[from-1].key
 	}
 	if known.failures > 0 && known.lastRequest == f.groups[from].questionKey() {
-		r.state, r.retryKey, r.failures = known.stateBefore, f.Key(), known.failures
+		r.state, r.retryKey, r.failures = known.stateBefore, f.HistoryDigest(), known.failures
 	}
 	return r, from
 }
@@ -71,7 +71,7 @@ func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
 // recordContinuation records that the history continues after a cut. States that depend on a
 // session are stored separately from those that do not.
 func (f *replay) recordContinuation(r historyRoot) {
-	if r.failures > 0 && r.retryKey == f.Key() {
+	if r.failures > 0 && r.retryKey == f.HistoryDigest() {
 		f.attempt += r.failures
 		f.vars.Call.Attempt = f.attempt
 	}
@@ -82,7 +82,7 @@ func (f *replay) recordContinuation(r historyRoot) {
 func (g *replayedGroup) questionKey() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
-		if in := &g.Steps[i]; in.Kind != history.Summary {
+		if in := &g.Steps[i]; in.Kind != history.KindSummary {
 			sum = sum.ChainDigest(in.Digest(g.Uses))
 		}
 	}
@@ -93,8 +93,8 @@ func (f *replay) conversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupAfter returns the index of the group after the one with that key, or a negative number.
-func (f *replay) groupAfter(at history.Digest) int {
+// groupIndexAfter returns the index of the group after the one with that key, or a negative number.
+func (f *replay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (f *replay) groupAfter(at history.Digest) int {
 }
 
 // rememberConversation stores the current state of the session.
-func (f *replay) rememberConversation(st *state) {
+func (f *replay) rememberConversation(st *conversationState) {
 	if f.request.Session == "" {
 		return
 	}
@@ -123,7 +123,7 @@ func (f *replay) rememberConversation(st *state) {
 
 // Summarize returns the scenario's summary of a conversation that is to be compacted. It returns
 // false if the session is not known.
-func (m *memory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
+func (m *namespaceMemory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
 	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()
@@ -155,12 +155,12 @@ func (f *replay) subagentEngine() *scenarios.Engine {
 	}
 	prompt := ""
 	for _, in := range f.groups[0].Steps {
-		if in.Kind == history.Prompt {
+		if in.Kind == history.KindPrompt {
 			prompt = in.Text
 			break
 		}
 	}
-	waiting, _ := f.memory.scripts.Get(scriptKey{f.request.Session, prompt})
+	waiting, _ := f.memory.scripts.Get(subagentScriptKey{f.request.Session, prompt})
 	for _, c := range waiting {
 		if c.owner == "" {
 			c.owner = f.request.Agent
@@ -178,7 +178,7 @@ func (f *replay) subagentEngine() *scenarios.Engine {
 func (f *replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	key := scriptKey{f.request.Session, prompt}
+	key := subagentScriptKey{f.request.Session, prompt}
 	waiting, _ := f.memory.scripts.Get(key)
 	if slices.ContainsFunc(waiting, func(c *subagentScript) bool { return c.call == call }) {
 		return

@@ -14,7 +14,7 @@ func (s *service) sideRequestText(kind string, last *history.Message) string {
 	}
 	switch kind {
 	case "title":
-		title, err := json.Marshal(map[string]string{"title": titleOf(last.FirstText())})
+		title, err := json.Marshal(map[string]string{"title": titleFromPrompt(last.FirstText())})
 		if err == nil {
 			return string(title)
 		}
@@ -24,8 +24,8 @@ func (s *service) sideRequestText(kind string, last *history.Message) string {
 	return "OK"
 }
 
-// titleOf returns the first words of a prompt as a session title.
-func titleOf(text string) string {
+// titleFromPrompt returns the first words of a prompt as a session title.
+func titleFromPrompt(text string) string {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "<session>")
 	text, _, _ = strings.Cut(text, "</session>")
 	words := strings.Fields(text)

@@ -8,18 +8,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// state is a conversation after part of its history. It is immutable: each step creates a new one.
-type state struct {
+// conversationState is a conversation after part of its history. It is immutable: each step creates a new one.
+type conversationState struct {
 	engine         *scenarios.Engine
-	answer         *answer        // answer to the last group; nil means that none exists
-	pendingPrompts []string       // prompts that were added during a turn and are not answered yet
-	context        []string       // texts that accompany the prompt and the results, for expressions
-	failureCounts  map[string]int // failures so far, by rule, since the last success
-	wasReminded    bool           // Claude Code has sent another request after an empty reply to this prompt, which it does only once
+	answer         *scriptedAnswer // answer to the last group; nil means that none exists
+	pendingPrompts []string        // prompts that were added during a turn and are not answered yet
+	context        []string        // texts that accompany the prompt and the results, for expressions
+	failureCounts  map[string]int  // failures so far, by rule, since the last success
+	wasReminded    bool            // Claude Code has sent another request after an empty reply to this prompt, which it does only once
 }
 
-// answer is the scenario's answer to the last group of a history.
-type answer struct {
+// scriptedAnswer is the scenario's answer to the last group of a history.
+type scriptedAnswer struct {
 	firstRequest scenarios.Request // the first request of the group
 	lastRequest  scenarios.Request // the last request that was answered
 	reply        scenarios.Reply   // first reply, which determines rule, failure, delay and pace
@@ -32,7 +32,7 @@ type answer struct {
 	hasCalls     bool
 }
 
-func (a *answer) isEmpty() bool {
+func (a *scriptedAnswer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
@@ -48,7 +48,7 @@ type missingValue struct {
 	Path string
 }
 
-func (a *answer) append(reply scenarios.Reply) {
+func (a *scriptedAnswer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
 	a.stopReason, a.hasMoreSteps = reply.StopReason, reply.HasMore
 	if a.stopReason == "end_turn" {

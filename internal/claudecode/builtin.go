@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Builtin is a built-in slash command of the CLI.
-type Builtin struct {
+// BuiltinCommand is a built-in slash command of the CLI.
+type BuiltinCommand struct {
 	Name         string
 	Description  string
 	ArgumentHint string
@@ -14,20 +14,20 @@ type Builtin struct {
 	condition    environmentCondition // environments that have the command; nil means all
 }
 
-// Builtins lists the built-in commands and skills in the order of init. The instructions of skills belong to the vendor
+// BuiltinCommands lists the built-in commands and skills in the order of init. The instructions of skills belong to the vendor
 // and are not included, so scenarios receive the prompt as it was typed.
-func Builtins() []Builtin {
-	skill := func(name, description, hint string, aliases ...string) Builtin {
-		return Builtin{name, description, hint, aliases, true, nil}
+func BuiltinCommands() []BuiltinCommand {
+	skill := func(name, description, hint string, aliases ...string) BuiltinCommand {
+		return BuiltinCommand{name, description, hint, aliases, true, nil}
 	}
-	command := func(name, description, hint string, aliases ...string) Builtin {
-		return Builtin{name, description, hint, aliases, false, nil}
+	command := func(name, description, hint string, aliases ...string) BuiltinCommand {
+		return BuiltinCommand{name, description, hint, aliases, false, nil}
 	}
-	only := func(offered environmentCondition, b Builtin) Builtin {
+	only := func(offered environmentCondition, b BuiltinCommand) BuiltinCommand {
 		b.condition = offered
 		return b
 	}
-	return []Builtin{
+	return []BuiltinCommand{
 		skill("deep-research", "Research a question in many sources", ""),
 		only(hasDesignTools, skill("design", "Design a page or a product", "consent | revoke")),
 		only(hasDesignTools, skill("design-sync", "Keep designs and code in sync", `[<project hint, e.g. "Acme DS">]`)),
@@ -81,9 +81,9 @@ func Builtins() []Builtin {
 }
 
 // builtinNames lists the names of commands that the environment offers.
-func (p Profile) builtinNames(of func(Builtin) bool) []string {
+func (p Profile) builtinNames(of func(BuiltinCommand) bool) []string {
 	var list []string
-	for _, b := range Builtins() {
+	for _, b := range BuiltinCommands() {
 		if of(b) && (b.condition == nil || b.condition(p.env)) {
 			list = append(list, b.Name)
 		}
@@ -91,12 +91,12 @@ func (p Profile) builtinNames(of func(Builtin) bool) []string {
 	return list
 }
 
-// BuiltinNamed finds a command by its name or an alias.
-func BuiltinNamed(name string) (Builtin, bool) {
-	all := Builtins()
-	i := slices.IndexFunc(all, func(b Builtin) bool { return b.Name == name || slices.Contains(b.Aliases, name) })
+// BuiltinCommandNamed finds a command by its name or an alias.
+func BuiltinCommandNamed(name string) (BuiltinCommand, bool) {
+	all := BuiltinCommands()
+	i := slices.IndexFunc(all, func(b BuiltinCommand) bool { return b.Name == name || slices.Contains(b.Aliases, name) })
 	if i < 0 {
-		return Builtin{}, false
+		return BuiltinCommand{}, false
 	}
 	return all[i], true
 }

@@ -109,8 +109,8 @@ func (e Environment) usesVendorAPI() bool {
 	return e.UsesDefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
-// fill sets the keys of init that depend on the environment.
-func (e Environment) fill(ev *protocol.Init) {
+// fillInit sets the keys of init that depend on the environment.
+func (e Environment) fillInit(ev *protocol.Init) {
 	ev.ServedByAnthropic = e.UsesDefaultURL
 	ev.AnalyticsDisabled = !e.AllowsTelemetry
 	ev.ProductFeedbackDisabled = !e.AllowsTraffic && !e.usesVendorAPI()

@@ -10,21 +10,21 @@ import (
 // Init returns the init event of a version, without the values of a particular run.
 func (p Profile) Init() protocol.Init {
 	ev := protocol.Init{
-		SlashCommands:          p.builtinNames(func(Builtin) bool { return true }),
+		SlashCommands:          p.builtinNames(func(BuiltinCommand) bool { return true }),
 		TerminalSlashCommands:  []string{"doctor", "color", "focus", "reload-plugins"},
 		ClaudeCodeVersion:      p.version,
 		OutputStyle:            "default",
 		Agents:                 []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
-		Skills:                 p.builtinNames(func(b Builtin) bool { return b.Skill }),
+		Skills:                 p.builtinNames(func(b BuiltinCommand) bool { return b.Skill }),
 		Plugins:                p.plugins(),
-		Capabilities:           p.present(capabilities()),
+		Capabilities:           p.presentNames(capabilities()),
 		MCPServers:             []protocol.MCPServer{},
 		AdditionalDirectories:  []string{},
 		FastModeState:          "off",
 		FastModeDisabledReason: p.FastModeDisabledReason(),
 		ViewMode:               "default",
 	}
-	p.env.fill(&ev)
+	p.env.fillInit(&ev)
 	return ev
 }
 
@@ -34,7 +34,7 @@ func pluginRows() []versionRow {
 
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
-	for _, name := range p.present(pluginRows()) {
+	for _, name := range p.presentNames(pluginRows()) {
 		if !p.env.hasFeature(name) {
 			continue
 		}
@@ -98,9 +98,9 @@ func unsimulatedRows() []versionRow {
 	}
 }
 
-// Unsimulated describes known behaviour of the version that is not simulated: claudeless behaves like the newest
+// UnsimulatedBehavior describes known behaviour of the version that is not simulated: claudeless behaves like the newest
 // version instead. The lines are in the order of the versions.
-func (p Profile) Unsimulated() []string {
+func (p Profile) UnsimulatedBehavior() []string {
 	var lines []string
 	for _, r := range unsimulatedRows() {
 		if !p.isAtLeast(r.since) {

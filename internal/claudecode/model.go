@@ -79,8 +79,8 @@ func FactsOfModel(name string) ModelFacts {
 	return ModelFacts{Name: name, InputPrice: 4, OutputPrice: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true}
 }
 
-// Thinking returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.
-func (f ModelFacts) Thinking() string {
+// ThinkingMode returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.
+func (f ModelFacts) ThinkingMode() string {
 	switch {
 	case strings.HasPrefix(f.Name, "claude-3-"):
 		return ""
@@ -92,11 +92,11 @@ func (f ModelFacts) Thinking() string {
 
 // HasAutoMode reports whether an interactive session with the model may be in permission mode auto (observed with
 // 2.1.330). These are the models that think adaptively.
-func (f ModelFacts) HasAutoMode() bool { return f.Thinking() == "adaptive" }
+func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// BashSteer returns how the model is asked to prefer Bash if its calls are not checked by a user: "relaxed", "strict", or
+// BashPreference returns how the model is asked to prefer Bash if its calls are not checked by a user: "relaxed", "strict", or
 // "" if it is not asked (observed with 2.1.330).
-func (f ModelFacts) BashSteer() string {
+func (f ModelFacts) BashPreference() string {
 	switch f.Name {
 	case "claude-opus-5-5":
 		return "relaxed"
@@ -106,8 +106,8 @@ func (f ModelFacts) BashSteer() string {
 	return ""
 }
 
-// ExplainsAuto reports whether mode auto is explained to a model that is not asked to prefer Bash (observed with 2.1.330).
-func (f ModelFacts) ExplainsAuto() bool {
+// ExplainsAutoMode reports whether mode auto is explained to a model that is not asked to prefer Bash (observed with 2.1.330).
+func (f ModelFacts) ExplainsAutoMode() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
 

@@ -15,8 +15,8 @@ const DefaultVersion = "2.1.330"
 
 // The oldest and the newest version that the tables of this package were measured with.
 const (
-	OldestMeasured = "2.1.300"
-	NewestMeasured = "2.1.332"
+	OldestMeasuredVersion = "2.1.300"
+	NewestMeasuredVersion = "2.1.332"
 )
 
 // Profile has the differences of one version of the real CLI. The zero value is a version without new features.
@@ -60,7 +60,7 @@ func (p Profile) Version() string { return p.version }
 
 // IsMeasured reports whether the version is in the measured range.
 func (p Profile) IsMeasured() bool {
-	return p.isAtLeast(OldestMeasured) && slices.Compare(p.numbers, versionNumbers(NewestMeasured)) <= 0
+	return p.isAtLeast(OldestMeasuredVersion) && slices.Compare(p.numbers, versionNumbers(NewestMeasuredVersion)) <= 0
 }
 
 // isAtLeast reports whether the version is since or newer. For an empty since it returns true.
@@ -125,7 +125,7 @@ func (p Profile) includes(rows []versionRow, name string) bool {
 	return i < 0 || p.isAtLeast(rows[i].since)
 }
 
-func (p Profile) present(rows []versionRow) []string {
+func (p Profile) presentNames(rows []versionRow) []string {
 	var names []string
 	for _, r := range rows {
 		if p.isAtLeast(r.since) {
@@ -135,16 +135,16 @@ func (p Profile) present(rows []versionRow) []string {
 	return names
 }
 
-// Pace contains the minimum durations of the real CLI. The zero value means no delays.
-type Pace struct {
+// Delays contains the minimum durations of the real CLI. The zero value means no delays.
+type Delays struct {
 	Start  time.Duration // until a session has started
 	Answer time.Duration // of the model, for each request
 }
 
-// Pace returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, from the
+// Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, from the
 // start of the process to the init event. Answer is for the network and the model: with a local API the CLI itself
 // needs only 10 ms for an answer.
-func (p Profile) Pace() Pace { return Pace{Start: 540 * time.Millisecond, Answer: time.Second} }
+func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, Answer: time.Second} }
 
 // DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a
 // terminal; empty means that the session is not on a terminal.

@@ -97,7 +97,7 @@ func TestKeyFilter(t *testing.T) {
 			}
 		})
 	}
-	if claudecode.ProfileFor(claudecode.NewestMeasured).Events() != nil {
+	if claudecode.ProfileFor(claudecode.NewestMeasuredVersion).Events() != nil {
 		t.Error("the newest version lacks keys")
 	}
 }

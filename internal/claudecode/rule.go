@@ -24,9 +24,9 @@ func ParseRuleText(text string) RuleText {
 	return r
 }
 
-// RunsAnyCode reports whether a rule about Bash with this content permits a program that runs any code, such as
+// PermitsArbitraryCode reports whether a rule about Bash with this content permits a program that runs any code, such as
 // python3:* or py*. Without a user to ask, plan and auto mode ignore such rules (observed with 2.1.330).
-func RunsAnyCode(content string) bool {
+func PermitsArbitraryCode(content string) bool {
 	prefix, isPrefix := strings.CutSuffix(content, ":*")
 	attached := false
 	if !isPrefix {

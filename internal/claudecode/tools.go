@@ -2,41 +2,41 @@ package claudecode
 
 import "slices"
 
-// Class is a group of tools that permission rules treat in the same way.
-type Class int
+// ToolClass is a group of tools that permission rules treat in the same way.
+type ToolClass int
 
 // The classes of tools.
 const (
-	ClassAsk   Class = iota // unknown tool: ask
-	ClassFree               // never asks
-	ClassUser               // the tool is itself a question to the user
-	ClassShell              // runs a command line
-	ClassRead               // reads the file system
-	ClassWrite              // writes one file
-	ClassFetch              // requests a URL
-	ClassAgent              // starts an agent
-	ClassSkill              // loads a skill
+	ClassAsk      ToolClass = iota // unknown tool: ask
+	ClassNeverAsk                  // never asks
+	ClassUser                      // the tool is itself a question to the user
+	ClassShell                     // runs a command line
+	ClassRead                      // reads the file system
+	ClassWrite                     // writes one file
+	ClassFetch                     // requests a URL
+	ClassAgent                     // starts an agent
+	ClassSkill                     // loads a skill
 )
 
-// Listing specifies when init lists a tool.
-type Listing int
+// ToolListing specifies when init lists a tool.
+type ToolListing int
 
 // The listings.
 const (
-	ListNever         Listing = iota // never
-	ListAlways                       // always
-	ListOnRequest                    // if --tools or --allowedTools names it
-	ListWithTaskList                 // on request, and for models that are offered the task list
-	ListWithUser                     // if somebody answers questions to the user
-	ListWithResources                // if an MCP server has resources
+	ListNever         ToolListing = iota // never
+	ListAlways                           // always
+	ListOnRequest                        // if --tools or --allowedTools names it
+	ListWithTaskList                     // on request, and for models that are offered the task list
+	ListWithUser                         // if somebody answers questions to the user
+	ListWithResources                    // if an MCP server has resources
 )
 
 // Tool is one built-in tool. Only the table of [Tools] and the package that runs the tool know it.
 type Tool struct {
 	Name    string
 	Aliases []string // other names that calls and rules may use
-	Class   Class
-	Listing Listing
+	Class   ToolClass
+	Listing ToolListing
 	// Subject is the parameter with which rules in parentheses are compared; empty means none.
 	Subject string
 	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
@@ -62,24 +62,24 @@ var tools = [...]Tool{
 	{Name: "Artifact"},
 	{Name: "AskUserQuestion", Class: ClassUser, Listing: ListWithUser},
 	{Name: "Bash", Class: ClassShell, Listing: ListAlways, Subject: "command"},
-	{Name: "BashOutput", Class: ClassFree},
+	{Name: "BashOutput", Class: ClassNeverAsk},
 	{Name: "Brief"},
-	{Name: "CronCreate", Class: ClassFree, Listing: ListAlways, Deferred: true},
-	{Name: "CronDelete", Class: ClassFree, Listing: ListAlways, Deferred: true},
-	{Name: "CronList", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "CronCreate", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "CronDelete", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "CronList", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "DesignSync", Listing: ListAlways, Unsimulated: true},
 	{Name: "Edit", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
-	{Name: "EnterPlanMode", Class: ClassFree, Listing: ListWithUser, Deferred: true},
-	{Name: "EnterWorktree", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "EnterPlanMode", Class: ClassNeverAsk, Listing: ListWithUser, Deferred: true},
+	{Name: "EnterWorktree", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "ExitPlanMode", Class: ClassUser, Listing: ListWithUser, Deferred: true},
-	{Name: "ExitWorktree", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "ExitWorktree", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "Glob", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
 	{Name: "Grep", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
 	{Name: "LS", Class: ClassRead, UnknownToRules: true},
 	{Name: "LSP"},
-	{Name: "ListAgents", Class: ClassFree, Listing: ListAlways, Unsimulated: true},
+	{Name: "ListAgents", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true},
 	{Name: "ListMcpResources"},
-	{Name: "ListMcpResourcesTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
+	{Name: "ListMcpResourcesTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "Monitor", Class: ClassShell, Listing: ListAlways, Subject: "command", Deferred: true, since: "2.1.310"},
 	{Name: "MultiEdit", Class: ClassWrite, UnknownToRules: true},
 	{Name: "NotebookEdit", Class: ClassWrite, Listing: ListAlways, Subject: "notebook_path", Deferred: true},
@@ -87,27 +87,27 @@ var tools = [...]Tool{
 	{Name: "PowerShell"},
 	{Name: "PushNotification"},
 	{Name: "Read", Class: ClassRead, Listing: ListAlways, Subject: "file_path", ReadOnly: true},
-	{Name: "ReadMcpResourceDirTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
-	{Name: "ReadMcpResourceTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
+	{Name: "ReadMcpResourceDirTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
+	{Name: "ReadMcpResourceTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "RemoteTrigger", Listing: ListAlways, Unsimulated: true},
-	{Name: "ReportFindings", Class: ClassFree, Listing: ListAlways},
-	{Name: "ScheduleWakeup", Class: ClassFree, Listing: ListAlways, MainOnly: true},
-	{Name: "SendMessage", Class: ClassFree, Listing: ListAlways, Deferred: true, Unsimulated: true},
+	{Name: "ReportFindings", Class: ClassNeverAsk, Listing: ListAlways},
+	{Name: "ScheduleWakeup", Class: ClassNeverAsk, Listing: ListAlways, MainOnly: true},
+	{Name: "SendMessage", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true, Unsimulated: true},
 	{Name: "SendUserFile"},
 	{Name: "SendUserMessage"},
 	{Name: "Skill", Class: ClassSkill, Listing: ListAlways, Subject: "skill"},
-	{Name: "StructuredOutput", Class: ClassFree, UnknownToRules: true},
+	{Name: "StructuredOutput", Class: ClassNeverAsk, UnknownToRules: true},
 	{Name: "SuggestBackgroundPR"},
-	{Name: "TaskCreate", Class: ClassFree, Listing: ListWithTaskList, Deferred: true},
-	{Name: "TaskGet", Class: ClassFree, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
-	{Name: "TaskList", Class: ClassFree, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
-	{Name: "TaskOutput", Class: ClassFree},
-	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ClassFree, Listing: ListAlways, Deferred: true},
-	{Name: "TaskUpdate", Class: ClassFree, Listing: ListWithTaskList, Deferred: true},
+	{Name: "TaskCreate", Class: ClassNeverAsk, Listing: ListWithTaskList, Deferred: true},
+	{Name: "TaskGet", Class: ClassNeverAsk, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskList", Class: ClassNeverAsk, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskOutput", Class: ClassNeverAsk},
+	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "TaskUpdate", Class: ClassNeverAsk, Listing: ListWithTaskList, Deferred: true},
 	{Name: "TeamCreate"},
 	{Name: "TeamDelete"},
-	{Name: "TodoWrite", Class: ClassFree, Listing: ListOnRequest, Deferred: true},
-	{Name: "ToolSearch", Class: ClassFree, Listing: ListAlways, Unsimulated: true, since: "2.1.304"},
+	{Name: "TodoWrite", Class: ClassNeverAsk, Listing: ListOnRequest, Deferred: true},
+	{Name: "ToolSearch", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true, since: "2.1.304"},
 	{Name: "WaitForMcpServers"},
 	{Name: "WebFetch", Class: ClassFetch, Listing: ListAlways, Subject: "url", ReadOnly: true, Deferred: true},
 	{Name: "WebSearch", Listing: ListAlways, Subject: "query", ReadOnly: true, Deferred: true},
@@ -126,18 +126,18 @@ func ToolNamed(name string) Tool {
 }
 
 // ToolsListed returns the names of tools with this listing, in the form that init uses.
-func ToolsListed(l Listing) []string {
+func ToolsListed(l ToolListing) []string {
 	var names []string
 	for i := range tools {
 		if tools[i].Listing == l {
-			names = append(names, InitName(tools[i].Name))
+			names = append(names, NameInInit(tools[i].Name))
 		}
 	}
 	return names
 }
 
-// InitName returns the name of a tool in init, given any of its names.
-func InitName(name string) string {
+// NameInInit returns the name of a tool in init, given any of its names.
+func NameInInit(name string) string {
 	switch t := ToolNamed(name); t.Name {
 	case "":
 		return name

@@ -26,9 +26,9 @@ import (
 func Main(early chan os.Signal) int {
 	s := process.NewSystem()
 	if actsAsClaude(s) {
-		s = s.WithEarly(early)
+		s = s.WithEarlySignals(early)
 	} else {
-		process.Redeliver(early) // not every command handles signals
+		process.RedeliverSignals(early) // not every command handles signals
 	}
 	return Run(context.Background(), s)
 }
@@ -38,7 +38,7 @@ func Main(early chan os.Signal) int {
 func Run(ctx context.Context, s *process.System) int {
 	s = procio.ApplyShimSettings(s)
 	if argv, fault := procio.RealCommand(s); argv != nil {
-		code, err := procio.Relay(ctx, s, fault, argv)
+		code, err := procio.RelayRealClaude(ctx, s, fault, argv)
 		return max(code, process.Exit(s.Stderr, err))
 	}
 	if !actsAsClaude(s) {
@@ -67,7 +67,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 			return run(ctx, s, words[1:])
 		}
 	}
-	if lacksSeparator(s, words) {
+	if lacksDoubleDash(s, words) {
 		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
 	}
 	f, err := flags.Parse(s, process.DecodeArguments(words))
@@ -103,9 +103,9 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksSeparator reports whether the words are an exec command without "--". The -p of the following command makes
+// lacksDoubleDash reports whether the words are an exec command without "--". The -p of the following command makes
 // them look like a prompt.
-func lacksSeparator(s *process.System, words []string) bool {
+func lacksDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false
 	}

@@ -21,7 +21,7 @@ func commandHelp(words []string) string {
 	depth := 0
 	for block := range strings.SplitSeq(strings.ReplaceAll(commandHelpText, "\n  ", "\x00"), "\n") {
 		lines := strings.Split(block, "\x00")
-		if n := matchUsage(lines[0], words); n > depth {
+		if n := countMatchingWords(lines[0], words); n > depth {
 			found, depth = lines, n
 		}
 	}
@@ -59,9 +59,9 @@ func commandHelp(words []string) string {
 	return b.String()
 }
 
-// matchUsage returns the number of words that match the command of a usage such as "plugin install|i [options]
+// countMatchingWords returns the number of words that match the command of a usage such as "plugin install|i [options]
 // <plugin>"; 0 means that they do not match.
-func matchUsage(usage string, words []string) int {
+func countMatchingWords(usage string, words []string) int {
 	n := 0
 	for word := range strings.FieldsSeq(usage) {
 		if strings.ContainsAny(word[:1], "[<#") {

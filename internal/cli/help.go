@@ -63,7 +63,7 @@ type versionReport struct {
 }
 
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
-	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.MissingFeatures()...), append([]string{}, p.Unsimulated()...)}
+	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.MissingFeatures()...), append([]string{}, p.UnsimulatedBehavior()...)}
 	if asJSON {
 		return printJSON(s, r)
 	}
@@ -71,7 +71,7 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	fmt.Fprintf(&b, "claude %s was measured\n", r.Claude)
 	if !r.Measured {
 		b.Reset()
-		fmt.Fprintf(&b, "claude %s was not measured; the measured versions are %s to %s\n", r.Claude, claudecode.OldestMeasured, claudecode.NewestMeasured)
+		fmt.Fprintf(&b, "claude %s was not measured; the measured versions are %s to %s\n", r.Claude, claudecode.OldestMeasuredVersion, claudecode.NewestMeasuredVersion)
 	}
 	for _, list := range []struct {
 		title string

@@ -15,9 +15,9 @@ import (
 
 // The exit codes of the command.
 const (
-	exitDiffers = 1
-	exitInput   = 2
-	exitSecret  = 3
+	exitReplayDiffers = 1
+	exitInvalidInput  = 2
+	exitSecretFound   = 3
 )
 
 // importCmd creates a scenario from recorded sessions.
@@ -63,7 +63,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, RivalDir: c.Against, ExactPatterns: c.Exact, LinkResults: c.Link, KeepThinking: c.Thinking,
 		KeepFiles: c.Reads, KeepBigResults: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout, Stderr: s.Stderr,
 	}
-	shown := &progress{w: s.Progress()}
+	shown := &readProgress{w: s.Progress()}
 	o.Progress = shown
 	if c.Check {
 		self, err := s.Executable()
@@ -84,11 +84,11 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 func importExitError(out *importer.Outcome, err error) error {
 	switch {
 	case errors.Is(err, importer.ErrRefused):
-		return &process.ExitError{Code: exitSecret, Err: fmt.Errorf("a secret would have been written: %w", err)}
+		return &process.ExitError{Code: exitSecretFound, Err: fmt.Errorf("a secret would have been written: %w", err)}
 	case importer.IsInputError(err):
-		return &process.ExitError{Code: exitInput, Err: err}
+		return &process.ExitError{Code: exitInvalidInput, Err: err}
 	case err == nil && len(out.Differences) > 0:
-		return &process.ExitError{Code: exitDiffers}
+		return &process.ExitError{Code: exitReplayDiffers}
 	}
 	return err
 }
@@ -126,21 +126,21 @@ func (c *importCmd) searchSecrets(s *process.System, place importer.Environment)
 	}
 	switch {
 	case err != nil:
-		return &process.ExitError{Code: exitInput, Err: err}
+		return &process.ExitError{Code: exitInvalidInput, Err: err}
 	case len(leaks) > 0:
-		return &process.ExitError{Code: exitSecret}
+		return &process.ExitError{Code: exitSecretFound}
 	}
 	return nil
 }
 
-// progress shows on a terminal how much has been read; a nil w disables it.
-type progress struct {
+// readProgress shows on a terminal how much has been read; a nil w disables it.
+type readProgress struct {
 	w         io.Writer
 	lastShown int64 // bytes shown last
 	line      bool  // the progress line is visible
 }
 
-func (p *progress) Read(n int64) {
+func (p *readProgress) Read(n int64) {
 	const every = 8 << 20
 	if p.w == nil || n >= p.lastShown && n-p.lastShown < every {
 		return
@@ -152,7 +152,7 @@ func (p *progress) Read(n int64) {
 	}
 }
 
-func (p *progress) clear() {
+func (p *readProgress) clear() {
 	if p.line {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}

@@ -47,7 +47,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
-		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusedStart(ctx, err)))
+		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusalExitError(ctx, err)))
 	}
 	t, err := terminal.Open(plan, console, sys.Args[1:], answers)
 	if err != nil {
@@ -83,8 +83,8 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	return nil
 }
 
-// refusedStart converts the user's refusal in a dialog before the session to an exit code.
-func refusedStart(ctx context.Context, err error) error {
+// refusalExitError converts the user's refusal in a dialog before the session to an exit code.
+func refusalExitError(ctx context.Context, err error) error {
 	if errors.Is(err, terminal.ErrQuit) {
 		return &process.ExitError{Code: process.ExitFailed}
 	}

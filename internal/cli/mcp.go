@@ -14,7 +14,7 @@ import (
 func runMCP(ctx context.Context, s *process.System, words []string) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
-	s = signals.Streams(s)
+	s = signals.LimitWrites(s)
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
 	if c.Isolated {
-		return suite.Serve(ctx, s)
+		return suite.ServeJob(ctx, s)
 	}
 	self, err := s.Executable()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		Cases: c.Cases, Known: c.Known, ShowNormalised: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,
 		IsolatedArgs: []string{"parity", "--isolated"}, Self: self, System: s,
 	}
-	if err := c.programs(ctx, s, &o); err != nil {
+	if err := c.findPrograms(ctx, s, &o); err != nil {
 		if errors.Is(err, suite.ErrNoClaude) {
 			fmt.Fprintf(s.Stderr, "claudeless: skipped: %v\n", err)
 			return &process.ExitError{Code: suite.ExitNoClaude}
@@ -89,13 +89,13 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	return nil
 }
 
-type result interface {
+type parityResult interface {
 	Write(f suite.ReportFiles, s *process.System) error
 	ExitCode() int
 }
 
 // compare compares cases, or permission decisions.
-func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error) {
+func (c *parityCmd) compare(ctx context.Context, o suite.Options) (parityResult, error) {
 	if len(c.Permissions) == 0 {
 		return suite.Run(ctx, o)
 	}
@@ -106,8 +106,8 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 	return suite.CompareDecisions(ctx, o)
 }
 
-// programs finds the programs to compare.
-func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Options) (err error) {
+// findPrograms finds the programs to compare.
+func (c *parityCmd) findPrograms(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
 	case len(c.Between) > 0:
 		if o.Left, err = suite.FetchClaude(ctx, s, c.Between[0]); err == nil {

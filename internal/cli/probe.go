@@ -19,12 +19,12 @@ import (
 // machine with an API key and default settings; commands that would change an account are refused.
 func statusCommands() map[string]runner {
 	const list = ". Run 'claude agents' to list running sessions."
-	stop := sessionCommand("Usage: claude stop <id>", list)
+	stop := missingSessionCommand("Usage: claude stop <id>", list)
 	return map[string]runner{
 		"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate,
-		"attach": sessionCommand("Usage: claude attach <id|name>", list), "logs": sessionCommand("Usage: claude logs <id|name>", list), "stop": stop, "kill": stop,
-		"respawn": sessionCommand("usage: claude respawn <id>|--all", ""),
-		"rm":      sessionCommand("Usage: claude rm <id> [--discard-unpushed <commit>@<worktree-id>] [--force-remove-worktree <worktree-id>]", ""),
+		"attach": missingSessionCommand("Usage: claude attach <id|name>", list), "logs": missingSessionCommand("Usage: claude logs <id|name>", list), "stop": stop, "kill": stop,
+		"respawn": missingSessionCommand("usage: claude respawn <id>|--all", ""),
+		"rm":      missingSessionCommand("Usage: claude rm <id> [--discard-unpushed <commit>@<worktree-id>] [--force-remove-worktree <worktree-id>]", ""),
 	}
 }
 
@@ -35,8 +35,8 @@ func unsimulatedCommands() []string {
 	}
 }
 
-// sessionCommand returns a command about one session that runs in the background. No such session exists here.
-func sessionCommand(usage, hint string) runner {
+// missingSessionCommand returns a command about one session that runs in the background. No such session exists here.
+func missingSessionCommand(usage, hint string) runner {
 	return func(_ context.Context, s *process.System, words []string) error {
 		if len(words) == 0 {
 			return process.Verbatimf("%s", usage)

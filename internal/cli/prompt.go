@@ -13,7 +13,7 @@ import (
 // readPrompt returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
 // Do not call it for stream-json input. If ctx ends first, the error is its cause.
 func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
-	prompt, err := promptText(ctx, s, f)
+	prompt, err := readOptionalPrompt(ctx, s, f)
 	switch {
 	case err != nil:
 		return "", err
@@ -28,8 +28,8 @@ func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string,
 	return prompt, nil
 }
 
-// promptText is like readPrompt, but the prompt may be empty.
-func promptText(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
+// readOptionalPrompt is like readPrompt, but the prompt may be empty.
+func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	piped, err := s.ReadStdin(ctx)
 	switch {
 	case err != nil:
@@ -50,7 +50,7 @@ func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *sessio
 		prompt, err := readPrompt(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
 	}
-	prompt, err := promptText(ctx, sys, f)
+	prompt, err := readOptionalPrompt(ctx, sys, f)
 	if err != nil || prompt == "" {
 		return []protocol.UserMessage{deferred}, err
 	}

@@ -23,12 +23,12 @@ import (
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
-	sys = signals.Streams(sys)
+	sys = signals.LimitWrites(sys)
 	plan, err := resolvePlan(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	sys = withVersion(sys, &plan)
+	sys = withVersionFilter(sys, &plan)
 	s, err := session.Open(plan, nil)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
@@ -52,12 +52,12 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
-	sys = signals.Streams(sys)
+	sys = signals.LimitWrites(sys)
 	plan, err := resolvePlan(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	sys = withVersion(sys, &plan)
+	sys = withVersionFilter(sys, &plan)
 	h, err := host.Open(plan, sys, signals)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
@@ -66,8 +66,8 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
-// withVersion returns the system with a stdout that removes the keys which the plan's version of claude does not have.
-func withVersion(sys *process.System, plan *launch.Plan) *process.System {
+// withVersionFilter returns the system with a stdout that removes the keys which the plan's version of claude does not have.
+func withVersionFilter(sys *process.System, plan *launch.Plan) *process.System {
 	filter := plan.Profile.Events()
 	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
 		return sys

@@ -77,13 +77,13 @@ type Breakpoint struct {
 
 type breakpoint struct {
 	Breakpoint
-	glob *match.Text   // nil means Name is not a pattern
-	when *eval.Program // nil means always
+	glob *match.Pattern // nil means Name is not a pattern
+	when *eval.Program  // nil means always
 }
 
 // breakpointSet holds the breakpoints and rules that decide which calls stop.
 type breakpointSet struct {
-	*core
+	*hubState
 	tools       *registry
 	breakpoints []*breakpoint
 	rules       []*rule // checked before all breakpoints
@@ -160,7 +160,7 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 }
 
 // parseGlob parses a name that is a pattern; nil means it is not a pattern.
-func parseGlob(name string) (none *match.Text, err error) {
+func parseGlob(name string) (none *match.Pattern, err error) {
 	if !strings.ContainsAny(name, "*?[") {
 		return none, nil
 	}
@@ -311,14 +311,14 @@ func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 }
 
 // nameMatches reports whether a name or a pattern matches a tool; p.mu must be held.
-func (p *breakpointSet) nameMatches(name string, glob *match.Text, tool, alias string) bool {
+func (p *breakpointSet) nameMatches(name string, glob *match.Pattern, tool, alias string) bool {
 	if glob == nil {
 		return name == tool || p.tools.canonical(name) == tool
 	}
 	return name == tool || matches(glob, tool) || alias != "" && matches(glob, alias)
 }
 
-func matches(glob *match.Text, name string) bool {
+func matches(glob *match.Pattern, name string) bool {
 	_, ok := glob.Match(name)
 	return ok
 }
@@ -353,8 +353,8 @@ type Rule struct {
 
 type rule struct {
 	Rule
-	globs []*match.Text // patterns of Tools; nil means that name is not a pattern
-	when  *eval.Program // nil means always
+	globs []*match.Pattern // patterns of Tools; nil means that name is not a pattern
+	when  *eval.Program    // nil means always
 	// limited is true if the rule was added with a limit.
 	limited bool
 }

@@ -45,7 +45,7 @@ type calls struct {
 
 // add stores a call until it completes. Over the limit, the oldest calls are dropped.
 func (c *calls) add(k *call) {
-	k.size = callOverhead + k.data.bytes()
+	k.size = callOverheadBytes + k.data.bytes()
 	c.bytes += k.size
 	c.byID[k.data.CallID] = k
 	c.order = append(c.order, k.data.CallID)
@@ -130,7 +130,7 @@ func (p *pauses) storeDecision(id string, d Decision) {
 	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)
 	p.size += d.size()
-	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxDecidedBytes; n-- {
+	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxStoredDecisionBytes; n-- {
 		p.size -= p.decisions[p.decidedIDs[0]].size()
 		delete(p.decisions, p.decidedIDs[0])
 		p.decidedIDs = p.decidedIDs[1:]
@@ -161,16 +161,16 @@ func stopTimer(t **time.Timer) {
 }
 
 // conditionHolds evaluates a condition. A condition that fails counts as false.
-func (c *core) conditionHolds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
+func (c *hubState) conditionHolds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
 	// Evaluation is limited in steps. If the caller is cancelled, the value must not change.
-	ok, err := when.Bool(context.WithoutCancel(ctx), c.variables(k, data, phase, r))
+	ok, err := when.Bool(context.WithoutCancel(ctx), c.expressionVariables(k, data, phase, r))
 	return err == nil && ok, err
 }
 
-func (c *core) variables(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
+func (c *hubState) expressionVariables(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
 	c.mu.Lock()
 	vars := maps.Clone(k.vars)
 	c.mu.Unlock()

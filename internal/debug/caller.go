@@ -30,14 +30,14 @@ type EvaluationRequest struct {
 }
 
 // nativeCaller is one of claudeless's own callers.
-type nativeCaller Client
+type nativeCaller ClientKind
 
 // Actions excludes replace for hooks, which cannot run another tool.
 func (n nativeCaller) Actions(phase Phase) []Action {
 	switch {
 	case phase == PhaseAfter:
 		return []Action{ActionContinue, ActionModify, ActionRaise}
-	case Client(n) == ClientHook:
+	case ClientKind(n) == ClientHook:
 		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise}
 	default:
 		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace}
@@ -82,7 +82,7 @@ type Call struct {
 	Input     json.RawMessage // a JSON object
 	Session   string          // agent session; empty means unknown
 	ToolUseID string          // empty means unknown
-	Client    Client
+	Client    ClientKind
 	CallSite  json.RawMessage // location of the call in the program; nil means unknown
 	PID       int             // process id of the caller; 0 means unknown
 	Started   float64         // start time of the caller's process, in Unix seconds

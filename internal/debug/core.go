@@ -32,24 +32,24 @@ type Options struct {
 }
 
 const (
-	defaultLease       = 8 * time.Second
-	defaultRecords     = 10_000
-	maxBreakpoints     = 1000
-	maxFunctions       = 10_000
-	maxCalls           = 10_000 // started and not completed
-	maxPauses          = 10_000 // open at once
-	maxClosedPauses    = 16_384 // number of closed pauses with a stored decision
-	maxDecidedBytes    = 8 << 20
-	callOverhead       = 1 << 10  // size of a call without its values
-	maxCallBytes       = 16 << 20 // maximum size of the calls that are not completed
-	maxFunctionBytes   = 16 << 20 // maximum size of all signatures and metadata
-	maxSessions        = 1000
-	maxTranscript      = 1000
-	maxTranscriptBytes = 8 << 20 // over all sessions
+	defaultPauseLease      = 8 * time.Second
+	defaultMaxRecords      = 10_000
+	maxBreakpoints         = 1000
+	maxFunctions           = 10_000
+	maxCalls               = 10_000 // started and not completed
+	maxPauses              = 10_000 // open at once
+	maxClosedPauses        = 16_384 // number of closed pauses with a stored decision
+	maxStoredDecisionBytes = 8 << 20
+	callOverheadBytes      = 1 << 10  // size of a call without its values
+	maxCallBytes           = 16 << 20 // maximum size of the calls that are not completed
+	maxFunctionBytes       = 16 << 20 // maximum size of all signatures and metadata
+	maxSessions            = 1000
+	maxTranscriptEntries   = 1000
+	maxTranscriptBytes     = 8 << 20 // over all sessions
 )
 
-// core is the state that all parts of the hub share. mu guards all their state.
-type core struct {
+// hubState is the state that all parts of the hub share. mu guards all their state.
+type hubState struct {
 	options Options
 	store   *cas.Store
 
@@ -59,12 +59,12 @@ type core struct {
 	observers map[*Subscription]struct{}
 }
 
-func (c *core) Store() *cas.Store { return c.store }
+func (c *hubState) Store() *cas.Store { return c.store }
 
-func (c *core) NewID() string { return c.options.NewID() }
+func (c *hubState) NewID() string { return c.options.NewID() }
 
 // Now returns the time of the hub's clock.
-func (c *core) Now() time.Time { return c.options.Now() }
+func (c *hubState) Now() time.Time { return c.options.Now() }
 
 // Error is a refused request. Code is part of the wire format; Detail holds additional members of the response.
 type Error struct {
@@ -127,7 +127,7 @@ func MissingParameter(parameter string) *Error {
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Value returns the bytes of a stored value, which must not be changed.
-func (c *core) Value(cid string) ([]byte, error) {
+func (c *hubState) Value(cid string) ([]byte, error) {
 	if !cas.IsCID(cid) {
 		return nil, NewError(CodeCIDNotFound, "not a CID", "cid", cid)
 	}
@@ -139,7 +139,7 @@ func (c *core) Value(cid string) ([]byte, error) {
 }
 
 // callID returns the id of a call that starts now; c.mu must be held.
-func (c *core) callID(now float64) string {
+func (c *hubState) callID(now float64) string {
 	c.callCount++
 	return fmt.Sprintf("%.6f-%03d", now, c.callCount)
 }
@@ -198,18 +198,18 @@ type Subscription struct {
 	// C delivers the events; it is closed by Close and when the hub closes.
 	C   <-chan Event
 	c   chan Event
-	hub *core
+	hub *hubState
 
 	missed, totalMissed int // guarded by hub.mu: missed events since the last delivered one, and in total
 }
 
-const defaultQueue = 256
+const defaultEventQueueLength = 256
 
 // Subscribe adds an observer. At most queue events wait for it (0 means 256); further ones are dropped and counted. An
 // observer may read the hub's state while it handles an event.
-func (c *core) Subscribe(queue int) *Subscription {
+func (c *hubState) Subscribe(queue int) *Subscription {
 	if queue <= 0 {
-		queue = defaultQueue
+		queue = defaultEventQueueLength
 	}
 	s := &Subscription{c: make(chan Event, queue), hub: c}
 	s.C = s.c
@@ -230,7 +230,7 @@ func (s *Subscription) Close() {
 	s.hub.unsubscribe(s)
 }
 
-func (c *core) unsubscribe(s *Subscription) {
+func (c *hubState) unsubscribe(s *Subscription) {
 	if _, ok := c.observers[s]; ok {
 		delete(c.observers, s)
 		close(s.c)
@@ -238,14 +238,14 @@ func (c *core) unsubscribe(s *Subscription) {
 }
 
 // PublishChange notifies all observers that something outside the hub changed, such as the external servers.
-func (c *core) PublishChange(topic string) {
+func (c *hubState) PublishChange(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.publish(Event{Kind: EventChanged, Topic: topic})
 }
 
 // publish queues e for all observers without waiting; c.mu must be held, which keeps the events in order.
-func (c *core) publish(e Event) {
+func (c *hubState) publish(e Event) {
 	for s := range c.observers {
 		e.Missed = s.missed
 		select {

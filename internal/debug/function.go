@@ -25,7 +25,7 @@ type Function struct {
 }
 
 type registry struct {
-	*core
+	*hubState
 	functions map[string]Function
 	aliases   map[string]string // "server/tool" → canonical name
 	bytes     int               // size of the functions

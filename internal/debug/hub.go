@@ -48,7 +48,7 @@ import (
 
 // Hub holds all state of the debugger, divided into parts that share one lock. Make it with New; it starts nothing.
 type Hub struct {
-	*core
+	*hubState
 	*registry
 	BreakpointSet *breakpointSet
 	Records       *records // finished calls
@@ -72,19 +72,19 @@ func New(o Options) (*Hub, error) {
 	if o.PauseTimeout < 0 {
 		return nil, fmt.Errorf("pause timeout %s is negative", o.PauseTimeout)
 	}
-	o.Lease = cmp.Or(o.Lease, defaultLease)
-	o.MaxRecords = cmp.Or(o.MaxRecords, defaultRecords)
+	o.Lease = cmp.Or(o.Lease, defaultPauseLease)
+	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxRecords)
 	store := o.Store
 	if store == nil {
 		store = cas.New(cas.Options{})
 	}
-	c := &core{options: o, store: store, observers: map[*Subscription]struct{}{}}
-	tools := &registry{core: c, functions: map[string]Function{}, aliases: map[string]string{}}
-	at := &breakpointSet{core: c, tools: tools, behavior: BehaviorStop}
+	c := &hubState{options: o, store: store, observers: map[*Subscription]struct{}{}}
+	tools := &registry{hubState: c, functions: map[string]Function{}, aliases: map[string]string{}}
+	at := &breakpointSet{hubState: c, tools: tools, behavior: BehaviorStop}
 	return &Hub{
-		core: c, registry: tools, BreakpointSet: at,
-		Records:  &records{core: c, breakpoints: at, maxRecords: o.MaxRecords},
-		sessions: &sessions{core: c, byID: map[string]*session{}},
+		hubState: c, registry: tools, BreakpointSet: at,
+		Records:  &records{hubState: c, breakpoints: at, maxRecords: o.MaxRecords},
+		sessions: &sessions{hubState: c, byID: map[string]*session{}},
 		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUse]string{}},
 		pauses:   pauses{open: map[string]*pause{}, decisions: map[string]Decision{}},
 	}, nil

@@ -24,13 +24,13 @@ type Gate interface {
 
 // MiddlewareOptions describe the calls of a run to a gate. The zero value works.
 type MiddlewareOptions struct {
-	Run     Run     // nil means unknown
+	Run     RunInfo // nil means unknown
 	PID     int     // process id of this process
 	Started float64 // start time of this process, in Unix seconds
 }
 
-// Run describes the run whose calls may be stopped.
-type Run interface {
+// RunInfo describes the run whose calls may be stopped.
+type RunInfo interface {
 	ID() string // session id
 	// CallSite returns the location of a call as JSON; nil means unknown.
 	CallSite(call protocol.ToolUse) json.RawMessage
@@ -58,7 +58,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if err != nil {
 			return gateFailure(ctx, err), nil
 		}
-		result, runErr := o.runDecided(ctx, use, d, next)
+		result, runErr := o.runWithDecision(ctx, use, d, next)
 		result.Breakpoints = append(breakpointDecisions(PhaseBefore, d), result.Breakpoints...)
 		out, err := outcomeOf(result, runErr)
 		if err != nil {
@@ -72,7 +72,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if d.Action == ActionContinue {
 			return result, runErr
 		}
-		return o.applyAfter(use, result, d), nil
+		return o.applyDecisionAfter(use, result, d), nil
 	})
 }
 
@@ -99,7 +99,7 @@ func gateFailure(ctx context.Context, err error) executor.Result {
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
+func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
 	asked := use
 	switch d.Action {
 	case ActionModify:
@@ -139,7 +139,7 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil
 	}
-	raw, err := protocol.Marshal(contentValue(r.Content))
+	raw, err := protocol.Marshal(textOrContent(r.Content))
 	if err != nil {
 		return Outcome{}, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -150,8 +150,8 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	return o, nil
 }
 
-// contentValue returns a single text as a string, and any other content unchanged.
-func contentValue(c protocol.Content) any {
+// textOrContent returns a single text as a string, and any other content unchanged.
+func textOrContent(c protocol.Content) any {
 	if text, ok := singleText(c); ok {
 		return text
 	}
@@ -170,8 +170,8 @@ func singleText(c protocol.Content) (text string, ok bool) {
 	return "", false
 }
 
-// applyAfter changes a result according to the decision after the call.
-func (o MiddlewareOptions) applyAfter(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
+// applyDecisionAfter changes a result according to the decision after the call.
+func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
 	switch d.Action {
 	case ActionModify:
 		r.Content, r.IsError = EditedContent(d.Result), false

@@ -34,7 +34,7 @@ func PageHandler(o PageOptions) http.Handler {
 		"/page.css": {"page.css", "text/css; charset=utf-8"},
 		"/page.js":  {"page.js", PageScript},
 	} {
-		body := read(f.name)
+		body := readPageFile(f.name)
 		if !o.Servers {
 			body = bytes.Replace(body, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
 		}
@@ -45,7 +45,7 @@ func PageHandler(o PageOptions) http.Handler {
 	return mux
 }
 
-func read(name string) []byte {
+func readPageFile(name string) []byte {
 	body, err := files.ReadFile(name)
 	if err != nil {
 		panic(err) // the file is embedded, so reading it cannot fail

@@ -126,7 +126,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 // hook until the agent stops waiting and runs the tool anyway.
 func TestDeniedByHook(t *testing.T) {
 	for _, tt := range []struct {
-		client Client
+		client ClientKind
 		action string
 		again  bool
 	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientRun, "skip", true}} {
@@ -210,7 +210,7 @@ func TestPauseEnds(t *testing.T) {
 	tests := []struct {
 		name   string
 		o      func(*Options)
-		client Client
+		client ClientKind
 		want   Action
 		after  time.Duration
 	}{

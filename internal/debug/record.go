@@ -9,26 +9,26 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Calls holds the newest call records, ordered by completion.
-type Calls struct {
+// CallRecords holds the newest call records, ordered by completion.
+type CallRecords struct {
 	Calls     []Record `json:"calls"`
 	Total     int      `json:"total_count"` // number of matching records, including dropped ones
 	Truncated bool     `json:"truncated"`
 }
 
-// DefaultLimit is the number of records returned if the request sets no limit.
-const DefaultLimit = 100
+// DefaultRecordLimit is the number of records returned if the request sets no limit.
+const DefaultRecordLimit = 100
 
 const (
 	// maxRecordBytes bounds all records.
 	maxRecordBytes = 16 << 20
-	// recordOverhead is the size of a record without its values.
-	recordOverhead = 1 << 10
+	// recordOverheadBytes is the size of a record without its values.
+	recordOverheadBytes = 1 << 10
 )
 
 // records keeps the newest max records, or fewer if their values are large.
 type records struct {
-	*core
+	*hubState
 	breakpoints *breakpointSet
 	maxRecords  int
 	total       int
@@ -81,7 +81,7 @@ func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
 
 // record stores the outcome of a call and notifies the observers; r.mu must be held.
 func (r *records) record(k *call, o Outcome) {
-	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, Ending: Ending{
+	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, CallEnding: CallEnding{
 		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.pausedTime.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
 	}}
@@ -98,7 +98,7 @@ func shortRecord(rec Record) *Record {
 	rec.Values = rec.values().Truncated()
 	rec.PrettyResult, rec.Exception = TruncationMarker(rec.PrettyResult, rec.ResultCID), TruncationMarker(rec.Exception, rec.ErrorCID)
 	rec.CallSite, rec.OriginalInput = TruncationMarker(rec.CallSite, ""), TruncationMarker(rec.OriginalInput, "")
-	rec.size = recordOverhead + rec.bytes() + len(rec.OriginalInput) + len(rec.Error)
+	rec.size = recordOverheadBytes + rec.bytes() + len(rec.OriginalInput) + len(rec.Error)
 	if more, ok := rec.ExtraFields.(interface{ Size() int }); ok {
 		rec.size += more.Size()
 	}
@@ -120,19 +120,19 @@ func (r *records) AddRecord(record Record) {
 	r.add(rec)
 }
 
-// Calls returns the newest limit records of one tool, or of all tools if tool is empty; nil means DefaultLimit.
-func (r *records) Calls(tool string, limit *int) (Calls, error) {
-	n := DefaultLimit
+// Calls returns the newest limit records of one tool, or of all tools if tool is empty; nil means DefaultRecordLimit.
+func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
+	n := DefaultRecordLimit
 	if limit != nil {
 		n = *limit
 	}
 	if n < 1 {
-		return Calls{}, NewError(CodeInvalidLimit, "limit must be at least 1", "limit", n)
+		return CallRecords{}, NewError(CodeInvalidLimit, "limit must be at least 1", "limit", n)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := r.breakpoints.tools.canonical(tool)
-	out := Calls{Calls: []Record{}}
+	out := CallRecords{Calls: []Record{}}
 	kept := r.newest()
 	for _, rec := range kept {
 		if tool == "" || rec.MethodName == tool || rec.MethodName == want {

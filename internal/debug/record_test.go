@@ -72,7 +72,7 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	for range 300 {
-		h.Records.AddRecord(Record{CallData: CallData{MethodName: "more"}, Ending: Ending{Status: "success"}})
+		h.Records.AddRecord(Record{CallData: CallData{MethodName: "more"}, CallEnding: CallEnding{Status: "success"}})
 	}
 	if got, err := h.Records.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
 		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
@@ -314,10 +314,10 @@ func TestBytesKept(t *testing.T) {
 		h.pauses.storeDecision(fmt.Sprint(i), Decision{Result: value})
 	}
 	_, newest := h.pauses.decisions["4999"]
-	if len(h.pauses.decisions)*len(value) > maxDecidedBytes || len(h.pauses.decisions) != len(h.pauses.decidedIDs) || !newest {
+	if len(h.pauses.decisions)*len(value) > maxStoredDecisionBytes || len(h.pauses.decisions) != len(h.pauses.decidedIDs) || !newest {
 		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decisions), newest)
 	}
-	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
+	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxStoredDecisionBytes+1))})
 	if _, ok := h.pauses.decisions["huge"]; !ok || len(h.pauses.decisions) != 1 {
 		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decisions)-1, ok)
 	}

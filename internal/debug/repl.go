@@ -117,14 +117,14 @@ func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	return p, s, err
 }
 
-// assignment matches "name := expression".
-var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
+// assignmentPattern matches "name := expression".
+var assignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
 
 // evaluateLocal evaluates an expression in this process.
 func (h *Hub) evaluateLocal(ctx context.Context, p *pause, expr string, a *EvaluationResult) {
 	name := ""
 	offset := 0
-	if m := assignment().FindStringSubmatchIndex(expr); m != nil {
+	if m := assignmentPattern().FindStringSubmatchIndex(expr); m != nil {
 		name, offset = expr[m[2]:m[3]], m[4]
 		expr = expr[m[4]:]
 	}
@@ -174,7 +174,7 @@ func (h *Hub) evaluateValue(ctx context.Context, p *pause, expr string) (any, er
 	if err != nil {
 		return nil, err
 	}
-	return program.Run(ctx, h.variables(p.call, p.data, p.phase, p.outcome))
+	return program.Run(ctx, h.expressionVariables(p.call, p.data, p.phase, p.outcome))
 }
 
 // Variables returns the variables of expressions at a pause.
@@ -185,7 +185,7 @@ func (h *Hub) Variables(pauseID string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.variables(p.call, p.data, p.phase, p.outcome), nil
+	return h.expressionVariables(p.call, p.data, p.phase, p.outcome), nil
 }
 
 // Session is a sequence of evaluations at one pause.
@@ -241,7 +241,7 @@ type session struct {
 
 // sessions holds the newest sessions.
 type sessions struct {
-	*core
+	*hubState
 	byID  map[string]*session
 	ids   []string // oldest first
 	last  time.Time
@@ -352,7 +352,7 @@ func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	}
 	s.Transcript = append(s.Transcript, e)
 	l.bytes += e.size()
-	if len(s.Transcript) > maxTranscript {
+	if len(s.Transcript) > maxTranscriptEntries {
 		l.dropOldest(s, 1)
 	}
 	for _, id := range l.ids {

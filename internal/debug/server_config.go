@@ -43,7 +43,7 @@ func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, err
 	if transports := []string{"stdio", "sse", "http"}; !slices.Contains(transports, cfg.Type) {
 		return mcp.ServerConfig{}, fmt.Errorf("server %q: transport %q is not one of stdio, sse, http", name, cfg.Type)
 	}
-	cfg.Source = runtimeSource
+	cfg.Source = runtimeServerSource
 	return cfg, nil
 }
 

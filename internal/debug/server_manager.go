@@ -222,7 +222,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	m.runtimeServers = append(m.runtimeServers, cfg)
 	desired := slices.Clone(m.runtimeServers)
 	m.mu.Unlock()
-	change, err := m.mcp.SetServers(ctx, runtimeSource, desired)
+	change, err := m.mcp.SetServers(ctx, runtimeServerSource, desired)
 	m.hub.PublishChange(TopicServers)
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
@@ -233,7 +233,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	return m.toolNames(name), nil
 }
 
-const runtimeSource = "runtime"
+const runtimeServerSource = "runtime"
 
 func (m *ServerManager) toolNames(name string) []string {
 	s, ok := m.find(name)
@@ -308,7 +308,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	rec := Record{Ending: Ending{Source: "mcp_client", Server: server, Status: "success"}}
+	rec := Record{CallEnding: CallEnding{Source: "mcp_client", Server: server, Status: "success"}}
 	cid, _, _ := m.hub.Store().PutJSON(arguments)
 	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, JSONInput{JSON: arguments, CID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6

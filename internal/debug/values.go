@@ -72,13 +72,13 @@ type PauseInfo struct {
 
 // CallData is a call in the form for front ends. A value is not modified after it was published.
 type CallData struct {
-	MethodName string `json:"method_name"`
-	CallID     string `json:"call_id"`
-	Client     Client `json:"client,omitempty"`
-	SessionID  string `json:"session_id,omitempty"`
-	ToolUseID  string `json:"tool_use_id,omitempty"`
-	Signature  string `json:"signature,omitempty"`
-	Evaluator  string `json:"evaluator,omitempty"` // local, client
+	MethodName string     `json:"method_name"`
+	CallID     string     `json:"call_id"`
+	Client     ClientKind `json:"client,omitempty"`
+	SessionID  string     `json:"session_id,omitempty"`
+	ToolUseID  string     `json:"tool_use_id,omitempty"`
+	Signature  string     `json:"signature,omitempty"`
+	Evaluator  string     `json:"evaluator,omitempty"` // local, client
 	Process
 	PauseInfo
 	Values       Values          `json:"-"` // nil means JSONInput{}
@@ -166,29 +166,29 @@ const (
 	ActionAbandon  Action = "abandoned"
 )
 
-// Client is the kind of a caller, for display.
-type Client string
+// ClientKind is the kind of a caller, for display.
+type ClientKind string
 
 // The kinds of claudeless's own callers. Callers of the older debugger have an empty kind.
 const (
-	ClientRun      Client = "claudeless"
-	ClientHook     Client = "hook"
-	ClientProxy    Client = "proxy"
-	ClientExternal Client = "mcp_client" // calls made through the hub to an external server
+	ClientRun      ClientKind = "claudeless"
+	ClientHook     ClientKind = "hook"
+	ClientProxy    ClientKind = "proxy"
+	ClientExternal ClientKind = "mcp_client" // calls made through the hub to an external server
 )
 
 // Record is a completed call.
 type Record struct {
 	CallData
-	Ending
+	CallEnding
 	ExtraFields json.Marshaler // additional members; nil means none
 
 	breakpoints []string // breakpoints that matched the call when it completed
 	size        int      // bytes of the call's values
 }
 
-// Ending describes how a call ended.
-type Ending struct {
+// CallEnding describes how a call ended.
+type CallEnding struct {
 	Status string `json:"status"` // success, exception, or the status of an event
 	// Source is "mcp_client" for calls made through the hub to the external server Server.
 	Source      string  `json:"source,omitempty"`
@@ -211,5 +211,5 @@ type Ending struct {
 
 // MarshalJSON writes all parts as one object.
 func (rec Record) MarshalJSON() ([]byte, error) {
-	return mergeObjects(rec.CallData, rec.Ending, rec.ExtraFields)
+	return mergeObjects(rec.CallData, rec.CallEnding, rec.ExtraFields)
 }

@@ -17,7 +17,7 @@ type event struct {
 
 // events converts sessions to lines that can be compared between two runs.
 func events(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
-	t := reporter{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
+	t := eventCollector{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.IsNotice { // a notification may come in its own turn or in the current one
@@ -29,19 +29,21 @@ func events(sessions []*session.Session, paths map[string]string, o CompareOptio
 	return t.events
 }
 
-// reporter converts sessions to events.
-type reporter struct {
+// eventCollector converts sessions to events.
+type eventCollector struct {
 	normaliser *parity.Normaliser
 	o          CompareOptions
 	events     []event
 }
 
-func (t *reporter) add(at session.Place, text string) { t.events = append(t.events, event{at, text}) }
+func (t *eventCollector) add(at session.Place, text string) {
+	t.events = append(t.events, event{at, text})
+}
 
-func (t *reporter) addMessages(indent string, messages []*session.Message) {
+func (t *eventCollector) addMessages(indent string, messages []*session.Message) {
 	for _, m := range messages {
 		if m.Failure != nil {
-			_, message := m.Failure.API()
+			_, message := m.Failure.APIError()
 			t.add(m.At, indent+"failure "+t.normaliser.Text(message))
 			continue
 		}
@@ -59,7 +61,7 @@ func (t *reporter) addMessages(indent string, messages []*session.Message) {
 	}
 }
 
-func (t *reporter) addCall(indent string, c *session.Call) {
+func (t *eventCollector) addCall(indent string, c *session.Call) {
 	input := t.normaliser.JSON(c.Input)
 	if c.Tool == "Bash" { // file names are absolute when the scenario is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")
@@ -82,7 +84,7 @@ func (t *reporter) addCall(indent string, c *session.Call) {
 	switch { // prompts that the CLI itself wrote
 	case c.Agent != nil:
 		text = "of the agent"
-	case c.Result.Denied, strings.HasSuffix(text, Refusal(c.Tool)):
+	case c.Result.Denied, strings.HasSuffix(text, RefusalText(c.Tool)):
 		kind, text = "denied", ""
 	}
 	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
@@ -96,9 +98,9 @@ func Truncate(s string, limit int) string {
 // truncationMark begins the note that [Truncate] appends.
 const truncationMark = "\n[import left out the other "
 
-// Refusal returns the scripted result for a call that was denied in the recording but would be allowed when the
+// RefusalText returns the scripted result for a call that was denied in the recording but would be allowed when the
 // scenario is played.
-func Refusal(tool string) string { return "The user does not want " + tool + " to run." }
+func RefusalText(tool string) string { return "The user does not want " + tool + " to run." }
 
 // maxDifferences is how many differences are reported.
 const maxDifferences = 20
@@ -120,13 +122,13 @@ func compare(recorded, played []event) []string {
 		if len(out) == maxDifferences {
 			return append(out, "and more")
 		}
-		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, fromDifference(want, got), fromDifference(got, want)))
+		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, textFromDifference(want, got), textFromDifference(got, want)))
 	}
 	return out
 }
 
-// fromDifference returns a text from the point where it begins to differ from another.
-func fromDifference(s, other string) string {
+// textFromDifference returns a text from the point where it begins to differ from another.
+func textFromDifference(s, other string) string {
 	if s == "" {
 		return "nothing"
 	}

@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 			call("Bash", `{"command":"cat /w/a"}`, &session.Result{At: at(4), Text: "four" + truncationMark + "9 bytes"}),
 			call("Read", `{}`, &session.Result{At: at(4), Text: "long text", IsError: true}),
 			call("Write", `{}`, &session.Result{At: at(4), Text: "no", Denied: true}),
-			call("Edit", `{}`, &session.Result{At: at(4), Text: "Error: " + Refusal("Edit")}), agent,
+			call("Edit", `{}`, &session.Result{At: at(4), Text: "Error: " + RefusalText("Edit")}), agent,
 		}}}},
 		{At: at(6), IsNotice: true},
 	}}}

@@ -173,8 +173,8 @@ func (k *FileSet) Leaks() []Leak { return k.leaks }
 // CopyTo copies the files into a new directory.
 func (k *FileSet) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
 
-// Send copies one of the files to w.
-func (k *FileSet) Send(name string, w io.Writer) error {
+// CopyFile copies one of the files to w.
+func (k *FileSet) CopyFile(name string, w io.Writer) error {
 	f, err := os.Open(k.path(name))
 	if err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"sync"
 )
 
-// Stamped returns a section of a text: a comment with a title and a digest of the body, by which a later import
+// StampedSection returns a section of a text: a comment with a title and a digest of the body, by which a later import
 // detects edits.
-func Stamped(title, body string) string {
+func StampedSection(title, body string) string {
 	return "# " + title + "; import " + stamp(body) + "\n" + body
 }
 
@@ -39,9 +39,9 @@ func (s *section) text() string { return "# " + s.title + "; import " + s.stamp 
 
 var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// sections splits a text at the titles. The key of a section is its title up to a colon or blank, and a number if
+// splitSections splits a text at the titles. The key of a section is its title up to a colon or blank, and a number if
 // that repeats.
-func sections(text string) (before string, all []section) {
+func splitSections(text string) (before string, all []section) {
 	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
 		return text, nil
@@ -63,11 +63,11 @@ func sections(text string) (before string, all []section) {
 	return text[:places[0][0]], all
 }
 
-// merge adds new sections to a text and keeps edited ones; notes lists sections that were kept although the new version
+// mergeSections adds new sections to a text and keeps edited ones; notes lists sections that were kept although the new version
 // differs, and removed sections.
-func merge(name, old, fresh string) (merged string, notes []string) {
-	before, had := sections(old)
-	_, has := sections(fresh)
+func mergeSections(name, old, fresh string) (merged string, notes []string) {
+	before, had := splitSections(old)
+	_, has := splitSections(fresh)
 	byKey := map[string]*section{}
 	for i := range had {
 		byKey[had[i].key] = &had[i]
@@ -85,31 +85,31 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 			}
 			s = o
 		}
-		if last == nil && s.isAfterRules() {
+		if last == nil && s.isNotAboutPrompt() {
 			last = s
-			b.WriteString(keepEdited(name, byKey, had, &notes))
+			b.WriteString(keepEditedSections(name, byKey, had, &notes))
 		}
 		b.WriteString(s.text())
 	}
 	if last == nil {
-		b.WriteString(keepEdited(name, byKey, had, &notes))
+		b.WriteString(keepEditedSections(name, byKey, had, &notes))
 	}
 	return b.String(), notes
 }
 
-// isAfterRules reports whether a section is not about a prompt.
-func (s *section) isAfterRules() bool {
+// isNotAboutPrompt reports whether a section is not about a prompt.
+func (s *section) isNotAboutPrompt() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
-// keepEdited returns the edited sections that the new text no longer contains. It adds a note for every section that is
+// keepEditedSections returns the edited sections that the new text no longer contains. It adds a note for every section that is
 // kept or removed.
-func keepEdited(name string, remaining map[string]*section, order []section, notes *[]string) string {
+func keepEditedSections(name string, remaining map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]
 		switch {
-		case remaining[s.key] == nil || s.isAfterRules():
+		case remaining[s.key] == nil || s.isNotAboutPrompt():
 		case s.isEdited():
 			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session, but it was edited by hand; your version is kept", name, s.line))
 			b.WriteString(s.text())
@@ -135,11 +135,11 @@ func (k *FileSet) Update(main string) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	base, now := stampsIn(string(old)), stampsIn(string(fresh))
+	base, now := parseStamps(string(old)), parseStamps(string(fresh))
 	if len(base) == 0 {
 		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(main))
 	}
-	merged, notes := merge(at(main), string(old), string(fresh))
+	merged, notes := mergeSections(at(main), string(old), string(fresh))
 	if err := os.WriteFile(k.path(main), []byte(merged), 0o644); err != nil {
 		return nil, err
 	}
@@ -181,9 +181,9 @@ func (k *FileSet) Stamps() string {
 
 var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// stampsIn parses the section "files"; a text without it has no stamps.
-func stampsIn(text string) map[string]string {
-	_, all := sections(text)
+// parseStamps parses the section "files"; a text without it has no stamps.
+func parseStamps(text string) map[string]string {
+	_, all := splitSections(text)
 	out := map[string]string{}
 	for i := range all {
 		if strings.HasPrefix(all[i].key, "files ") {

@@ -30,8 +30,8 @@ type Environment struct {
 	Environ []string // K=V
 }
 
-// Hidden counts the replacements of one kind.
-type Hidden struct {
+// RedactionCount counts the replacements of one kind.
+type RedactionCount struct {
 	Kind  string `json:"kind"`
 	Times int    `json:"times"`
 	First string `json:"first"` // file:line
@@ -43,14 +43,14 @@ type Redactor struct {
 	redact *redact.Redactor
 	number redact.NumberedLabel
 	at     session.Place
-	seen   []Hidden
+	seen   []RedactionCount
 }
 
 // Placeholder implements [redact.Label].
 func (h *Redactor) Placeholder(kind, secret string) string {
-	i := slices.IndexFunc(h.seen, func(s Hidden) bool { return s.Kind == kind })
+	i := slices.IndexFunc(h.seen, func(s RedactionCount) bool { return s.Kind == kind })
 	if i < 0 {
-		h.seen = append(h.seen, Hidden{Kind: kind, First: h.at.String()})
+		h.seen = append(h.seen, RedactionCount{Kind: kind, First: h.at.String()})
 		i = len(h.seen) - 1
 	}
 	h.seen[i].Times++
@@ -64,8 +64,8 @@ func (h *Redactor) Placeholder(kind, secret string) string {
 }
 
 // Report returns the replacements by kind.
-func (h *Redactor) Report() []Hidden {
-	slices.SortFunc(h.seen, func(a, b Hidden) int { return strings.Compare(a.Kind, b.Kind) })
+func (h *Redactor) Report() []RedactionCount {
+	slices.SortFunc(h.seen, func(a, b RedactionCount) int { return strings.Compare(a.Kind, b.Kind) })
 	return h.seen
 }
 
@@ -101,7 +101,7 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
 		p.Users = append(p.Users, proc.Getenv(environ, name))
 	}
-	more, values := knownFiles(place, sessions)
+	more, values := readKnownSecrets(place, sessions)
 	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
 	return h
 }
@@ -220,7 +220,7 @@ func (h *Redactor) redactCall(c *session.Call) {
 // Audit lists the secrets in files: values known from the environment, and strings whose form is certainly that of a
 // secret. A file that cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
-	more, values := knownFiles(p, nil)
+	more, values := readKnownSecrets(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
 	var all []Leak
 	var errs []error

@@ -54,20 +54,20 @@ type Options struct {
 
 // Outcome is the result of an import.
 type Outcome struct {
-	Written     []string  `json:"written"`
-	Prompts     int       `json:"prompts"`
-	Calls       int       `json:"calls"`
-	Redacted    []Hidden  `json:"redacted"` // number of replacements, by kind
-	Unknown     []Unknown `json:"unknown_lines"`
-	Damaged     int       `json:"damaged_lines"` // number of lines that could not be read and were skipped
-	Notes       []string  `json:"notes"`
-	Leaks       []Leak    `json:"left"`    // secrets that would have been written
-	Differences []string  `json:"differs"` // differences found by --check
-	Checked     bool      `json:"checked"`
+	Written     []string           `json:"written"`
+	Prompts     int                `json:"prompts"`
+	Calls       int                `json:"calls"`
+	Redacted    []RedactionCount   `json:"redacted"` // number of replacements, by kind
+	Unknown     []UnknownLineCount `json:"unknown_lines"`
+	Damaged     int                `json:"damaged_lines"` // number of lines that could not be read and were skipped
+	Notes       []string           `json:"notes"`
+	Leaks       []Leak             `json:"left"`    // secrets that would have been written
+	Differences []string           `json:"differs"` // differences found by --check
+	Checked     bool               `json:"checked"`
 }
 
-// Unknown counts lines of an unknown type.
-type Unknown struct {
+// UnknownLineCount counts lines of an unknown type.
+type UnknownLineCount struct {
 	Type  string `json:"type"`
 	Lines int    `json:"lines"`
 }
@@ -111,14 +111,14 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 			return out, err
 		}
 		defer done()
-		how := CompareOptions{Thinking: o.KeepThinking, MaxResultBytes: maxResult}
+		how := CompareOptions{Thinking: o.KeepThinking, MaxResultBytes: maxResultBytes}
 		if o.KeepBigResults {
 			how.MaxResultBytes = 0
 		}
 		compare = func() ([]string, error) { return o.Check.Differences(ctx, played, sessions, how) }
 	}
 	if o.Out == "" {
-		err = k.Send("scenario.toml", o.Stdout)
+		err = k.CopyFile("scenario.toml", o.Stdout)
 	} else {
 		out.Written, err = k.Commit()
 	}
@@ -136,11 +136,11 @@ func build(o Options, k *FileSet, sessions []*session.Session, out *Outcome) err
 	if !o.Raw {
 		h.Hide(sessions)
 	}
-	rival, err := rivalPatterns(o.RivalDir)
+	rival, err := readScenarioPatterns(o.RivalDir)
 	if err != nil {
 		return err
 	}
-	w := &scenarioWriter{options: &o, files: k, patterns: newPatterns(typed, rival, o.ExactPatterns), plans: newPlayPlans(o, sessions)}
+	w := &scenarioWriter{options: &o, files: k, patterns: newPatternChooser(typed, rival, o.ExactPatterns), plans: newPlayPlans(o, sessions)}
 	if err := w.writeFixtures(sessions); err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func build(o Options, k *FileSet, sessions []*session.Session, out *Outcome) err
 	w.writeSessions(sessions)
 	out.Redacted, out.Notes = h.Report(), w.notes
 	for k, n := range unknown {
-		out.Unknown = append(out.Unknown, Unknown{k, n})
+		out.Unknown = append(out.Unknown, UnknownLineCount{k, n})
 	}
-	slices.SortFunc(out.Unknown, func(a, b Unknown) int { return cmp.Compare(a.Type, b.Type) })
+	slices.SortFunc(out.Unknown, func(a, b UnknownLineCount) int { return cmp.Compare(a.Type, b.Type) })
 	return k.Err()
 }
 
@@ -176,7 +176,7 @@ func promptTexts(sessions []*session.Session) []string {
 }
 
 // Report writes the outcome as text. Control characters from the session are escaped.
-func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.Visible(o.text())) }
+func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.EscapeControls(o.text())) }
 
 func (o *Outcome) text() string {
 	w := &strings.Builder{}
@@ -225,8 +225,8 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minLinkLength is the minimum length of a result that is linked. Texts contain shorter results by chance.
-const minLinkLength = 8
+// minLinkedResultLength is the minimum length of a result that is linked. Texts contain shorter results by chance.
+const minLinkedResultLength = 8
 
 // rememberResults stores the results of a message's calls for references in later steps. Sub-agents have their own
 // results.
@@ -253,7 +253,7 @@ func (w *scenarioWriter) withReferences(prefix, s string) string {
 		return quoteText(s)
 	}
 	for i, result := range w.results {
-		if before, behind, ok := strings.Cut(s, result); ok && len(result) >= minLinkLength {
+		if before, behind, ok := strings.Cut(s, result); ok && len(result) >= minLinkedResultLength {
 			return tomltext.Quote(escapeTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + escapeTemplate(behind))
 		}
 	}

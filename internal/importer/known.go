@@ -13,36 +13,36 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// knownFiles reads secret values from files of the project and of its user. Missing and unreadable files are ignored.
-func knownFiles(p Environment, sessions []*session.Session) (environ, values []string) {
+// readKnownSecrets reads secret values from files of the project and of its user. Missing and unreadable files are ignored.
+func readKnownSecrets(p Environment, sessions []*session.Session) (environ, values []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {
 		if s.CWD != "" && !slices.Contains(dirs, s.CWD) {
 			dirs = append(dirs, s.CWD)
 		}
 	}
-	k := &knownReader{}
+	k := &knownSecretReader{}
 	for _, dir := range dirs {
 		if dir == "" {
 			continue
 		}
 		for _, name := range []string{".env", ".env.local"} {
-			k.readAssignments(read(dir, name))
+			k.readAssignments(readFileOrNil(dir, name))
 		}
 		for _, name := range []string{".mcp.json", ".claude/settings.json", ".claude/settings.local.json"} {
-			k.readConfig(read(dir, name))
+			k.readConfigSecrets(readFileOrNil(dir, name))
 		}
-		k.readGit(read(dir, ".git/config"))
+		k.readGitConfig(readFileOrNil(dir, ".git/config"))
 	}
 	if p.Home != "" {
-		k.readNetrc(read(p.Home, ".netrc"))
-		k.readAssignments(read(p.Home, ".aws/credentials"))
-		k.readConfig(read(p.Home, ".claude/settings.json"))
+		k.readNetrc(readFileOrNil(p.Home, ".netrc"))
+		k.readAssignments(readFileOrNil(p.Home, ".aws/credentials"))
+		k.readConfigSecrets(readFileOrNil(p.Home, ".claude/settings.json"))
 	}
 	return k.environ, k.values
 }
 
-func read(dir, name string) []byte {
+func readFileOrNil(dir, name string) []byte {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return nil
@@ -50,10 +50,10 @@ func read(dir, name string) []byte {
 	return data
 }
 
-type knownReader struct{ environ, values []string }
+type knownSecretReader struct{ environ, values []string }
 
 // add records a value under its name, unless [ordinaryValue] matches it.
-func (k *knownReader) add(name, value string) {
+func (k *knownSecretReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
 			k.values = append(k.values, password)
@@ -74,7 +74,7 @@ var ordinaryValue = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // readAssignments parses lines NAME=value, with or without quotes and export.
-func (k *knownReader) readAssignments(data []byte) {
+func (k *knownSecretReader) readAssignments(data []byte) {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
 		name, value, ok := strings.Cut(line, "=")
@@ -86,8 +86,8 @@ func (k *knownReader) readAssignments(data []byte) {
 	}
 }
 
-// readConfig reads env and headers of MCP servers and settings.
-func (k *knownReader) readConfig(data []byte) {
+// readConfigSecrets reads env and headers of MCP servers and settings.
+func (k *knownSecretReader) readConfigSecrets(data []byte) {
 	type server struct{ Env, Headers map[string]string }
 	var c struct {
 		server
@@ -123,7 +123,7 @@ var (
 	netrcPass = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
-func (k *knownReader) readGit(data []byte) {
+func (k *knownSecretReader) readGitConfig(data []byte) {
 	for _, expr := range []*regexp.Regexp{gitRemote(), gitHeader()} {
 		for _, m := range expr.FindAllSubmatch(data, -1) {
 			if secret := string(m[1]); secret != "git" {
@@ -133,7 +133,7 @@ func (k *knownReader) readGit(data []byte) {
 	}
 }
 
-func (k *knownReader) readNetrc(data []byte) {
+func (k *knownSecretReader) readNetrc(data []byte) {
 	for _, m := range netrcPass().FindAllSubmatch(data, -1) {
 		k.values = append(k.values, string(m[1]))
 	}

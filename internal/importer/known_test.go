@@ -39,7 +39,7 @@ func TestKnownFiles(t *testing.T) {
 	t.Chdir(dir)
 	recorded := &session.Session{CWD: filepath.Join(dir, "recorded")}
 	place := Environment{Dir: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home")}
-	environ, values := knownFiles(place, []*session.Session{recorded, {}, recorded})
+	environ, values := readKnownSecrets(place, []*session.Session{recorded, {}, recorded})
 	slices.Sort(values)
 	if diff := cmp.Diff([]string{
 		"aws+secret/11", "db-pass-2", "from-env-1", "git-head-9", "git-pass-8", "home-set-12", "longusername3", "mcp-env-4", "mcp-head-5", "mcp-head-6", "netrc-10", "settings-7",
@@ -137,7 +137,7 @@ func TestHideHomes(t *testing.T) {
 // If there are too many prompts for the index, patterns are words that occur in only one prompt, or several words.
 func TestPatternsOfLongPrompts(t *testing.T) {
 	long := strings.Repeat("filler words of it ", 5<<20/19)
-	p := newPatterns([]string{long, "say alpha now", "say beta now", "say the same now", "say the same now"}, nil, false)
+	p := newPatternChooser([]string{long, "say alpha now", "say beta now", "say the same now", "say the same now"}, nil, false)
 	got := map[string]pattern{}
 	for _, prompt := range []string{"say alpha now", "say beta now", "say the same now"} {
 		got[prompt] = p.choose(prompt, prompt)

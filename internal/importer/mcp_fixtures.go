@@ -103,8 +103,8 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 	return nil
 }
 
-// maxFileName leaves room for a number and an extension in the 255 bytes of a name.
-const maxFileName = 200
+// maxFileNameBytes leaves room for a number and an extension in the 255 bytes of a name.
+const maxFileNameBytes = 200
 
 // uniqueName returns name, with a number appended if used contains it, and adds the result to used. It ignores
 // case, as some file systems do.
@@ -124,7 +124,7 @@ func fileName(server string) string {
 		}
 		return '_'
 	}, strings.TrimLeft(server, "."))
-	return cmp.Or(name[:min(len(name), maxFileName)], "server")
+	return cmp.Or(name[:min(len(name), maxFileNameBytes)], "server")
 }
 
 // mcpResult returns a result as its server sent it, reconstructed if necessary.

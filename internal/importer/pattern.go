@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-type patterns struct {
+type patternChooser struct {
 	prompts       []string // original prompts, which the patterns must distinguish
 	rivalPatterns []string // patterns of the scenarios in RivalDir
 	exact         bool
@@ -21,8 +21,8 @@ type patterns struct {
 	index         *suffixarray.Index // index of all distinct prompts; nil means that the text is too long, so that only words are compared
 }
 
-func newPatterns(prompts, rivals []string, exact bool) *patterns {
-	p := &patterns{prompts: prompts, rivalPatterns: rivals, exact: exact, words: map[string]int{}}
+func newPatternChooser(prompts, rivals []string, exact bool) *patternChooser {
+	p := &patternChooser{prompts: prompts, rivalPatterns: rivals, exact: exact, words: map[string]int{}}
 	var all []byte
 	known := map[string]bool{}
 	for _, text := range prompts {
@@ -59,7 +59,7 @@ func (p pattern) toml() string {
 
 // choose returns the shortest part of a prompt that no other prompt contains. shown is the prompt after redaction. The
 // pattern contains only text that also occurs in shown.
-func (p *patterns) choose(typed, shown string) pattern {
+func (p *patternChooser) choose(typed, shown string) pattern {
 	switch {
 	case strings.TrimSpace(typed) == "":
 		return pattern{kind: "any"}
@@ -83,7 +83,7 @@ func isVolatile(part string) bool {
 }
 
 // bestPart returns the best run of n words; empty means none.
-func (p *patterns) bestPart(typed, shown string, n int) string {
+func (p *patternChooser) bestPart(typed, shown string, n int) string {
 	best := ""
 	for line := range strings.Lines(shown) {
 		words := strings.Split(strings.TrimSpace(line), " ")
@@ -106,7 +106,7 @@ func (p *patterns) bestPart(typed, shown string, n int) string {
 }
 
 // isDistinct reports whether no other prompt contains the text.
-func (p *patterns) isDistinct(part string, words []string, typed string) bool {
+func (p *patternChooser) isDistinct(part string, words []string, typed string) bool {
 	if slices.ContainsFunc(p.rivalPatterns, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
 		return false
 	}
@@ -140,22 +140,22 @@ func volatileRegexp(shown string) string {
 	var b strings.Builder
 	b.WriteString("^\\s*")
 	end := 0
-	for _, m := range placeholders().FindAllStringIndex(line, -1) {
-		b.WriteString(looseNumbers(line[end:m[0]]) + ".+")
+	for _, m := range placeholderPattern().FindAllStringIndex(line, -1) {
+		b.WriteString(loosenNumbers(line[end:m[0]]) + ".+")
 		end = m[1]
 	}
-	b.WriteString(looseNumbers(line[end:]))
+	b.WriteString(loosenNumbers(line[end:]))
 	if !cut {
 		b.WriteString("\\s*$")
 	}
 	return b.String()
 }
 
-var placeholders = sync.OnceValue(func() *regexp.Regexp {
+var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + HomePlaceholder + `|` + CWDPlaceholder)
 })
 
-func looseNumbers(s string) string {
+func loosenNumbers(s string) string {
 	var b strings.Builder
 	end := 0
 	for _, m := range digitsPattern().FindAllStringIndex(s, -1) {
@@ -165,7 +165,7 @@ func looseNumbers(s string) string {
 	return b.String() + regexp.QuoteMeta(s[end:])
 }
 
-func rivalPatterns(dir string) ([]string, error) {
+func readScenarioPatterns(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil
 	}

@@ -313,9 +313,9 @@ func (e *expectedCalls) toml() string {
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
 		server, tool, _ := session.SplitToolName(x.tool)
-		return "mcp = { server = " + oneLine(glob(server)) + ", tool = " + oneLine(glob(tool)) + " }\n"
+		return "mcp = { server = " + oneLine(wildcardPattern(server)) + ", tool = " + oneLine(wildcardPattern(tool)) + " }\n"
 	}
-	text := "tool = " + oneLine(glob(x.tool)) + "\n"
+	text := "tool = " + oneLine(wildcardPattern(x.tool)) + "\n"
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(x.input)) {
 		value := fmt.Sprint(x.input[name])
@@ -330,8 +330,8 @@ func (x *expectedCall) toml() string {
 	return text
 }
 
-// glob returns a pattern for a name, in which special characters are replaced by wildcards.
-func glob(name string) string {
+// wildcardPattern returns a pattern for a name, in which special characters are replaced by wildcards.
+func wildcardPattern(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*?[]{}!\`, r) {
 			return '?'

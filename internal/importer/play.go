@@ -107,19 +107,19 @@ func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Sess
 	stop := context.AfterFunc(ctx, func() { child.Stop(context.WithoutCancel(ctx)) })
 	defer stop()
 	defer child.Stop(context.WithoutCancel(ctx))
-	log, err := converse(child.Stdin(), child.Stdout(), at, sessions)
+	log, err := sendPrompts(child.Stdin(), child.Stdout(), at, sessions)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("running the scenario: it did not finish within %v", limit)
 	}
 	if tail := strings.TrimSpace(child.StderrTail()); err == nil && len(log) == 0 && tail != "" {
-		return nil, fmt.Errorf("running the scenario: %s", session.Visible(tail))
+		return nil, fmt.Errorf("running the scenario: %s", session.EscapeControls(tail))
 	}
 	return log, err
 }
 
-// converse sends each prompt and waits for its result. After the last prompt it also waits for background work.
-func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session.Session) ([]byte, error) {
-	r := &results{lines: make(chan []byte)}
+// sendPrompts sends each prompt and waits for its result. After the last prompt it also waits for background work.
+func sendPrompts(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session.Session) ([]byte, error) {
+	r := &resultReader{lines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
 	go r.readLines(bufio.NewReaderSize(out, 1<<20), done) // returns at EOF of the output, or at the next line
@@ -156,13 +156,13 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 	return r.log, err
 }
 
-// results collects the stream up to each result.
-type results struct {
+// resultReader collects the stream up to each result.
+type resultReader struct {
 	lines chan []byte
 	log   []byte
 }
 
-func (r *results) readLines(out *bufio.Reader, done <-chan struct{}) {
+func (r *resultReader) readLines(out *bufio.Reader, done <-chan struct{}) {
 	defer close(r.lines)
 	for {
 		line, err := out.ReadBytes('\n')
@@ -178,7 +178,7 @@ func (r *results) readLines(out *bufio.Reader, done <-chan struct{}) {
 }
 
 // waitResult collects lines up to the next result. It returns false if none came within limit (0 means no limit).
-func (r *results) waitResult(limit time.Duration) bool {
+func (r *resultReader) waitResult(limit time.Duration) bool {
 	var late <-chan time.Time
 	if limit > 0 {
 		late = time.After(limit)

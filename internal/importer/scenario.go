@@ -20,7 +20,7 @@ type scenarioWriter struct {
 	options     *Options
 	files       *FileSet
 	file        *OutputFile // the scenario
-	patterns    *patterns
+	patterns    *patternChooser
 	plans       *playPlans
 	notes       []string
 	toml        tomltext.Writer
@@ -36,7 +36,7 @@ type scenarioWriter struct {
 func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	w.seenAnswers = map[string]bool{}
 	w.file = w.files.Create("scenario.toml")
-	title := w.writeHead(sessions)
+	title := w.writeSessionList(sessions)
 	w.toml.WriteString("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
 		w.toml.WriteString("permission_mode", mode)
@@ -62,7 +62,7 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 }
 
 func (w *scenarioWriter) writeSection(title string) {
-	text := Stamped(title, string(w.toml.Bytes()))
+	text := StampedSection(title, string(w.toml.Bytes()))
 	if w.sections++; w.sections > 1 {
 		text = "\n" + text
 	}
@@ -90,12 +90,12 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 	if s.Date != "" {
 		what += ", " + s.Date
 	}
-	return oneComment(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
+	return commentText(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeHead writes lines about all sessions except the first, which the returned title of the file describes.
-func (w *scenarioWriter) writeHead(sessions []*session.Session) (title string) {
+// writeSessionList writes lines about all sessions except the first, which the returned title of the file describes.
+func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
 			w.toml.WriteRaw("# " + w.origin(s) + "\n")
@@ -107,10 +107,10 @@ func (w *scenarioWriter) writeHead(sessions []*session.Session) (title string) {
 	return w.origin(sessions[0])
 }
 
-func comment(text string) string { return "# " + oneComment(text) + "\n" }
+func comment(text string) string { return "# " + commentText(text) + "\n" }
 
-// oneComment returns a text that fits on one comment line.
-func oneComment(text string) string {
+// commentText returns a text that fits on one comment line.
+func commentText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
@@ -127,7 +127,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		}
 		w.prompt++
 		w.resultFiles = 0
-		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, countOthers(p.OtherParts)))
+		title := commentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedContentText(p.OtherParts)))
 		match := w.patterns.choose(typed, p.Text)
 		switch {
 		case p.TextMissing:
@@ -186,7 +186,7 @@ func (w *scenarioWriter) writeHooks(ran []session.Hook) {
 	}
 }
 
-func countOthers(n int) string {
+func omittedContentText(n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -279,9 +279,9 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 		key, value, _ := w.plans.readsFile(c)
 		input = withValue(input, key, value)
 	}
-	w.toml.WriteRaw("input = " + w.input(input) + "\n")
+	w.toml.WriteRaw("input = " + w.inputTOML(input) + "\n")
 	if how == playCanned {
-		w.toml.WriteRaw("result = " + w.result(c.Result.Text) + "\n")
+		w.toml.WriteRaw("result = " + w.resultTOML(c.Result.Text) + "\n")
 		if c.Result.IsError {
 			w.toml.WriteRaw("is_error = true\n")
 		}
@@ -299,14 +299,14 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	}
 }
 
-// maxInlineResult is the length, in bytes, of the longest result that is written into the scenario.
-const maxInlineResult = 4 << 10
+// maxInlineResultBytes is the length, in bytes, of the longest result that is written into the scenario.
+const maxInlineResultBytes = 4 << 10
 
-// result returns the result of a canned call. If there is an output directory, a long result is stored in a file named
+// resultTOML returns the result of a canned call. If there is an output directory, a long result is stored in a file named
 // after its prompt.
-func (w *scenarioWriter) result(s string) string {
+func (w *scenarioWriter) resultTOML(s string) string {
 	s = w.truncate(s)
-	if len(s) <= maxInlineResult || w.options.Out == "" {
+	if len(s) <= maxInlineResultBytes || w.options.Out == "" {
 		return quoteText(s)
 	}
 	w.resultFiles++
@@ -315,14 +315,14 @@ func (w *scenarioWriter) result(s string) string {
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// maxResult is the length, in bytes, at which a result is truncated.
-const maxResult = 200 << 10
+// maxResultBytes is the length, in bytes, at which a result is truncated.
+const maxResultBytes = 200 << 10
 
 func (w *scenarioWriter) truncate(s string) string {
-	if w.options.KeepBigResults || len(s) <= maxResult {
+	if w.options.KeepBigResults || len(s) <= maxResultBytes {
 		return s
 	}
-	return Truncate(s, maxResult)
+	return Truncate(s, maxResultBytes)
 }
 
 func withValue(input json.RawMessage, key, value string) json.RawMessage {
@@ -342,8 +342,8 @@ func withValue(input json.RawMessage, key, value string) json.RawMessage {
 	return out
 }
 
-// input returns the input of a call. Values that TOML cannot express are stored in a separate file.
-func (w *scenarioWriter) input(raw json.RawMessage) string {
+// inputTOML returns the input of a call. Values that TOML cannot express are stored in a separate file.
+func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
@@ -362,7 +362,7 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 // writeFailure writes an API error as a step.
 func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	w.toml.WriteRaw("[" + prefix + ".failure]\n")
-	status, message := f.API()
+	status, message := f.APIError()
 	switch status {
 	case 0:
 		w.toml.WriteRaw(comment("review: " + plainText(f.Text)))
@@ -382,7 +382,7 @@ func (w *scenarioWriter) writeTools() {
 	if len(names)+len(w.plans.denied) == 0 {
 		return
 	}
-	if slices.ContainsFunc(names, session.IsUnlisted) {
+	if slices.ContainsFunc(names, session.IsUnlistedTool) {
 		w.toml.WriteRaw("\n" + comment("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
 	}
 	for _, name := range names {
@@ -391,7 +391,7 @@ func (w *scenarioWriter) writeTools() {
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
 			w.toml.WriteRaw("\n" + comment("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
-				oneLine(Refusal(name)) + "\n")
+				oneLine(RefusalText(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}
 	}

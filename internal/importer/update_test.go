@@ -30,9 +30,9 @@ func writeFileSet(t *testing.T, o importer.FileSetOptions, update bool, files ma
 	f := k.Create("scenario.toml")
 	f.Write([]byte("name = \"x\"\n\n"))
 	for _, s := range sections {
-		f.Write([]byte(importer.Stamped(s[0], s[1]+"\n\n")))
+		f.Write([]byte(importer.StampedSection(s[0], s[1]+"\n\n")))
 	}
-	f.Write([]byte(importer.Stamped("files next to this one", k.Stamps())))
+	f.Write([]byte(importer.StampedSection("files next to this one", k.Stamps())))
 	f.Close()
 	if update {
 		if notes, err = k.Update("scenario.toml"); err != nil {
@@ -163,10 +163,10 @@ func TestFileSetWithoutDirectory(t *testing.T) {
 	k.WriteFile("a/b.toml", []byte("x = 1\n"))
 	var sent bytes.Buffer
 	to := filepath.Join(t.TempDir(), "copy")
-	if err := k.Send("a/b.toml", &sent); err != nil || sent.String() != "x = 1\n" {
+	if err := k.CopyFile("a/b.toml", &sent); err != nil || sent.String() != "x = 1\n" {
 		t.Errorf("sent: %v, %q", err, &sent)
 	}
-	if err := k.Send("none", &sent); err == nil {
+	if err := k.CopyFile("none", &sent); err == nil {
 		t.Error("a file that does not exist is sent")
 	}
 	if err := k.CopyTo(to); err != nil {

@@ -14,15 +14,15 @@ import (
 // quoteText quotes a text of a scenario, with directories as templates.
 func quoteText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
 
-var templateMarks = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
+var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
 // escapeTemplate escapes a text so that the scenario reproduces it exactly.
-func escapeTemplate(s string) string { return templateMarks.Replace(s) }
+func escapeTemplate(s string) string { return templateReplacer.Replace(s) }
 
-var plainMarks = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
+var plainReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
 // plainText returns a text for places that do not support templates.
-func plainText(s string) string { return plainMarks.Replace(s) }
+func plainText(s string) string { return plainReplacer.Replace(s) }
 
 // oneLine returns a TOML string without line feeds.
 func oneLine(s string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-type file struct {
+type archiveFile struct {
 	archive string
 	name    string
 	line    int // number of its first line in the archive
@@ -19,13 +19,13 @@ type file struct {
 }
 
 // archivePosition converts a position in the file to one in the archive.
-func (f *file) archivePosition(d diag.Diagnostic) diag.Diagnostic {
+func (f *archiveFile) archivePosition(d diag.Diagnostic) diag.Diagnostic {
 	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
 	d.Message = f.name + ": " + d.Message
 	return d
 }
 
-func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
+func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnostic {
 	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -36,8 +36,8 @@ func fileNames() []string {
 
 // splitArchive parses a txtar archive and records the line at which each file begins. (The txtar libraries do not
 // record lines.)
-func splitArchive(archive string, src []byte) []*file {
-	var files []*file
+func splitArchive(archive string, src []byte) []*archiveFile {
+	var files []*archiveFile
 	n := 0
 	for text := range bytes.Lines(bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))) {
 		n++
@@ -45,7 +45,7 @@ func splitArchive(archive string, src []byte) []*file {
 		inner, begins := strings.CutPrefix(line, "-- ")
 		inner, ends := strings.CutSuffix(inner, " --")
 		if name := strings.TrimSpace(inner); begins && ends && name != "" {
-			files = append(files, &file{archive, name, n + 1, []byte{}})
+			files = append(files, &archiveFile{archive, name, n + 1, []byte{}})
 			continue
 		}
 		if len(files) > 0 {
@@ -58,7 +58,7 @@ func splitArchive(archive string, src []byte) []*file {
 
 func (c *Case) readArchive(src []byte) (problems diag.List) {
 	defer func() { problems.Sort() }()
-	var argv, stdin, steps [10]*file
+	var argv, stdin, steps [10]*archiveFile
 	for _, f := range splitArchive(c.File, src) {
 		name, n := splitNumber(f.name)
 		switch {
@@ -95,7 +95,7 @@ func splitNumber(name string) (of string, n int) {
 }
 
 // readFile reads a file that may occur only once.
-func (c *Case) readFile(f *file) (problems diag.List) {
+func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 	switch f.name {
 	case "scenario.toml":
 		c.Scenario, c.ScenarioLine = f.data, f.line
@@ -146,7 +146,7 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 }
 
 // addFile adds a file of the working or the home directory.
-func (c *Case) addFile(f *file) diag.List {
+func (c *Case) addFile(f *archiveFile) diag.List {
 	root, rel, _ := strings.Cut(f.name, "/")
 	if clean := path.Clean(rel); clean != rel || clean == "." || strings.HasPrefix(clean, "..") || path.IsAbs(clean) {
 		return diag.List{f.errorf(0, "the path leads out of %s/", root)}
@@ -159,7 +159,7 @@ func (c *Case) addFile(f *file) diag.List {
 	return nil
 }
 
-func (c *Case) addRun(argv, stdin, steps *file) (problems diag.List) {
+func (c *Case) addRun(argv, stdin, steps *archiveFile) (problems diag.List) {
 	var r CaseRun
 	if stdin != nil {
 		r.Stdin = stdin.data

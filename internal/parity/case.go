@@ -167,7 +167,7 @@ func (c *Case) findIncomparable(s *scenarios.Scenario) {
 }
 
 // checkJSON requires valid JSON in settings.json and mcp.json; invalid files can be tested below cwd/ or home/.
-func checkJSON(f *file, list *diag.List) {
+func checkJSON(f *archiveFile, list *diag.List) {
 	if json.Valid(f.data) {
 		return
 	}

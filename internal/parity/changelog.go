@@ -23,8 +23,8 @@ type Change struct {
 	Cases []string `json:"cases,omitempty"`
 }
 
-// CommandLine holds the flags and commands in the help of one version.
-type CommandLine struct {
+// HelpWords holds the flags and commands in the help of one version.
+type HelpWords struct {
 	Version string
 	// Words are the options and commands, by their paths.
 	Words map[string][]string
@@ -32,7 +32,7 @@ type CommandLine struct {
 
 // SetChanges turns the report into one about two versions of the real CLI: it lists the differences by path instead of
 // by case, with changes of the schema first.
-func (r *Report) SetChanges(before, after CommandLine) {
+func (r *Report) SetChanges(before, after HelpWords) {
 	r.Versions = []string{before.Version, after.Version}
 	r.Changes = []Change{}
 	for _, path := range keysOf(before.Words, after.Words) {
@@ -48,7 +48,7 @@ func (r *Report) SetChanges(before, after CommandLine) {
 	for _, v := range r.Cases {
 		for _, d := range v.Differences {
 			c := Change{Path: d.Path, Before: d.Ours, After: d.Real}
-			key := c.mark() + c.Path
+			key := c.presenceMark() + c.Path
 			i, ok := at[key]
 			if !ok {
 				i, at[key] = len(r.Changes), len(r.Changes)
@@ -73,9 +73,9 @@ func (c *Change) kind(moved bool) string {
 	switch {
 	case moved || rest == "" || surface == "requests" || surface == "files":
 		return "values"
-	case c.mark() != "~" && key == "":
+	case c.presenceMark() != "~" && key == "":
 		return "events"
-	case c.mark() != "~":
+	case c.presenceMark() != "~":
 		return "keys"
 	case strings.HasPrefix(c.Before, onlyHerePrefix) && describesSession:
 		return "lists"
@@ -85,8 +85,8 @@ func (c *Change) kind(moved bool) string {
 	return "values"
 }
 
-// mark returns whether the value is new, removed, or changed.
-func (c *Change) mark() string {
+// presenceMark returns whether the value is new, removed, or changed.
+func (c *Change) presenceMark() string {
 	switch {
 	case c.Before == "":
 		return "+"
@@ -104,7 +104,7 @@ func (r *Report) changelog() []string {
 		if i == 0 || c.Kind != r.Changes[i-1].Kind {
 			lines = append(lines, c.Kind+":\n")
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.mark(), c.Path, c.summary(), firstNames(c.Cases)))
+		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.presenceMark(), c.Path, c.summary(), abbreviateNames(c.Cases)))
 	}
 	return lines
 }
@@ -114,9 +114,9 @@ func (c *Change) summary() string {
 	gone, isList := strings.CutPrefix(c.Before, onlyHerePrefix)
 	come, isListToo := strings.CutPrefix(c.After, onlyHerePrefix)
 	switch {
-	case c.mark() == "+":
+	case c.presenceMark() == "+":
 		return truncate(c.After)
-	case c.mark() == "-":
+	case c.presenceMark() == "-":
 		return truncate(c.Before)
 	case isList && isListToo:
 		var words []string
@@ -140,8 +140,8 @@ func truncate(s string) string {
 	return s
 }
 
-// firstNames returns the first names of a list and their total number, in parentheses.
-func firstNames(names []string) string {
+// abbreviateNames returns the first names of a list and their total number, in parentheses.
+func abbreviateNames(names []string) string {
 	const most = 3
 	switch len(names) {
 	case 0:

@@ -11,7 +11,7 @@ import (
 
 // Compare compares two recordings of one case path by path, and reports each path once.
 func Compare(ours, theirs *Recording) []Difference {
-	c := &comparison{pair: newPair(ours, theirs), seen: map[differenceKey]int{}}
+	c := &comparison{pair: newNormaliserPair(ours, theirs), seen: map[differenceKey]int{}}
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			c.addDifference("problem."+p.Kind, textIf(side == ours, p.Text), textIf(side == theirs, p.Text))
@@ -35,12 +35,12 @@ func Compare(ours, theirs *Recording) []Difference {
 	}
 	c.compareEvents("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
 	for _, name := range keysOf(ours.MCP, theirs.MCP) {
-		c.compareEvents("mcp."+name, withMethods(ours.MCP[name]), withMethods(theirs.MCP[name]), rank)
+		c.compareEvents("mcp."+name, parseMCPEvents(ours.MCP[name]), parseMCPEvents(theirs.MCP[name]), rank)
 	}
 	c.compareTranscripts(ours, theirs, rank)
 	c.compareEvents("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
 	c.event = 0
-	here, there := namedFiles(ours.Files, c.pair.ours), namedFiles(theirs.Files, c.pair.theirs)
+	here, there := renameFilesByNumber(ours.Files, c.pair.ours), renameFilesByNumber(theirs.Files, c.pair.theirs)
 	for _, name := range keysOf(here, there) {
 		a, inA := here[name]
 		b, inB := there[name]
@@ -53,8 +53,8 @@ func Compare(ours, theirs *Recording) []Difference {
 	return c.differences
 }
 
-// namedFiles returns files by names in which ids are replaced by numbers.
-func namedFiles(files map[string]string, n *Normaliser) map[string]string {
+// renameFilesByNumber returns files by names in which ids are replaced by numbers.
+func renameFilesByNumber(files map[string]string, n *Normaliser) map[string]string {
 	named := make(map[string]string, len(files))
 	for _, name := range keysOf(files) {
 		named[n.Text(name)] = files[name]
@@ -90,8 +90,8 @@ type mcpRecordLine struct {
 	}
 }
 
-// withMethods gives each response of an MCP session the method of its request, instead of the request id.
-func withMethods(list []json.RawMessage) []event {
+// parseMCPEvents gives each response of an MCP session the method of its request, instead of the request id.
+func parseMCPEvents(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
 	for i, raw := range list {
@@ -113,7 +113,7 @@ func withMethods(list []json.RawMessage) []event {
 		if events[i].kind == "client "+listenMethod {
 			streams[l.Session]++
 		}
-		dropped[i] = streams[l.Session] > 1 && followsReopening(events[i].kind)
+		dropped[i] = streams[l.Session] > 1 && isSentAfterReopening(events[i].kind)
 	}
 	kept := events[:0]
 	for i, e := range events {
@@ -121,15 +121,15 @@ func withMethods(list []json.RawMessage) []event {
 			kept = append(kept, e)
 		}
 	}
-	sortLists(kept)
+	sortListRequests(kept)
 	return kept
 }
 
 const listenMethod = "subscriptions/listen"
 
-// followsReopening reports whether a message is sent because the stream of notifications was reopened. This happens
+// isSentAfterReopening reports whether a message is sent because the stream of notifications was reopened. This happens
 // after a second, so it depends on the duration of the run whether a lane sends it.
-func followsReopening(kind string) bool {
+func isSentAfterReopening(kind string) bool {
 	for _, method := range []string{listenMethod, "tools/list", "prompts/list", "resources/list"} {
 		if kind == "client "+method || kind == "server answer to "+method {
 			return true
@@ -138,9 +138,9 @@ func followsReopening(kind string) bool {
 	return kind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortLists brings the list requests that clients send concurrently, each over its own connection, into a fixed
+// sortListRequests brings the list requests that clients send concurrently, each over its own connection, into a fixed
 // order: tools, prompts, resources, with every request before its response.
-func sortLists(events []event) {
+func sortListRequests(events []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
 			switch e.kind {
@@ -179,7 +179,7 @@ func removeIDs(line any) {
 }
 
 type comparison struct {
-	pair        *pair
+	pair        *normaliserPair
 	differences []Difference
 	seen        map[differenceKey]int // index in differences
 	event       int
@@ -213,7 +213,7 @@ func shorten(s string) string {
 func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string]int) {
 	sortByCall(a, rank[0])
 	sortByCall(b, rank[1])
-	pairs := align(a, b)
+	pairs := alignEvents(a, b)
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
@@ -253,7 +253,7 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[str
 			c.addDifference("transcript", textIf(inA, name), textIf(inB, name))
 			continue
 		}
-		c.compareEvents("transcript", lastStates(eventsFrom(x)), lastStates(eventsFrom(y)), rank)
+		c.compareEvents("transcript", keepLastStates(eventsFrom(x)), keepLastStates(eventsFrom(y)), rank)
 	}
 }
 

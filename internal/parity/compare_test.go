@@ -163,7 +163,7 @@ func TestCompare(t *testing.T) {
 			"state of a session is the last of each kind", &parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"last-prompt","n":1}`, `{"type":"y"}`, `{"type":"last-prompt","n":2}`)}},
 			&parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"y"}`, `{"type":"last-prompt","n":2}`)}}, nil,
 		},
-		{"problems", &parity.Recording{}, &parity.Recording{Problems: []parity.Problem{{Kind: "timeout", Text: "x"}}}, paths{"problem.timeout"}},
+		{"problems", &parity.Recording{}, &parity.Recording{Problems: []parity.LaneProblem{{Kind: "timeout", Text: "x"}}}, paths{"problem.timeout"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

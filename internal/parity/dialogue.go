@@ -32,16 +32,16 @@ type CaseStep struct {
 	Line  int      `json:"line"` // line in the file of the case
 }
 
-// verbs maps the steps to the form of their argument.
-func verbs() map[string]string {
+// stepForms maps the steps to the form of their argument.
+func stepForms() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",
 		"deny": "text?", "refuse": "", "answer": "json", "signal": "signal", "close": "",
 	}
 }
 
-func parseSteps(f *file) (steps []CaseStep, problems diag.List) {
-	known := verbs()
+func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
+	known := stepForms()
 	for i, text := range lines(f.data) {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue

@@ -149,17 +149,17 @@ func textOf(v any) string { s, _ := v.(string); return s }
 // results, and adjacent inputs of the same hook.
 func sortByCall(events []event, rank map[string]int) {
 	for i := 0; i < len(events); {
-		group, _ := callOf(events[i])
+		group, _ := toolCallOf(events[i])
 		j := i + 1
 		for group != "" && j < len(events) {
-			if next, _ := callOf(events[j]); next != group {
+			if next, _ := toolCallOf(events[j]); next != group {
 				break
 			}
 			j++
 		}
 		slices.SortStableFunc(events[i:j], func(a, b event) int {
-			_, x := callOf(a)
-			_, y := callOf(b)
+			_, x := toolCallOf(a)
+			_, y := toolCallOf(b)
 			return rank[x] - rank[y]
 		})
 		relinkParents(events[i:j], events[j:])
@@ -174,16 +174,16 @@ func relinkParents(group, rest []event) {
 	}
 	ids := map[string]bool{}
 	for _, e := range group {
-		ids[member(e, "uuid")] = true
+		ids[eventMember(e, "uuid")] = true
 	}
 	for _, e := range rest {
-		if object, ok := e.value.(map[string]any); ok && ids[member(e, "parentUuid")] {
-			object["parentUuid"] = member(group[len(group)-1], "uuid")
+		if object, ok := e.value.(map[string]any); ok && ids[eventMember(e, "parentUuid")] {
+			object["parentUuid"] = eventMember(group[len(group)-1], "uuid")
 		}
 	}
 }
 
-func member(e event, key string) string {
+func eventMember(e event, key string) string {
 	object, _ := e.value.(map[string]any)
 	return textOf(object[key])
 }
@@ -194,23 +194,23 @@ func member(e event, key string) string {
 func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
-		if id := member(e, "task_id"); e.kind == "system/task_started" {
-			task[id] = member(e, "tool_use_id")
+		if id := eventMember(e, "task_id"); e.kind == "system/task_started" {
+			task[id] = eventMember(e, "tool_use_id")
 		}
 	}
 	callOf := func(e event) string {
 		switch e.kind {
 		case "assistant[tool_use]", "user[tool_result]":
-			if parent := member(e, "parent_tool_use_id"); parent != "" {
+			if parent := eventMember(e, "parent_tool_use_id"); parent != "" {
 				return parent
 			}
 			block := blockOf(e)
 			return textOf(block["id"]) + textOf(block["tool_use_id"])
 		}
-		if call := member(e, "tool_use_id") + member(e, "parent_tool_use_id"); call != "" {
+		if call := eventMember(e, "tool_use_id") + eventMember(e, "parent_tool_use_id"); call != "" {
 			return call
 		}
-		return task[member(e, "task_id")]
+		return task[eventMember(e, "task_id")]
 	}
 	for i := 0; i < len(events); {
 		j, begun := i, map[string]bool{}
@@ -239,14 +239,14 @@ func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 		j := i
 		for ; j < len(events) && events[j].kind == "prompt"; j++ {
 		}
-		slices.SortStableFunc(events[i:j], func(a, b event) int { return strings.Compare(member(a, "text"), member(b, "text")) })
+		slices.SortStableFunc(events[i:j], func(a, b event) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
 		i = max(j, i+1)
 	}
 	return events
 }
 
-// callOf returns the call that an event belongs to; group is empty if the order of events must be kept.
-func callOf(e event) (group, id string) {
+// toolCallOf returns the call that an event belongs to; group is empty if the order of events must be kept.
+func toolCallOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
 	case e.kind == "user[tool_result]":
@@ -259,8 +259,8 @@ func callOf(e event) (group, id string) {
 	return "", ""
 }
 
-// align pairs the events of two streams by their keys, by the longest common subsequence. -1 means no partner.
-func align(a, b []event) [][2]int {
+// alignEvents pairs the events of two streams by their keys, by the longest common subsequence. -1 means no partner.
+func alignEvents(a, b []event) [][2]int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
 		table[i] = make([]int, len(b)+1)
@@ -298,9 +298,9 @@ func KindOf(raw json.RawMessage) string {
 	return kind
 }
 
-// lastStates keeps only the last line of each kind that repeats the state of a session, and moves it to the end.
+// keepLastStates keeps only the last line of each kind that repeats the state of a session, and moves it to the end.
 // The real CLI writes these lines whenever it flushes a buffer, which depends on timing.
-func lastStates(events []event) []event {
+func keepLastStates(events []event) []event {
 	var rest []event
 	last := map[string]event{}
 	for _, e := range events {

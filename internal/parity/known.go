@@ -26,7 +26,7 @@ type KnownDifference struct {
 	Absent Globs `toml:"absent"`
 	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
-	// Proved is the date of the last run in which the entry matched a difference. An older entry than [maxAge] fails the
+	// Proved is the date of the last run in which the entry matched a difference. An older entry than [maxConfirmationAge] fails the
 	// run.
 	Proved string `toml:"proved"`
 	// Version of the real CLI with the difference, may contain `*`; empty means every version.
@@ -53,7 +53,7 @@ func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
 		*g = Globs{v.Text}
 		return
 	}
-	b.Into(v, (*[]string)(g))
+	b.BindInto(v, (*[]string)(g))
 }
 
 // KnownFile is a file of known differences.
@@ -93,24 +93,24 @@ func LoadKnown(name string) (*KnownFile, error) {
 	return f, found.Err()
 }
 
-// Accept marks the differences of a case that are known.
-func (f *KnownFile) Accept(name, file, version string, found []Difference) {
+// MarkKnown marks the differences of a case that are known.
+func (f *KnownFile) MarkKnown(name, file, version string, found []Difference) {
 	for _, k := range f.Known {
-		cases := k.matchingWords(name, file)
+		cases := k.matchingCaseWords(name, file)
 		if !k.appliesTo(version) || cases == nil {
 			continue
 		}
-		markWords(&k.comparedWords, cases...)
+		markUsedWords(&k.comparedWords, cases...)
 		for i := range found {
 			form := found[i].absentSide()
 			if form != "" && !slices.Contains(k.Absent, form) {
 				continue
 			}
 			for _, p := range k.Path {
-				if !glob(p, found[i].Path) {
+				if !matchesGlob(p, found[i].Path) {
 					continue
 				}
-				markWords(&k.usedWords, append(cases, p, "absent "+form)...)
+				markUsedWords(&k.usedWords, append(cases, p, "absent "+form)...)
 				found[i].Known = cmp.Or(found[i].Known, k.Reason)
 			}
 		}
@@ -129,7 +129,7 @@ func (d *Difference) absentSide() string {
 	}
 }
 
-func markWords(set *map[string]bool, words ...string) {
+func markUsedWords(set *map[string]bool, words ...string) {
 	if *set == nil {
 		*set = map[string]bool{}
 	}
@@ -140,17 +140,17 @@ func markWords(set *map[string]bool, words ...string) {
 
 // appliesTo reports whether the differences occur with a version of the real CLI.
 func (k *KnownDifference) appliesTo(version string) bool {
-	return k.Version == "" || glob(k.Version, version)
+	return k.Version == "" || matchesGlob(k.Version, version)
 }
 
-// matchingWords returns the words of Case that match this case, `*` if Case is empty; nil means no match.
-func (k *KnownDifference) matchingWords(name, file string) (words []string) {
+// matchingCaseWords returns the words of Case that match this case, `*` if Case is empty; nil means no match.
+func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}
 	}
 	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory argument
 	for _, c := range k.Case {
-		if glob(c, name) || glob(c, path.Base(name)) || glob(c, file) || glob("*/"+c, "/"+stem) {
+		if matchesGlob(c, name) || matchesGlob(c, path.Base(name)) || matchesGlob(c, file) || matchesGlob("*/"+c, "/"+stem) {
 			words = append(words, c)
 		}
 	}
@@ -177,8 +177,8 @@ func (f *KnownFile) Stale(version string) diag.List {
 	return list
 }
 
-// maxAge is the longest time for which an entry stays valid without being confirmed again.
-const maxAge = 90 * 24 * time.Hour
+// maxConfirmationAge is the longest time for which an entry stays valid without being confirmed again.
+const maxConfirmationAge = 90 * 24 * time.Hour
 
 // Overdue reports the entries that were last confirmed more than 90 days before now.
 func (f *KnownFile) Overdue(now time.Time) diag.List {
@@ -187,7 +187,7 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 		if k.Proved == "" {
 			continue
 		}
-		if day, err := time.Parse(time.DateOnly, k.Proved); err != nil || now.Sub(day) > maxAge {
+		if day, err := time.Parse(time.DateOnly, k.Proved); err != nil || now.Sub(day) > maxConfirmationAge {
 			list = append(list, diag.Diagnostic{
 				Pos:     diag.Position{File: f.name, Line: k.line},
 				Message: fmt.Sprintf("the date %q of the known difference %s is more than 90 days old", k.Proved, strings.Join(k.Path, ", ")),
@@ -202,7 +202,7 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	whole := f.hasComparedAll(version)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
-		return len(k.Case) > 0 && k.appliesTo(version) && k.matchingWords(name, file) != nil && len(k.unusedWords(whole)) > 0
+		return len(k.Case) > 0 && k.appliesTo(version) && k.matchingCaseWords(name, file) != nil && len(k.unusedWords(whole)) > 0
 	})
 }
 
@@ -254,8 +254,8 @@ func caseName(glob string) string {
 	return glob
 }
 
-// glob matches with `*` for any text, including slashes and dots.
-func glob(pattern, s string) bool {
+// matchesGlob matches with `*` for any text, including slashes and dots.
+func matchesGlob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	last := len(parts) - 1
 	rest, ok := strings.CutPrefix(s, parts[0])

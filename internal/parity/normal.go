@@ -172,16 +172,16 @@ var keyPlaceholders = [...]struct{ key, word string }{
 // costs and versions. Keys are sorted. Input that is not JSON is handled as text.
 func (n *Normaliser) JSON(raw json.RawMessage) string {
 	var b strings.Builder
-	if err := n.value(&b, raw); err != nil {
+	if err := n.writeValue(&b, raw); err != nil {
 		return n.Text(string(raw))
 	}
 	return b.String()
 }
 
-func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
+func (n *Normaliser) writeValue(b *strings.Builder, raw json.RawMessage) error {
 	switch plainjson.TypeOf(raw) {
 	case "object":
-		return n.object(b, raw)
+		return n.writeObject(b, raw)
 	case "array":
 		var items []json.RawMessage
 		if err := json.Unmarshal(raw, &items); err != nil {
@@ -192,7 +192,7 @@ func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			if err := n.value(b, item); err != nil {
+			if err := n.writeValue(b, item); err != nil {
 				return err
 			}
 		}
@@ -217,7 +217,7 @@ func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
 	return nil
 }
 
-func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
+func (n *Normaliser) writeObject(b *strings.Builder, raw json.RawMessage) error {
 	o, err := plainjson.Parse(raw)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
 			b.WriteString(word)
 			continue
 		}
-		if err := n.value(b, m.Value); err != nil {
+		if err := n.writeValue(b, m.Value); err != nil {
 			return err
 		}
 	}

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// pair holds the normalisers of two recordings. Ids that first occur at the same position get the same number. An id
+// normaliserPair holds the normalisers of two recordings. Ids that first occur at the same position get the same number. An id
 // that only one side has does not shift the other numbers.
-type pair struct{ ours, theirs *Normaliser }
+type normaliserPair struct{ ours, theirs *Normaliser }
 
-func newPair(ours, theirs *Recording) *pair {
-	p := &pair{New(Options{Paths: ours.Paths}), New(Options{Paths: theirs.Paths})}
+func newNormaliserPair(ours, theirs *Recording) *normaliserPair {
+	p := &normaliserPair{New(Options{Paths: ours.Paths}), New(Options{Paths: theirs.Paths})}
 	p.theirs.next = p.ours.next
 	return p
 }
 
 // numberPair walks two values in parallel and numbers their ids.
-func (p *pair) numberPair(a, b any, key string) {
+func (p *normaliserPair) numberPair(a, b any, key string) {
 	word, keyed := PlaceholderFor(key)
 	switch x := a.(type) {
 	case map[string]any:
@@ -49,7 +49,7 @@ func (p *pair) numberPair(a, b any, key string) {
 }
 
 // numberEqually gives two ids the same number, unless one of them already has one.
-func (p *pair) numberEqually(a, b string) {
+func (p *normaliserPair) numberEqually(a, b string) {
 	if p.ours.ids[a] == "" && p.theirs.ids[b] == "" {
 		p.theirs.ids[b] = p.ours.ID(a)
 	}

@@ -107,7 +107,7 @@ func isBuiltIn(list, name string) bool {
 	if list == "agents" {
 		return slices.Contains([]string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
 	}
-	_, ok := claudecode.BuiltinNamed(name)
+	_, ok := claudecode.BuiltinCommandNamed(name)
 	return ok
 }
 
@@ -129,7 +129,7 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 			maskReminders(line)
 			continue
 		}
-		maskAt(line, strings.Split(row.path, "."))
+		maskValueAt(line, strings.Split(row.path, "."))
 	}
 	if attachment, ok := line["attachment"].(map[string]any); ok && lists {
 		maskBuiltInAgents(attachment)
@@ -159,7 +159,7 @@ func maskReminders(line map[string]any) {
 	}
 }
 
-func maskAt(object map[string]any, path []string) {
+func maskValueAt(object map[string]any, path []string) {
 	key, each := strings.CutSuffix(path[0], "[]")
 	value, found := object[key]
 	if !found {
@@ -175,14 +175,14 @@ func maskAt(object map[string]any, path []string) {
 	case each:
 		for _, item := range list {
 			if inner, ok := item.(map[string]any); ok {
-				maskAt(inner, path[1:])
+				maskValueAt(inner, path[1:])
 			}
 		}
 	case len(path) == 1:
 		object[key] = maskValue(value)
 	default:
 		if inner, ok := value.(map[string]any); ok {
-			maskAt(inner, path[1:])
+			maskValueAt(inner, path[1:])
 		}
 	}
 }

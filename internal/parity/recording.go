@@ -23,7 +23,7 @@ type Recording struct {
 	Requests []json.RawMessage `json:"requests,omitempty"`
 	// Problems are reasons why the lane did not complete: "timeout", "network",
 	// "start", "dialogue", with a description.
-	Problems []Problem `json:"problems,omitempty"`
+	Problems []LaneProblem `json:"problems,omitempty"`
 	// Paths maps directories to placeholders.
 	Paths    map[string]string `json:"paths,omitempty"`
 	Duration time.Duration     `json:"took"`
@@ -37,8 +37,8 @@ type Run struct {
 	Signal string `json:"signal,omitempty"`
 }
 
-// Problem is a reason why a lane did not complete.
-type Problem struct {
+// LaneProblem is a reason why a lane did not complete.
+type LaneProblem struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }
@@ -70,8 +70,8 @@ func TimeoutReasons(ours, theirs *Recording) (reasons []string) {
 	return reasons
 }
 
-// Refused returns the error with which both programs refuse to start; "" means at least one of them starts.
-func Refused(ours, theirs *Recording) string {
+// CommonRefusal returns the error with which both programs refuse to start; "" means at least one of them starts.
+func CommonRefusal(ours, theirs *Recording) string {
 	if !ours.wasRefused() || !theirs.wasRefused() {
 		return ""
 	}

@@ -110,7 +110,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Verbose {
 		b.WriteString(strings.Join(texts, ""))
 	} else {
-		b.WriteString(OneScreen(texts))
+		b.WriteString(ShortenToScreen(texts))
 	}
 	if r.Verbose && r.Versions == nil {
 		r.writeTable(&b)
@@ -206,7 +206,7 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 		}
 		compared++
 		for _, name := range names {
-			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.affects(name, names) }) {
+			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.belongsToSurface(name, names) }) {
 				same[name]++
 			}
 		}
@@ -218,9 +218,9 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// affects reports whether the difference belongs to a surface: its path begins with the name. A difference that
+// belongsToSurface reports whether the difference belongs to a surface: its path begins with the name. A difference that
 // belongs to no surface, such as a lane that could not be run, affects all.
-func (d *Difference) affects(name string, names []string) bool {
+func (d *Difference) belongsToSurface(name string, names []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == name || !slices.Contains(names, s)
 }
@@ -245,26 +245,26 @@ func (r *Report) JUnit(w io.Writer) error {
 }
 
 const (
-	// screenLines is the number of lines for items that need attention.
-	screenLines = 20
+	// maxScreenLines is the number of lines for items that need attention.
+	maxScreenLines = 20
 	// minItemLines is the minimum number of lines of an item.
 	minItemLines = 4
-	// screenWidth is the length at which a line is truncated.
-	screenWidth = 160
+	// maxLineColumns is the length at which a line is truncated.
+	maxLineColumns = 160
 )
 
-// OneScreen shortens the items of a report to one screen: it truncates long lines and long items, and counts the
+// ShortenToScreen shortens the items of a report to one screen: it truncates long lines and long items, and counts the
 // omitted items.
-func OneScreen(texts []string) string {
+func ShortenToScreen(texts []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	each := max(minItemLines, screenLines/len(texts))
+	each := max(minItemLines, maxScreenLines/len(texts))
 	var b strings.Builder
 	used, cut := 0, false
 	for i, text := range texts {
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-		if used += min(len(lines), each); used > screenLines {
+		if used += min(len(lines), each); used > maxScreenLines {
 			fmt.Fprintf(&b, "… %d more like these\n", len(texts)-i)
 			cut = true
 			break
@@ -275,8 +275,8 @@ func OneScreen(texts []string) string {
 				cut = true
 				break
 			}
-			if r := []rune(line); len(r) > screenWidth {
-				line, cut = string(r[:screenWidth])+"…", true
+			if r := []rune(line); len(r) > maxLineColumns {
+				line, cut = string(r[:maxLineColumns])+"…", true
 			}
 			b.WriteString(line + "\n")
 		}

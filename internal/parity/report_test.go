@@ -56,7 +56,7 @@ func TestReportForms(t *testing.T) {
 			r.Cases = append(r.Cases, v)
 			v.Judge()
 		}
-		r.SetChanges(parity.CommandLine{Version: "1.0.0"}, parity.CommandLine{Version: "1.1.0"})
+		r.SetChanges(parity.HelpWords{Version: "1.0.0"}, parity.HelpWords{Version: "1.1.0"})
 		return r
 	}
 	for i, file := range archive.Files {
@@ -107,18 +107,18 @@ func TestRefused(t *testing.T) {
 	} {
 		r := refused()
 		change(r)
-		if got := parity.Refused(r, refused()) + parity.Refused(refused(), r); got != "" {
+		if got := parity.CommonRefusal(r, refused()) + parity.CommonRefusal(refused(), r); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := parity.Refused(refused(), refused()); got != want {
+	if got := parity.CommonRefusal(refused(), refused()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 // The report says which side reached its time limit, and does not report the other differences.
 func TestTimedOut(t *testing.T) {
-	slow := &parity.Recording{Problems: []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: "too slow"}}}
+	slow := &parity.Recording{Problems: []parity.LaneProblem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: "too slow"}}}
 	if got := parity.TimeoutReasons(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
 		t.Errorf("%q", got)
 	}
@@ -155,7 +155,7 @@ func TestNormaliser(t *testing.T) {
 
 // A problem is reported for the side where it occurs.
 func TestCompareSides(t *testing.T) {
-	problem := &parity.Recording{Problems: []parity.Problem{{Kind: "timeout", Text: "too slow"}}}
+	problem := &parity.Recording{Problems: []parity.LaneProblem{{Kind: "timeout", Text: "too slow"}}}
 	for _, got := range [][]parity.Difference{parity.Compare(problem, &parity.Recording{}), parity.Compare(&parity.Recording{}, problem)} {
 		if len(got) != 1 || got[0].Path != "problem.timeout" || (got[0].Ours == "") == (got[0].Real == "") {
 			t.Errorf("%+v", got)
@@ -178,7 +178,7 @@ func TestCompareSides(t *testing.T) {
 // A text that fits on one screen is complete, to its last line and column.
 func TestOneScreenIsFull(t *testing.T) {
 	text := strings.Repeat(strings.Repeat("é", 160)+"\n", 20)
-	if got := parity.OneScreen([]string{text}); got != text {
+	if got := parity.ShortenToScreen([]string{text}); got != text {
 		t.Errorf("%d bytes of %d:\n%s", len(got), len(text), got)
 	}
 }

@@ -37,14 +37,14 @@ func (r *Recording) show(b *strings.Builder) {
 	}
 	stream("hooks", eventsFrom(r.Hooks), rank)
 	for _, name := range keysOf(r.MCP) {
-		stream("mcp "+name, withMethods(r.MCP[name]), rank)
+		stream("mcp "+name, parseMCPEvents(r.MCP[name]), rank)
 	}
 	files := map[string][]json.RawMessage{}
 	for name, list := range r.Transcripts {
 		files[n.Text(name)] = list
 	}
 	for _, name := range keysOf(files) {
-		stream("transcript "+name, lastStates(eventsFrom(files[name])), rank)
+		stream("transcript "+name, keepLastStates(eventsFrom(files[name])), rank)
 	}
 	stream("requests", modelRequests(r.Requests, several), rank)
 	for _, name := range keysOf(r.Files) {

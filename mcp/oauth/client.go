@@ -55,7 +55,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.loaded {
-		if err := c.load(); err != nil {
+		if err := c.loadCredentials(); err != nil {
 			return "", err
 		}
 	}
@@ -78,12 +78,12 @@ func (h credentials) authorizationHeader() string {
 		return ""
 	}
 	if h.ProofKey != nil {
-		return boundScheme + " " + h.AccessToken
+		return boundTokenScheme + " " + h.AccessToken
 	}
 	return "Bearer " + h.AccessToken
 }
 
-func (c *Client) load() error {
+func (c *Client) loadCredentials() error {
 	c.credentials, c.loaded = credentials{}, true
 	return c.options.Store.load(tokensKey, c.options.Server.key(), &c.credentials)
 }
@@ -153,15 +153,15 @@ func (c *Client) updateCredentials(apply func(h *credentials)) error {
 		return err
 	}
 	defer unlock()
-	if err := c.load(); err != nil {
+	if err := c.loadCredentials(); err != nil {
 		return err
 	}
 	apply(&c.credentials)
-	return c.save()
+	return c.saveCredentials()
 }
 
-// save stores the credentials of the client. The caller must have locked the file.
-func (c *Client) save() error {
+// saveCredentials stores the credentials of the client. The caller must have locked the file.
+func (c *Client) saveCredentials() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
 	return c.options.Store.save(tokensKey, c.options.Server.key(), c.credentials)
 }
@@ -175,7 +175,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	}
 	defer unlock()
 	old := c.credentials.AccessToken
-	if err := c.load(); err != nil {
+	if err := c.loadCredentials(); err != nil {
 		return err
 	}
 	if c.credentials.AccessToken != old && c.credentials.AccessToken != "" {
@@ -192,12 +192,12 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	if old == "" && c.credentials.RefreshToken == "" {
 		return c.recordRefusal(ctx, f)
 	}
-	if f.metadata.isForMachines() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
+	if f.metadata.isClientLoginOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
 		return c.flowError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
-		return cmp.Or(c.save(), ErrNeedsLogin)
+		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
 	h := c.newHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.ClientSecret()), "", nil)
 	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
@@ -208,7 +208,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 		if refused.ErrorCode == "invalid_client" {
 			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer = "", "", ""
 		}
-		return cmp.Or(c.save(), ErrNeedsLogin)
+		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
 }
@@ -238,7 +238,7 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 		return errors.New("the authorization server sent no access token")
 	}
 	s.credentials.AccessToken, s.credentials.RefreshToken = t.AccessToken, t.RefreshToken
-	if !strings.EqualFold(t.TokenType, boundScheme) {
+	if !strings.EqualFold(t.TokenType, boundTokenScheme) {
 		s.credentials.ProofKey = nil
 	}
 	s.credentials.Scope = cmp.Or(t.Scope, s.credentials.Scope)
@@ -246,7 +246,7 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	if t.ExpiresIn > 0 {
 		s.credentials.ExpiresAt = s.options.Clock.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
 	}
-	return s.save()
+	return s.saveCredentials()
 }
 
 // newHandler returns mcp-go's part of the flow.

@@ -21,14 +21,14 @@ import (
 
 // Bounds of the requests of a flow.
 const (
-	maxBody        = 1 << 20
-	maxRedirects   = 5
-	requestTimeout = 30 * time.Second
-	lastPage       = time.Second // how long the last page of a login may take to reach the browser
+	maxResponseBytes = 1 << 20
+	maxRedirects     = 5
+	requestTimeout   = 30 * time.Second
+	lastPageTimeout  = time.Second // how long the last page of a login may take to reach the browser
 )
 
-// metadataVersion is the revision of MCP that requests for metadata send (observed with 2.1.330).
-const metadataVersion = "2025-11-25"
+// metadataProtocolVersion is the revision of MCP that requests for metadata send (observed with 2.1.330).
+const metadataProtocolVersion = "2025-11-25"
 
 // clientMetadataURL is the client id of the real CLI at authorization servers that read client metadata documents.
 const clientMetadataURL = "https://claude.ai/oauth/claude-code-client-metadata"
@@ -75,7 +75,7 @@ func parseChallenge(header string) (c challenge) {
 		}
 	}
 	scheme, _, _ := strings.Cut(header, " ")
-	c.requiresBoundToken = strings.EqualFold(scheme, boundScheme)
+	c.requiresBoundToken = strings.EqualFold(scheme, boundTokenScheme)
 	return c
 }
 
@@ -113,8 +113,8 @@ func (m serverMetadata) authMethod() string {
 	return secretInBody
 }
 
-// isForMachines reports whether only a client itself can log in, not a user.
-func (m serverMetadata) isForMachines() bool {
+// isClientLoginOnly reports whether only a client itself can log in, not a user.
+func (m serverMetadata) isClientLoginOnly() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
 
@@ -131,7 +131,7 @@ func IsIncompatible(err error) bool {
 
 // flow is the result of a discovery: the metadata of an MCP server and of its authorization server.
 type flow struct {
-	state    *discovery
+	state    *storedDiscovery
 	resource resourceMetadata
 	metadata serverMetadata
 	cache    documentCache
@@ -142,8 +142,8 @@ func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server
 
 // discover reads the metadata of the server and of its authorization server. If the authorization server is known, its
 // metadata is read first.
-func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (*flow, error) {
-	f := &flow{state: &discovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
+func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*flow, error) {
+	f := &flow{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
 		f.state.Server = known.Server
 		if err := f.findServer(ctx); err != nil {
@@ -169,7 +169,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 		}
 	}
 	if f.state.ResourceURL != "" && !coversServer(f.resource.Resource, o.Server.URL) {
-		return nil, cliError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", withoutPath(f.resource.Resource), urlOrigin(server)))
+		return nil, cliError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", hideURLPath(f.resource.Resource), urlOrigin(server)))
 	}
 	f.state.Server = urlOrigin(server)
 	if len(f.resource.Servers) > 0 {
@@ -190,7 +190,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 }
 
 // resume returns the flow of an earlier discovery. It reads only the metadata of the authorization server again.
-func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
+func (o Options) resume(ctx context.Context, known *storedDiscovery) (*flow, error) {
 	state := *known
 	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
@@ -328,13 +328,13 @@ func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1))
 	resp.Body.Close()
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxBody {
-		return nil, fmt.Errorf("the answer has more than %d bytes", maxBody)
+	if len(data) > maxResponseBytes {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxResponseBytes)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil
@@ -362,7 +362,7 @@ func (d documentCache) read(ctx context.Context, at string, target any) (found b
 			return false, fmt.Errorf("%q is not a URL", at)
 		}
 		req.Header.Set("Accept", "application/json")
-		req.Header.Set("Mcp-Protocol-Version", metadataVersion)
+		req.Header.Set("Mcp-Protocol-Version", metadataProtocolVersion)
 		resp, err := d.client().Do(req)
 		if err != nil {
 			return false, err
@@ -403,8 +403,8 @@ func wellKnownURL(u *url.URL, name string, inserted bool) string {
 	return at
 }
 
-// withoutPath hides the path of a URL as the real CLI does in its errors.
-func withoutPath(text string) string {
+// hideURLPath hides the path of a URL as the real CLI does in its errors.
+func hideURLPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
 		return "[redacted]"

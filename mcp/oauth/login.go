@@ -37,15 +37,15 @@ type Login struct {
 	outcome  error // valid after ended is closed
 }
 
-// waitLimit is how long a login waits for the user (observed with 2.1.330).
-const waitLimit = 5 * time.Minute
+// loginTimeout is how long a login waits for the user (observed with 2.1.330).
+const loginTimeout = 5 * time.Minute
 
 // CheckSupport finds the authorization server of the server; the error explains why a login is impossible. After that,
 // an earlier refusal of the server is forgotten.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
+	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
 		return err
 	}
 	_, err := c.options.discover(ctx, challenge{}, c.credentials.Discovery)
@@ -56,7 +56,7 @@ func (c *Client) CheckSupport(ctx context.Context) error {
 func (c *Client) RedirectURI() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.load() != nil {
+	if c.loadCredentials() != nil {
 		return ""
 	}
 	return c.credentials.RedirectURI
@@ -70,7 +70,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
+	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
 		return nil, err
 	}
 	ch := parseChallenge(header)
@@ -119,12 +119,12 @@ func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, e
 	if c.options.Config.ClientID == "" || c.ClientSecret() == "" {
 		return false, nil
 	}
-	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
+	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
 		return false, err
 	}
 	ch := parseChallenge(header)
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
-	if err != nil || !f.metadata.isForMachines() {
+	if err != nil || !f.metadata.isClientLoginOnly() {
 		return false, c.flowError(err)
 	}
 	unlock, err := c.options.Store.lock()
@@ -155,14 +155,14 @@ func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, sco
 		return c.options.Config.ClientID, c.ClientSecret(), nil
 	case c.credentials.ClientID != "" && c.credentials.Issuer == f.issuer() && c.credentials.RedirectURI == redirectURI:
 		return c.credentials.ClientID, c.credentials.ClientSecret, nil
-	case f.metadata.ClientDocument && isDocumented(redirectURI):
+	case f.metadata.ClientDocument && isInClientMetadata(redirectURI):
 		return clientMetadataURL, "", nil
 	}
 	return c.options.register(ctx, f, redirectURI, scopes)
 }
 
-// isDocumented reports whether the client metadata document of the real CLI contains a redirect URI, with any port.
-func isDocumented(redirectURI string) bool {
+// isInClientMetadata reports whether the client metadata document of the real CLI contains a redirect URI, with any port.
+func isInClientMetadata(redirectURI string) bool {
 	u, err := url.Parse(redirectURI)
 	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Path == "/callback"
 }
@@ -254,7 +254,7 @@ func (c *Client) Listen(ctx context.Context) (at net.Listener, redirectURI strin
 		if !listen(strconv.Itoa(port)) {
 			return nil, "", fmt.Errorf("cannot listen on the callback port %d: %w", port, err)
 		}
-	} else if u, invalid := url.Parse(c.RedirectURI()); invalid != nil || !isDocumented(c.RedirectURI()) || !listen(u.Port()) {
+	} else if u, invalid := url.Parse(c.RedirectURI()); invalid != nil || !isInClientMetadata(c.RedirectURI()) || !listen(u.Port()) {
 		if !listen("0") {
 			return nil, "", err
 		}
@@ -277,7 +277,7 @@ func (l *Login) Ended() <-chan struct{} { return l.ended }
 // outcome in the browser. limit is how long it waits for the user; 0 means as long as the real CLI. When Wait returns, the
 // port is closed.
 func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) error {
-	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, waitLimit), cliError("Authentication timeout"))
+	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, loginTimeout), cliError("Authentication timeout"))
 	defer stop()
 	if at != nil {
 		mux := http.NewServeMux()
@@ -285,7 +285,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
 		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPage) // for a page that a browser waits for
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPageTimeout) // for a page that a browser waits for
 			defer cancel()
 			if server.Shutdown(ctx) != nil {
 				_ = server.Close()

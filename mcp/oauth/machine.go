@@ -57,7 +57,7 @@ func signAssertion(o *clientcredentials.Config, issuer string, now time.Time) (s
 	case *ecdsa.PrivateKey:
 		algorithm = map[int]jose.SignatureAlgorithm{256: jose.ES256, 384: jose.ES384, 521: jose.ES512}[k.Params().BitSize]
 	}
-	return sign(jose.SigningKey{Algorithm: algorithm, Key: key}, new(jose.SignerOptions).WithType("JWT"), map[string]any{
+	return signClaims(jose.SigningKey{Algorithm: algorithm, Key: key}, new(jose.SignerOptions).WithType("JWT"), map[string]any{
 		"iss": o.ClientID, "sub": o.ClientID, "aud": issuer, "jti": rand.Text(), "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
 	})
 }

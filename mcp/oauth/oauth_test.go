@@ -246,7 +246,7 @@ func TestWait_N30(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	login, outcome := &Login{State: "s", client: c, flow: &flow{state: &discovery{}}, ended: make(chan struct{})}, make(chan error, 1)
+	login, outcome := &Login{State: "s", client: c, flow: &flow{state: &storedDiscovery{}}, ended: make(chan struct{})}, make(chan error, 1)
 	go func() { outcome <- login.Wait(t.Context(), at, 0) }()
 	for _, visit := range [][2]string{{"error=denied&state=other", "This is not the login"}, {"error=denied&state=s", "Authentication failed"}} {
 		resp, err := http.Get(redirect + "?" + visit[0])
@@ -430,7 +430,7 @@ func TestRefused_N34(t *testing.T) {
 		{"denied", func(s *authServer) {
 			s.answer = url.Values{"code": nil, "error": {"access_denied"}, "error_description": {"no"}}
 		}, "OAuth error: access_denied - no"},
-		{"metadata too long", func(s *authServer) { s.resource = map[string]any{"x": strings.Repeat("x", maxBody)} }, "more than 1048576 bytes"},
+		{"metadata too long", func(s *authServer) { s.resource = map[string]any{"x": strings.Repeat("x", maxResponseBytes)} }, "more than 1048576 bytes"},
 		{"token endpoint is a page", func(s *authServer) {
 			s.token = func(w http.ResponseWriter, r *http.Request) {
 				http.Error(w, "<html>"+r.Form.Get("code"), http.StatusBadGateway)

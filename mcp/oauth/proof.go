@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// boundScheme is the scheme of tokens that are bound to a key, and the name of the header with the proof.
-const boundScheme = "DPoP"
+// boundTokenScheme is the scheme of tokens that are bound to a key, and the name of the header with the proof.
+const boundTokenScheme = "DPoP"
 
 // newProofKey returns a key to which tokens can be bound.
 func newProofKey() (*jose.JSONWebKey, error) {
@@ -37,7 +37,7 @@ type proofTransport struct {
 // RoundTrip sends a request, and once more with the nonce of the server if the server refused it for lack of one.
 func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if scheme != boundScheme {
+	if scheme != boundTokenScheme {
 		token = ""
 	}
 	key := p.key()
@@ -46,12 +46,12 @@ func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	for attempt := 0; ; attempt++ {
 		used, _ := p.nonces.Load(req.URL.Host)
-		proof, err := p.proof(key, req, token, used)
+		proof, err := p.signProof(key, req, token, used)
 		if err != nil {
 			return nil, err
 		}
 		proved := req.Clone(req.Context())
-		proved.Header.Set(boundScheme, proof)
+		proved.Header.Set(boundTokenScheme, proof)
 		if attempt > 0 && req.GetBody != nil {
 			if proved.Body, err = req.GetBody(); err != nil {
 				return nil, err
@@ -73,8 +73,8 @@ func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// proof returns a signed statement that the holder of key sends this request; nonce is nil or a string.
-func (p proofTransport) proof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
+// signProof returns a signed statement that the holder of key sends this request; nonce is nil or a string.
+func (p proofTransport) signProof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
 	claims := map[string]any{
 		"jti": rand.Text(), "htm": req.Method, "htu": req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath(), "iat": p.clock.Now().Unix(),
 	}
@@ -85,11 +85,11 @@ func (p proofTransport) proof(key *jose.JSONWebKey, req *http.Request, token str
 		sum := sha256.Sum256([]byte(token))
 		claims["ath"] = base64.RawURLEncoding.EncodeToString(sum[:])
 	}
-	return sign(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"), claims)
+	return signClaims(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"), claims)
 }
 
-// sign returns claims as a signed token.
-func sign(key jose.SigningKey, o *jose.SignerOptions, claims map[string]any) (string, error) {
+// signClaims returns claims as a signed token.
+func signClaims(key jose.SigningKey, o *jose.SignerOptions, claims map[string]any) (string, error) {
 	signer, err := jose.NewSigner(key, o)
 	if err != nil {
 		return "", err

@@ -23,8 +23,8 @@ const (
 // defaultRedirectURI is the redirect URI of a client that is registered before a login (observed with 2.1.330).
 const defaultRedirectURI = "http://localhost:3118/callback"
 
-// refusal is an entry of the file that records which servers refused.
-type refusal struct {
+// refusalEntry is an entry of the file that records which servers refused.
+type refusalEntry struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
 
@@ -32,13 +32,13 @@ type refusal struct {
 func (c *Client) WasRefused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.load() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
+	if c.loadCredentials() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
 		return false
 	}
 	if d := c.credentials.Discovery; d != nil && d.MetadataFound && d.RefusedAt > 0 {
 		return true
 	}
-	var last refusal
+	var last refusalEntry
 	raw := c.options.Store.refusals().Get(c.options.Server.Name)
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
@@ -55,7 +55,7 @@ func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 		}
 		c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
 	}
-	return cmp.Or(errors.Join(c.save(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
+	return cmp.Or(errors.Join(c.saveCredentials(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
 }
 
 // forgetRefusal removes the server from the file of refusals.
@@ -83,7 +83,7 @@ func (s Store) refusals() plainjson.Object {
 
 // addRefusal adds a server to the file of refusals. The store is locked.
 func (s Store) addRefusal(server string, now time.Time) error {
-	entry, err := plainjson.Marshal(refusal{Timestamp: now.UnixMilli()})
+	entry, err := plainjson.Marshal(refusalEntry{Timestamp: now.UnixMilli()})
 	if err != nil {
 		return err
 	}

@@ -38,25 +38,25 @@ const (
 
 // credentials are the stored data about one server.
 type credentials struct {
-	ServerName   string     `json:"serverName"`
-	ServerURL    string     `json:"serverUrl"`
-	AccessToken  string     `json:"accessToken"`
-	Discovery    *discovery `json:"discoveryState,omitempty"`
-	ClientID     string     `json:"clientId,omitempty"`
-	ClientSecret string     `json:"clientSecret,omitempty"`
-	Issuer       string     `json:"issuer,omitempty"` // the authorization server at which ClientID is registered
-	RedirectURI  string     `json:"redirectUri,omitempty"`
-	RefreshToken string     `json:"refreshToken,omitempty"`
-	ExpiresAt    int64      `json:"expiresAt,omitempty"` // ms; 0 means never
-	Scope        string     `json:"scope,omitempty"`
+	ServerName   string           `json:"serverName"`
+	ServerURL    string           `json:"serverUrl"`
+	AccessToken  string           `json:"accessToken"`
+	Discovery    *storedDiscovery `json:"discoveryState,omitempty"`
+	ClientID     string           `json:"clientId,omitempty"`
+	ClientSecret string           `json:"clientSecret,omitempty"`
+	Issuer       string           `json:"issuer,omitempty"` // the authorization server at which ClientID is registered
+	RedirectURI  string           `json:"redirectUri,omitempty"`
+	RefreshToken string           `json:"refreshToken,omitempty"`
+	ExpiresAt    int64            `json:"expiresAt,omitempty"` // ms; 0 means never
+	Scope        string           `json:"scope,omitempty"`
 	// StepUpScope is an additional scope for the next login, because a call was refused without it.
 	StepUpScope string `json:"stepUpScope,omitempty"`
 	// ProofKey is the key to which the tokens are bound; nil means that they are bearer tokens.
 	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`
 }
 
-// discovery is the stored data about the authorization server of a server.
-type discovery struct {
+// storedDiscovery is the stored data about the authorization server of a server.
+type storedDiscovery struct {
 	Server        string `json:"authorizationServerUrl"`
 	MetadataFound bool   `json:"oauthMetadataFound"`
 	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // URL of the protected resource metadata

@@ -283,7 +283,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 		return failedResult(err.Error()), nil
 	}
 	w := a.newForkedRun(skill, call)
-	w.begin(ctx)
+	w.prepareRun(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return executor.Result{}, err
 	}
@@ -297,7 +297,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
 	w := a.newForkedRun(skill, protocol.ToolUse{})
 	w.caller = "forked-command-" + skill.Name
-	w.begin(ctx)
+	w.prepareRun(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return "", err
 	}

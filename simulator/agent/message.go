@@ -26,7 +26,7 @@ type sendMessageResult struct {
 	Display string         `json:"display,omitempty"`
 }
 
-func (s sendMessageResult) result() protocol.ToolResult {
+func (s sendMessageResult) toolResult() protocol.ToolResult {
 	shown := s
 	shown.Revived, shown.Display = "", ""
 	text, err := protocol.Marshal(shown)
@@ -45,7 +45,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	}
 	_ = json.Unmarshal(call.Input, &in) // the input was checked
 	if in.To == "main" && call.Agent == nil {
-		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.result()
+		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.toolResult()
 	}
 	a.mu.Lock()
 	w := a.findAgent(in.To)
@@ -54,14 +54,14 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 		return sendMessageResult{
 			Message: "No agent named '" + in.To + "' is reachable.\nUse ListAgents to see everyone you can message.",
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
-		}.result()
+		}.toolResult()
 	}
 	p := &messageTarget{ID: w.task.ID, Name: w.name(), Ref: w.displayName()}
 	if w.isRunning {
 		w.inbox = append(w.inbox, in.Message)
 		a.mu.Unlock()
 		return sendMessageResult{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
-			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.result()
+			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.toolResult()
 	}
 	w.isRunning = true
 	a.mu.Unlock()
@@ -70,7 +70,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	if name == w.task.ID {
 		name = name[:min(len(name), 7)]
 	}
-	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.result()
+	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.toolResult()
 }
 
 // findAgent returns the latest agent with this name or id that is running or can be resumed; a.mu must be held. It also

@@ -224,8 +224,8 @@ func (w *agentRun) leaveWorktree(ctx context.Context) {
 	}
 }
 
-// sectionHash is the hash that the real CLI reports for a prompt without extra sections.
-const sectionHash = "fba0f54338f777af"
+// promptSectionsHash is the hash that the real CLI reports for a prompt without extra sections.
+const promptSectionsHash = "fba0f54338f777af"
 
 // completedResult returns the result of a foreground call whose agent has finished.
 func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
@@ -242,7 +242,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 		notes++ // the sentence that replaces the report counts as a note
 	}
 	out := agentResult{
-		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: sectionHash,
+		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: promptSectionsHash,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
 		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: true,
 	}

@@ -21,11 +21,13 @@ type toolbox struct {
 	definition   Definition
 }
 
-// lacks reports whether the agent's definition excludes a tool. The input of a call of such a tool is not inspected.
-func (t toolbox) lacks(name string) bool { return !t.definition.allows(protocol.Tool{Name: name}) }
+// isToolExcluded reports whether the agent's definition excludes a tool. The input of a call of such a tool is not inspected.
+func (t toolbox) isToolExcluded(name string) bool {
+	return !t.definition.allows(protocol.Tool{Name: name})
+}
 
 func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	if t.lacks(call.Name) {
+	if t.isToolExcluded(call.Name) {
 		return simulator.PreparedCall{}
 	}
 	call.Agent = &t.agent
@@ -35,14 +37,14 @@ func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	call.Agent = &t.agent
 	check := t.sessionTools.Precheck(ctx, call)
-	if t.lacks(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool {
+	if t.isToolExcluded(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool {
 		return simulator.Precheck{}
 	}
 	return check
 }
 
 func (t toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
-	if t.lacks(call.Name) {
+	if t.isToolExcluded(call.Name) {
 		return simulator.BeforeBlockStop
 	}
 	call.Agent = &t.agent

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// stopBlockCap is the number of consecutive times that SubagentStop hooks may make an agent continue.
-const stopBlockCap = 8
+// maxStopBlocks is the number of consecutive times that SubagentStop hooks may make an agent continue.
+const maxStopBlocks = 8
 
 type agentRun struct {
 	agents     *Agents
@@ -58,12 +58,12 @@ func (w *agentRun) displayName() string {
 
 // start runs a foreground agent to its end, or starts a background agent.
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
-	w.begin(ctx)
+	w.prepareRun(ctx)
 	if w.task.Background {
 		if ctx.Err() != nil { // interrupted before it began
 			end := w.stoppedEnd()
 			w.leaveWorktree(ctx)
-			w.finish(end)
+			w.finishRun(end)
 			w.task.End(end)
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
@@ -91,8 +91,8 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	return end, nil
 }
 
-// begin resolves the model and runs the start hooks.
-func (w *agentRun) begin(ctx context.Context) {
+// prepareRun resolves the model and runs the start hooks.
+func (w *agentRun) prepareRun(ctx context.Context) {
 	w.model = claudecode.ResolveModel(w.modelName())
 	if w.definition.Hooks != nil {
 		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
@@ -125,7 +125,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	if err != nil {
 		end := w.failureEnd(err.Error())
 		w.leaveWorktree(ctx)
-		w.finish(end)
+		w.finishRun(end)
 		return end
 	}
 	w.agents.mu.Lock()
@@ -140,7 +140,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	for {
 		end := w.runPrompt(ctx, text)
-		message, more := w.finish(end)
+		message, more := w.finishRun(end)
 		if !more {
 			w.leaveWorktree(ctx)
 			return end
@@ -150,9 +150,9 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finish records the end of a run. If the run completed and a message is waiting, it returns the message instead. After
+// finishRun records the end of a run. If the run completed and a message is waiting, it returns the message instead. After
 // finish, a message continues the agent in another run.
-func (w *agentRun) finish(end task.End) (message string, more bool) {
+func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
 	if len(w.inbox) > 0 && end.Status == task.StatusCompleted {
@@ -187,7 +187,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		if !again {
 			break
 		}
-		w.postHidden(feedback)
+		w.recordHiddenPrompt(feedback)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.answerText(); text != "" {
@@ -196,7 +196,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
 		return w.modelFailureEnd()
 	}
-	end := task.End{Status: task.StatusCompleted, Summary: w.summary(""), Usage: w.progress.currentUsage(w.task)}
+	end := task.End{Status: task.StatusCompleted, Summary: w.noticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
 		end.Report = w.answerText()
 	}
@@ -225,11 +225,11 @@ func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
 	}
-	return task.End{Status: task.StatusKilled, Summary: w.summary("was stopped"), Usage: w.progress.currentUsage(w.task)}
+	return task.End{Status: task.StatusKilled, Summary: w.noticeText("was stopped"), Usage: w.progress.currentUsage(w.task)}
 }
 
 func (w *agentRun) failureEnd(reason string) task.End {
-	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
+	return task.End{Status: task.StatusFailed, Summary: w.noticeText("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
 }
 
 // modelFailureEnd returns the end of the task of an agent whose model failed or gave no result.
@@ -243,12 +243,12 @@ func (w *agentRun) modelFailureEnd() task.End {
 		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
 	}
 	why += ", model sent to the API: " + claudecode.WireModel(w.model) + ")"
-	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
+	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.noticeText("failed: " + why), Error: why}
 }
 
-// summary returns the text of the notification: the outcome of a background agent or of a failed one, otherwise the
+// noticeText returns the text of the notification: the outcome of a background agent or of a failed one, otherwise the
 // answer.
-func (w *agentRun) summary(end string) string {
+func (w *agentRun) noticeText(end string) string {
 	switch {
 	case end != "":
 		return `Agent "` + w.task.Description + `" ` + end
@@ -427,14 +427,14 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 // showPrompt shows a prompt of the agent, or only records it for a background or nested agent.
 func (w *agentRun) showPrompt(text string) {
 	if w.task.Background {
-		w.postHidden(text)
+		w.recordHiddenPrompt(text)
 		return
 	}
 	w.showMessage(w.promptEvent(text))
 }
 
-// postHidden records a prompt that only the transcript of the agent contains.
-func (w *agentRun) postHidden(text string) {
+// recordHiddenPrompt records a prompt that only the transcript of the agent contains.
+func (w *agentRun) recordHiddenPrompt(text string) {
 	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(text)})
 }
 
@@ -461,7 +461,7 @@ func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback strin
 		AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(),
 		LastAssistantMessage: w.answerText(),
 	})
-	if !out.Block || blocks >= stopBlockCap {
+	if !out.Block || blocks >= maxStopBlocks {
 		return "", false
 	}
 	return strings.Join(out.Texts, "\n"), true

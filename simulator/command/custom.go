@@ -41,7 +41,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 // ExpandText returns the text of a custom command or a skill for the model, including the output of its shell commands.
 // The error is shown to the user.
 func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
-	text, err := slash.FillWithShell(withVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
+	text, err := slash.FillWithShell(replaceVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.RunCommand(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {
@@ -50,8 +50,8 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 	return text, err
 }
 
-// withVariables returns the body of a command with variables such as ${CLAUDE_SESSION_ID} replaced by their values.
-func withVariables(k catalog.Command, project string, now simulator.Snapshot) string {
+// replaceVariables returns the body of a command with variables such as ${CLAUDE_SESSION_ID} replaced by their values.
+func replaceVariables(k catalog.Command, project string, now simulator.Snapshot) string {
 	values := []string{
 		"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project,
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// fixedText returns the answer to a built-in command that changes nothing; empty means that the command is a prompt for
+// builtinAnswer returns the answer to a built-in command that changes nothing; empty means that the command is a prompt for
 // the model.
-func fixedText(o Options, name string) string {
+func builtinAnswer(o Options, name string) string {
 	switch name {
 	case "agents":
 		return "The /agents wizard has been removed.\n\n" +

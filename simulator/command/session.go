@@ -9,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-func chooseStyle(o Options, name string) string {
+func answerOutputStyle(o Options, name string) string {
 	current := o.State.Snapshot().OutputStyle
-	styles := o.Catalog.Styles()
+	styles := o.Catalog.OutputStyles()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
 		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
@@ -52,9 +52,9 @@ func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// chooseColor returns the answer to /color and the new color of the prompt bar. Without a name, the color stays, or
+// answerColor returns the answer to /color and the new color of the prompt bar. Without a name, the color stays, or
 // becomes green if none was set.
-func chooseColor(now, name string) (text, color string) {
+func answerColor(now, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {
 	case name == "":
@@ -65,8 +65,8 @@ func chooseColor(now, name string) (text, color string) {
 	return "Session color set to: " + name, name
 }
 
-// chooseModel returns the answer to /model and the model that it changes to; nil means no change.
-func chooseModel(o Options, name string) (text string, change *string) {
+// answerModel returns the answer to /model and the model that it changes to; nil means no change.
+func answerModel(o Options, name string) (text string, change *string) {
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {
 	case "", "?":
@@ -96,7 +96,7 @@ func modelText(name string) string {
 	return shown
 }
 
-func chooseEffort(o Options, level string) string {
+func answerEffort(o Options, level string) string {
 	const options = "low, medium, high, xhigh, max, auto, ultracode [on|off]"
 	switch {
 	case level == "":

@@ -33,7 +33,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return simulator.UnavailableCommand{}, true
 	}
-	if b, ok := claudecode.BuiltinNamed(name); ok && !b.Skill {
+	if b, ok := claudecode.BuiltinCommandNamed(name); ok && !b.Skill {
 		return builtinCommand{s, b.Name}, true
 	}
 	for _, p := range listPrompts(s.options.Servers) {
@@ -52,7 +52,7 @@ func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
 
 // IsKnown reports whether the CLI has a built-in command of this name, possibly one that works only on a terminal.
 func IsKnown(name string) bool {
-	b, ok := claudecode.BuiltinNamed(name)
+	b, ok := claudecode.BuiltinCommandNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
 }
 
@@ -68,11 +68,11 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {
 	case "model":
-		said.Text, said.Model = chooseModel(o, call.Args)
+		said.Text, said.Model = answerModel(o, call.Args)
 	case "effort":
-		said.Text = chooseEffort(o, call.Args)
+		said.Text = answerEffort(o, call.Args)
 	case "output-style":
-		said.Text = chooseStyle(o, call.Args)
+		said.Text = answerOutputStyle(o, call.Args)
 	case "rename":
 		said.Text, said.Title = renameSession(o, call.Args)
 	case "mcp":
@@ -84,7 +84,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 			said.Text = "No goal set. Usage: `/goal <condition>`"
 		}
 	default:
-		said.Text = fixedText(o, c.name)
+		said.Text = builtinAnswer(o, c.name)
 	}
 	if said.Text == "" {
 		return nil, nil
@@ -93,7 +93,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 }
 
 func (s *Set) setColor(name string) string {
-	text, color := chooseColor(s.color, name)
+	text, color := answerColor(s.color, name)
 	s.color = color
 	return text
 }

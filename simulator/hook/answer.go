@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// exitBlock is the exit status with which a command blocks the action (spec: cli-contract 5.5).
-const exitBlock = 2
+// blockExitCode is the exit status with which a command blocks the action (spec: cli-contract 5.5).
+const blockExitCode = 2
 
 // hookCall is one run of the hooks of an event.
 type hookCall struct {
@@ -38,7 +38,7 @@ type hookResult struct {
 	stdout, stderr         string
 	progress               []partialOutput // output while the hook was running
 	exitCode               *int            // nil means that the hook was killed
-	outcome                outcome
+	outcome                runOutcome
 	noVerdict              noVerdictReason
 	timedOut               bool
 	wasKilled              bool            // by a signal
@@ -50,25 +50,25 @@ type hookResult struct {
 // partialOutput is the output of a command at one moment.
 type partialOutput struct{ stdout, stderr string }
 
-type outcome string
+type runOutcome string
 
 const (
-	outcomeSuccess   outcome = "success"
-	outcomeError     outcome = "error"
-	outcomeCancelled outcome = "cancelled"
+	outcomeSuccess   runOutcome = "success"
+	outcomeError     runOutcome = "error"
+	outcomeCancelled runOutcome = "cancelled"
 )
 
 // noVerdictReason explains why a hook gave no verdict.
 type noVerdictReason int
 
 const (
-	reasonNone     noVerdictReason = iota
-	reasonFailed                   // it ran and failed
-	reasonMissing                  // the command does not exist
-	reasonSilent                   // no answer before the timeout
-	reasonInvalid                  // the answer was invalid; stderr contains the message
-	reasonHostGone                 // the host has disconnected
-	reasonUnknown                  // a hook type that is not simulated
+	noVerdictNone           noVerdictReason = iota
+	noVerdictFailed                         // it ran and failed
+	noVerdictCommandMissing                 // the command does not exist
+	noVerdictTimeout                        // no answer before the timeout
+	noVerdictInvalid                        // the answer was invalid; stderr contains the message
+	noVerdictHostGone                       // the host has disconnected
+	noVerdictUnknownType                    // a hook type that is not simulated
 )
 
 // readOutput interprets the output of a successful configured hook: a JSON object is parsed, anything else is plain
@@ -81,7 +81,7 @@ func (a *hookResult) readOutput(event string) {
 	}
 	out, err := parseOutput(event, object)
 	if err != nil {
-		a.outcome, a.noVerdict = outcomeError, reasonInvalid
+		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
 		a.stderr = invalidOutputText(object, err)
 		if _, read := errors.AsType[*shapeError](err); !read { // then the result is that of a hook that did not run
 			a.stdout, a.exitCode = "", new(1)
@@ -94,14 +94,14 @@ func (a *hookResult) readOutput(event string) {
 // failedResult returns the result of a configured hook that ended without a verdict.
 func failedResult(ctx, limited context.Context, err error) hookResult {
 	if limited.Err() != nil && ctx.Err() == nil {
-		return hookResult{outcome: outcomeCancelled, noVerdict: reasonSilent, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true}
 	}
-	return hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: err.Error()}
+	return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: err.Error()}
 }
 
 // printedOutput returns the hook's output, without errors about its form.
 func (a *hookResult) printedOutput() string {
-	if a.noVerdict == reasonInvalid && a.stdout != "" {
+	if a.noVerdict == noVerdictInvalid && a.stdout != "" {
 		return a.stdout
 	}
 	return a.stdout + a.stderr

@@ -58,7 +58,7 @@ func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 
 // recordHook records a configured hook that did not refuse in the transcript.
 func (t *Trace) recordHook(c *hookCall, a *hookResult) {
-	if a.entry.callback != "" || a.noVerdict == reasonUnknown {
+	if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
 		return
 	}
 	command := protocol.Field{Key: "command", Value: a.entry.displayLabel()}
@@ -98,7 +98,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 
 // errorOutput returns the error output of a failed hook for the transcript.
 func (a *hookResult) errorOutput() string {
-	if a.exitCode == nil || a.noVerdict == reasonInvalid {
+	if a.exitCode == nil || a.noVerdict == noVerdictInvalid {
 		return a.stderr
 	}
 	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
@@ -116,7 +116,7 @@ func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 			return
 		}
 	case "PostToolBatch":
-		t.addStop(c, reason, "")
+		t.attachStopMessage(c, reason, "")
 		return
 	}
 	t.attachOutcome(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
@@ -148,17 +148,17 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
-		t.addStop(c, reason, "Execution stopped by "+c.event+" hook")
+		t.attachStopMessage(c, reason, "Execution stopped by "+c.event+" hook")
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		named := *c
 		named.name = "Stop"
-		t.addStop(&named, reason, "Stop hook prevented continuation")
+		t.attachStopMessage(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
-		t.addStop(c, reason, "Execution stopped by hook")
+		t.attachStopMessage(c, reason, "Execution stopped by hook")
 	}
 }
 
-func (t *Trace) addStop(c *hookCall, reason, fallback string) {
+func (t *Trace) attachStopMessage(c *hookCall, reason, fallback string) {
 	reason = cmp.Or(reason, fallback)
 	t.attachText(c, "hook_stopped_continuation", "message", reason)
 	t.setRendered(c.name + " hook stopped continuation: " + reason)
@@ -190,14 +190,16 @@ func (c *hookCall) takeID() string {
 	return id
 }
 
-// isStart reports whether the event is the start of a conversation. The contexts of all its hooks are recorded in one
+// isConversationStart reports whether the event is the start of a conversation. The contexts of all its hooks are recorded in one
 // attachment.
-func (c *hookCall) isStart() bool { return c.event == "SessionStart" || c.event == "SubagentStart" }
+func (c *hookCall) isConversationStart() bool {
+	return c.event == "SessionStart" || c.event == "SubagentStart"
+}
 
 func (t *Trace) attachStartContext(c *hookCall, answers []hookResult) {
 	var texts []string
 	for _, a := range answers {
-		if s := a.output.Specific; c.isStart() && s != nil && s.AdditionalContext != "" {
+		if s := a.output.Specific; c.isConversationStart() && s != nil && s.AdditionalContext != "" {
 			texts = append(texts, s.AdditionalContext)
 		}
 	}
@@ -240,7 +242,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.noVerdict == reasonUnknown {
+		if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
 			continue
 		}
 		sum.Count++

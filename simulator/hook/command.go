@@ -22,14 +22,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// exitNotFound is the exit status of a shell for an unknown command.
-const exitNotFound = 127
+// notFoundExitCode is the exit status of a shell for an unknown command.
+const notFoundExitCode = 127
 
-// drainLimit limits the wait for the end of the output, which a process that the hook left running may keep open.
-const drainLimit = 100 * time.Millisecond
+// outputDrainTimeout limits the wait for the end of the output, which a process that the hook left running may keep open.
+const outputDrainTimeout = 100 * time.Millisecond
 
-// outputLimit bounds the stored standard output of a command, in bytes.
-const outputLimit = 2 << 20
+// maxOutputBytes bounds the stored standard output of a command, in bytes.
+const maxOutputBytes = 2 << 20
 
 // runCommand runs a command hook; place is its index among the hooks of the event. The command gets the input on
 // standard input, and its exit status and output are the verdict (spec: cli-contract 5.5).
@@ -39,9 +39,9 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
-		a := hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: err.Error()}
+		a := hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
-			a.noVerdict = reasonMissing
+			a.noVerdict = noVerdictCommandMissing
 		}
 		return a
 	}
@@ -60,7 +60,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		p.Stop(ctx)
 		<-out.ended
 		return hookResult{
-			outcome: outcomeCancelled, noVerdict: reasonSilent, timedOut: true, exitCode: new(1),
+			outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true, exitCode: new(1),
 			stdout: out.output(), stderr: p.StderrTail(), progress: progress,
 		}
 	case waitCancelled:
@@ -71,7 +71,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	case waitExited:
 		timer.Stop()
 	}
-	out.wait(drainLimit)
+	out.wait(outputDrainTimeout)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
 	r.releaseCommand(ctx, p, out)
 	a.stdout = out.output()
@@ -83,7 +83,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	default:
 	}
 	if writeErr != nil {
-		a.outcome, a.noVerdict, a.stderr = outcomeError, reasonFailed, writeErr.Error()
+		a.outcome, a.noVerdict, a.stderr = outcomeError, noVerdictFailed, writeErr.Error()
 		return a
 	}
 	exit, _ := p.Exit()
@@ -158,7 +158,7 @@ func (a *hookResult) judgeExit(event, label string, code int) {
 	case 0:
 		a.outcome = outcomeSuccess
 		a.readOutput(event)
-	case exitBlock:
+	case blockExitCode:
 		a.outcome, a.isBlocked = outcomeError, true
 		a.rawReason = strings.TrimSpace(a.stderr)
 		text := a.stderr
@@ -166,10 +166,10 @@ func (a *hookResult) judgeExit(event, label string, code int) {
 			text = "No stderr output"
 		}
 		a.blockReason = "[" + label + "]: " + text
-	case exitNotFound:
-		a.outcome, a.noVerdict = outcomeError, reasonMissing
+	case notFoundExitCode:
+		a.outcome, a.noVerdict = outcomeError, noVerdictCommandMissing
 	default:
-		a.outcome, a.noVerdict = outcomeError, reasonFailed
+		a.outcome, a.noVerdict = outcomeError, noVerdictFailed
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		defer timer.Stop()
 		select {
 		case <-p.Done():
-			out.wait(drainLimit)
+			out.wait(outputDrainTimeout)
 		case <-timer.C:
 		case <-r.closing:
 		}
@@ -274,7 +274,7 @@ func (w *outputWatcher) output() string {
 func (w *outputWatcher) add(piece []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.text.Write(piece[:min(len(piece), outputLimit-w.text.Len())])
+	w.text.Write(piece[:min(len(piece), maxOutputBytes-w.text.Len())])
 	return w.text.String()
 }
 
@@ -361,8 +361,8 @@ func (r *Runner) Script() string {
 	return strings.Join(parts, "\n")
 }
 
-// bodyLimit bounds the response body of an HTTP hook, in bytes.
-const bodyLimit = 1 << 20
+// maxResponseBytes bounds the response body of an HTTP hook, in bytes.
+const maxResponseBytes = 1 << 20
 
 // postInput sends the input to an HTTP hook. A 2xx body must be empty or JSON, and is then interpreted like a command's
 // standard output. Everything else, a failed request included, is an error, which blocks only with onFailure "block".
@@ -379,24 +379,24 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	}
 	resp, err := r.options.HTTP.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, stderr: "connect ECONNREFUSED " + req.URL.Host}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, stderr: "connect ECONNREFUSED " + req.URL.Host}
 	}
 	if err != nil {
 		return failedResult(ctx, limited, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
 		return failedResult(ctx, limited, err)
 	}
 	a := hookResult{stdout: string(body), exitCode: &resp.StatusCode, outcome: outcomeSuccess}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		a.outcome, a.noVerdict = outcomeError, reasonFailed
+		a.outcome, a.noVerdict = outcomeError, noVerdictFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
 		return a
 	}
 	if _, ok := asObject(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
-		a.outcome, a.noVerdict = outcomeError, reasonInvalid
+		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
 		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
 	}

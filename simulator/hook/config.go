@@ -115,7 +115,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":
 		return func(string) bool { return true }, nil
-	case strings.IndexFunc(*text, isNotPlain) < 0:
+	case strings.IndexFunc(*text, isMatcherSyntax) < 0:
 		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
@@ -126,7 +126,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	return re.MatchString, nil
 }
 
-func isNotPlain(c rune) bool {
+func isMatcherSyntax(c rune) bool {
 	plain := c == '_' || c == '|' || c == ',' || c == ' ' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	return !plain
 }

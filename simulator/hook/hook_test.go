@@ -592,7 +592,7 @@ func TestStopNotification(t *testing.T) {
 func TestCommandOutputIsBounded(t *testing.T) {
 	r := newRunner(t, commandHook("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
 	got := r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext
-	if len(got) != 1 || len(got[0]) > outputLimit+200 || len(got[0]) < outputLimit {
+	if len(got) != 1 || len(got[0]) > maxOutputBytes+200 || len(got[0]) < maxOutputBytes {
 		t.Errorf("%d contexts, of %d bytes the first", len(got), len(strings.Join(got, "")))
 	}
 }

@@ -72,7 +72,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 		reason, bare, refused := a.refusalReason(c)
 		switch {
 		case a.isDetached:
-		case a.noVerdict != reasonNone:
+		case a.noVerdict != noVerdictNone:
 			o.recordHook(c, a)
 			o.addNoVerdict(c, a)
 		case refused:
@@ -105,7 +105,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		own := *c
 		own.toolUseID = c.takeID()
 		o.attachOutcome(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
-			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
+			protocol.Field{Key: "exitCode", Value: blockExitCode}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
@@ -163,7 +163,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 	switch {
-	case claudecode.HookEventNamed(c.event).FramesOnly, c.isStart(), c.event == "SubagentStop":
+	case claudecode.HookEventNamed(c.event).FramesOnly, c.isConversationStart(), c.event == "SubagentStop":
 	default:
 		notice := informationalEvent("notice", c.name+" says: "+text)
 		o.Notices, o.Attachments[len(o.Attachments)-1].Notice = append(o.Notices, notice), notice
@@ -229,7 +229,7 @@ func decisionRank(decision string) int {
 func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
-		if !c.isStart() {
+		if !c.isConversationStart() {
 			o.attachContext(c, s.AdditionalContext)
 		}
 	}
@@ -275,18 +275,18 @@ func setIfNotEmpty(field *string, value string) {
 // 2.1.329).
 func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
-	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != reasonUnknown
+	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictUnknownType
 	switch {
-	case a.noVerdict == reasonUnknown && c.event == "PreToolUse":
+	case a.noVerdict == noVerdictUnknownType && c.event == "PreToolUse":
 		c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
-	case a.noVerdict == reasonUnknown:
+	case a.noVerdict == noVerdictUnknownType:
 		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
 		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
-	case a.noVerdict == reasonHostGone:
+	case a.noVerdict == noVerdictHostGone:
 		o.HostGone = true
-	case callback && a.noVerdict == reasonSilent:
+	case callback && a.noVerdict == noVerdictTimeout:
 		o.addTimeout(c, a)
-	case callback && a.noVerdict == reasonInvalid:
+	case callback && a.noVerdict == noVerdictInvalid:
 		o.addInvalid(c, a)
 	default:
 		if callback {
@@ -294,7 +294,7 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 		}
 		if a.entry.blocksOnFailure(c.event) {
 			o.blockOnFailure(c, a)
-		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != reasonFailed || a.wasKilled) {
+		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != noVerdictFailed || a.wasKilled) {
 			c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
 		}
 	}

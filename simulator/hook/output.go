@@ -15,10 +15,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// eventError is an answer for another event.
-type eventError struct{ want, got, wholeMessage string }
+// wrongEventError is an answer for another event.
+type wrongEventError struct{ want, got, wholeMessage string }
 
-func (e *eventError) Error() string {
+func (e *wrongEventError) Error() string {
 	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.wholeMessage)
 }
 
@@ -60,7 +60,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if err := json.Indent(&full, raw, "", "  "); err != nil {
 		return protocol.HookOutput{}, err
 	}
-	return protocol.HookOutput{}, &eventError{event, out.Specific.HookEventName, full.String()}
+	return protocol.HookOutput{}, &wrongEventError{event, out.Specific.HookEventName, full.String()}
 }
 
 // These forms describe objects. A form lists the keys, each with its type, in the order in which they are checked. "!" marks

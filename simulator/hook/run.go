@@ -22,7 +22,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		return Outcome{}
 	}
 	c := r.newCall(in, event, subject)
-	if c.isStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
+	if c.isConversationStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
 		for range chosen {
 			c.ids = append(c.ids, r.options.NewID())
 		}
@@ -120,15 +120,15 @@ func (r *Runner) runOne(ctx context.Context, c *hookCall, e *hookEntry, place in
 	case e.config.Type == "mcp_tool":
 		return r.callMCPTool(ctx, c, e)
 	case e.config.Type == "prompt":
-		return judge(c, e, cmp.Or(r.options.PromptAnswer, "OK"))
+		return judgePromptAnswer(c, e, cmp.Or(r.options.PromptAnswer, "OK"))
 	}
-	return hookResult{outcome: outcomeSuccess, noVerdict: reasonUnknown}
+	return hookResult{outcome: outcomeSuccess, noVerdict: noVerdictUnknownType}
 }
 
-// judge returns the result of a hook of type prompt from the model's answer (observed with 2.1.330).
-func judge(c *hookCall, e *hookEntry, answer string) hookResult {
-	if c.isStart() {
-		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
+// judgePromptAnswer returns the result of a hook of type prompt from the model's answer (observed with 2.1.330).
+func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
+	if c.isConversationStart() {
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
 			c.event + " events (no conversation context is available). Use a command-type hook instead."}
 	}
 	var verdict struct {
@@ -136,7 +136,7 @@ func judge(c *hookCall, e *hookEntry, answer string) hookResult {
 		Reason string `json:"reason"`
 	}
 	if json.Unmarshal([]byte(answer), &verdict) != nil || verdict.OK == nil {
-		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
 	}
 	a := hookResult{outcome: outcomeSuccess}
 	if *verdict.OK {
@@ -158,18 +158,18 @@ func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookRes
 	raw, err := r.options.Callback(limited, e.callback, c.stdin, c.toolUseID)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return hookResult{outcome: outcomeCancelled, noVerdict: reasonSilent, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true}
 	case errors.Is(err, ErrHostGone):
-		return hookResult{outcome: outcomeCancelled, noVerdict: reasonHostGone}
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictHostGone}
 	case err != nil:
-		return hookResult{outcome: outcomeError, noVerdict: reasonFailed}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed}
 	}
 	out, err := parseOutput(c.event, raw)
-	switch wrong, is := errors.AsType[*eventError](err); {
+	switch wrong, is := errors.AsType[*wrongEventError](err); {
 	case is:
-		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, stderr: wrong.Error()}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, stderr: wrong.Error()}
 	case err != nil:
-		return hookResult{outcome: outcomeError, noVerdict: reasonFailed}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed}
 	}
 	return hookResult{outcome: outcomeSuccess, output: out}
 }
@@ -177,7 +177,7 @@ func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookRes
 // callMCPTool calls a tool of a connected server; its text is interpreted like a command's standard output.
 func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	if r.options.MCPTool == nil {
-		return hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: "MCP tools are not available to hooks"}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: "MCP tools are not available to hooks"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

@@ -103,7 +103,7 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	var started, between, ended []protocol.Event
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.noVerdict == reasonUnknown {
+		if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
 			continue
 		}
 		if a.entry.config.Type == "prompt" {
@@ -112,7 +112,7 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 			}
 			continue
 		}
-		head := frameHead(c, a)
+		head := hookEventFields(c, a)
 		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
 		for _, p := range a.progress {
 			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
@@ -127,14 +127,14 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	return slices.Concat(started, between, ended)
 }
 
-// frameHead returns the fields that all events of a hook have.
-func frameHead(c *hookCall, a *hookResult) []protocol.Field {
+// hookEventFields returns the fields that all events of a hook have.
+func hookEventFields(c *hookCall, a *hookResult) []protocol.Field {
 	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
 }
 
 // hookResponse returns the hook_response event of a hook that has ended.
 func hookResponse(c *hookCall, a *hookResult) *protocol.System {
-	fields := append(frameHead(c, a),
+	fields := append(hookEventFields(c, a),
 		protocol.Field{Key: "output", Value: a.printedOutput()},
 		protocol.Field{Key: "stdout", Value: a.stdout},
 		protocol.Field{Key: "stderr", Value: a.stderr})

@@ -63,9 +63,9 @@ func Hooks(o HookOptions) executor.Middleware {
 	return executor.Func(h.execute)
 }
 
-type hooks struct{ o HookOptions }
+type hookMiddleware struct{ o HookOptions }
 
-func newHooks(o HookOptions) *hooks {
+func newHooks(o HookOptions) *hookMiddleware {
 	if o.State == nil {
 		o.State = &simulator.SessionState{}
 	}
@@ -75,11 +75,11 @@ func newHooks(o HookOptions) *hooks {
 	if o.Tools == nil {
 		o.Tools = unknownTools{}
 	}
-	return &hooks{o}
+	return &hookMiddleware{o}
 }
 
 // baseInput returns the common part of hook inputs.
-func (h *hooks) baseInput() protocol.HookBase {
+func (h *hookMiddleware) baseInput() protocol.HookBase {
 	now := h.o.State.Snapshot()
 	return protocol.HookBase{
 		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID,
@@ -87,9 +87,9 @@ func (h *hooks) baseInput() protocol.HookBase {
 	}
 }
 
-func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{
-		ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
+		ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
 	})
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
@@ -131,7 +131,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 }
 
 // runAfter runs PostToolUse, or PostToolUseFailure if the tool failed.
-func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
+func (h *hookMiddleware) runAfter(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	if result.ExecutedInput != nil && !bytes.Equal(result.ExecutedInput, use.Input) {
 		use = withInput(use, result.ExecutedInput)
 	}
@@ -139,7 +139,7 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	} else {
@@ -148,7 +148,7 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 			response = result.Content
 		}
 		in = protocol.PostToolUseHook{
-			ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
+			ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
 			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	}
@@ -161,7 +161,7 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
 		if file := h.o.Tools.Reread(use); file != "" {
-			text, ev := hook.FileChanged(event+":"+hookName(use.Name), use.ID, file)
+			text, ev := hook.FileChanged(event+":"+hookToolName(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
 	}
@@ -171,7 +171,7 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 }
 
 // applyRewrite replaces a tool's result by the output of a hook. The output of an MCP tool may be any value.
-func (h *hooks) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
+func (h *hookMiddleware) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
 		output = out.Specific.UpdatedMCPToolOutput
@@ -179,7 +179,7 @@ func (h *hooks) applyRewrite(use protocol.ToolUse, result *executor.Result, out 
 	if output == nil {
 		return
 	}
-	content, ok := contentOf(output), true
+	content, ok := replacedContent(output), true
 	if ours {
 		content, ok = h.o.Tools.Rewrite(use.Name, output)
 	}
@@ -188,7 +188,7 @@ func (h *hooks) applyRewrite(use protocol.ToolUse, result *executor.Result, out 
 	}
 }
 
-func (h *hooks) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
+func (h *hookMiddleware) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return
 	}
@@ -201,7 +201,7 @@ func (h *hooks) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, res
 	result.EventsAfter = append(result.EventsAfter, out.Notices...)
 }
 
-func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
+func (h *hookMiddleware) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return hook.Outcome{}
 	}
@@ -213,8 +213,8 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// hookName returns the tool name for hooks, which know only one name of the Agent tool.
-func hookName(tool string) string {
+// hookToolName returns the tool name for hooks, which know only one name of the Agent tool.
+func hookToolName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
 	}
@@ -222,7 +222,7 @@ func hookName(tool string) string {
 }
 
 // visibleEvents returns the events to show with the result of a call. Frames are shown immediately if possible.
-func (h *hooks) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
+func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
 	var events []protocol.Event
 	for _, frame := range out.Frames {
 		if h.o.Frames && !simulator.ShowEarly(ctx, frame) {
@@ -270,12 +270,12 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 }
 
 // replaceInput sets the input from a hook, or returns the error result if the tool does not accept the input.
-func (h *hooks) replaceInput(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
+func (h *hookMiddleware) replaceInput(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
 	use, bad := h.o.Tools.ReplaceInput(ctx, withInput(use, input))
 	if bad == nil {
 		return use, nil
 	}
-	issue, schema := issueOf(*bad)
+	issue, schema := inputIssue(*bad)
 	how := "the tool refused"
 	if schema {
 		how = "failed schema validation"
@@ -288,7 +288,7 @@ func (h *hooks) replaceInput(ctx context.Context, use protocol.ToolUse, input js
 func hookRejection(text string) executor.Result {
 	r := failedResult(text)
 	r.NonExecutionKind = "permission-rule"
-	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookSource, ReasonType: hookSource}
+	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource}
 	r.CountDenial = true
 	return r
 }
@@ -301,9 +301,9 @@ func deferIgnoredEvent(tool string) protocol.Event {
 	}}
 }
 
-// contentOf returns the content of a replaced output for the model: a string or content blocks unchanged, anything else
+// replacedContent returns the content of a replaced output for the model: a string or content blocks unchanged, anything else
 // as JSON.
-func contentOf(raw json.RawMessage) protocol.Content {
+func replacedContent(raw json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return protocol.Content{Text: text}
@@ -331,7 +331,7 @@ func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 }
 
 type racingPrompter struct {
-	hooks *hooks
+	hooks *hookMiddleware
 	ask   permission.Prompter
 }
 
@@ -347,7 +347,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	byHook := make(chan hook.Outcome, 1)
 	go func() { // returns when the hooks have finished; ctx stops them
 		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
-			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: updatesForHooks(r.Suggestions), MCPServer: r.Server,
+			ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions), MCPServer: r.Server,
 		})
 	}()
 	if a.ask == nil {
@@ -389,9 +389,9 @@ func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protoc
 	return answer
 }
 
-// updatesForHooks removes the rule for the command itself if other suggestions exist. Then hooks receive only paths and
+// suggestionsForHooks removes the rule for the command itself if other suggestions exist. Then hooks receive only paths and
 // modes.
-func updatesForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
+func suggestionsForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]
 	}

@@ -110,7 +110,7 @@ func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessa
 // RefusesImmediately reports whether a call is denied without a hook, a classifier or a question to the prompter,
 // which may be nil.
 func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
-	if hooks.Matches("PreToolUse", hookName(use.Name)) {
+	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
 		return false
 	}
 	v := p.Decide(use)
@@ -122,12 +122,12 @@ func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permissi
 	case p.ModeOf(use.Agent) == protocol.ModePlan || p.ModeOf(use.Agent) == protocol.ModeAuto:
 		return false
 	}
-	return v.Behavior == permission.Deny || asked == nil && !hooks.Matches("PermissionRequest", hookName(use.Name))
+	return v.Behavior == permission.Deny || asked == nil && !hooks.Matches("PermissionRequest", hookToolName(use.Name))
 }
 
 // IsInputError reports whether a call was refused because its input does not match the tool's schema.
 func IsInputError(refusal executor.Result) bool {
-	_, schema := issueOf(refusal)
+	_, schema := inputIssue(refusal)
 	return schema
 }
 
@@ -163,7 +163,7 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 // a file. If they return it unchanged, the path that the model wrote is used (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
-	written, seen, given := plainjson.Read[plainjson.Object](use.Input).Get(key), plainjson.Read[plainjson.Object](use.ObservedInput).Get(key), plainjson.Read[plainjson.Object](input)
+	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
 	other, field := written, &use.Input // the other form of the path, and the field for it
 	switch path := given.Get(key); {
@@ -232,7 +232,7 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 		message := cmp.Or(h.Reason, "Hook PreToolUse:"+use.Name+" asked for confirmation for this tool")
 		v.Reason, v.ReasonType = h.Reason, "hook"
 		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"
-		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: hookPromptSource}
+		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: hookPromptReasonCode}
 		v.Event = &protocol.PermissionDenied{
 			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message,
 		}
@@ -260,11 +260,11 @@ func runAccepted(
 // permittedDecision returns the decision about a call that an answer permits. It has the reason of the question.
 func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
 	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
-	if a.Source == hookSource {
-		d.ReasonType = hookSource
+	if a.Source == hookDecisionSource {
+		d.ReasonType = hookDecisionSource
 		return d
 	}
-	if d.ReasonCode == hookPromptSource {
+	if d.ReasonCode == hookPromptReasonCode {
 		d.ReasonCode = ""
 	}
 	d.GrantScope = grantScope(a.UpdatedPermissions)
@@ -290,7 +290,7 @@ func grantScope(updates []protocol.PermissionUpdate) string {
 func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protocol.PermissionDecision) executor.Result {
 	var r executor.Result
 	message := a.Message
-	if a.Source == hookSource {
+	if a.Source == hookDecisionSource {
 		message = cmp.Or(message, "Permission denied by hook")
 	}
 	switch {
@@ -313,15 +313,15 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 	case a.AskFailure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other", ReasonCode: "unknown"}
 	case a.Interrupt:
-	case a.Source == hookSource:
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookSource, ReasonType: hookSource, ReasonCode: "hook:PermissionRequest"}
+	case a.Source == hookDecisionSource:
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource, ReasonCode: "hook:PermissionRequest"}
 	default:
 		why.Decision, why.Source, why.ReasonType = "reject", cmp.Or(a.Source, "user_reject"), ""
 		r.Decision = &why
 	}
-	if a.Source == hookSource {
+	if a.Source == hookDecisionSource {
 		r.Denied = &protocol.PermissionDenied{
-			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookSource, DecisionReason: a.Message, Message: message,
+			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: a.Message, Message: message,
 		}
 	}
 	r.CountDenial = true
@@ -332,7 +332,7 @@ func failedResult(text string) executor.Result { return executor.ResultOf(protoc
 
 // invalidUpdateResult returns the result of a call with a changed input that the tool does not accept.
 func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
-	issue, _ := issueOf(bad)
+	issue, _ := inputIssue(bad)
 	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
 		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
 		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid."))
@@ -342,17 +342,17 @@ func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []pro
 	return r
 }
 
-// issueOf returns the problem with an input, taken from the error result, and whether the input violates the tool's
+// inputIssue returns the problem with an input, taken from the error result, and whether the input violates the tool's
 // schema.
-func issueOf(bad executor.Result) (issue string, schema bool) {
+func inputIssue(bad executor.Result) (issue string, schema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")
 }
 
-// hookPromptSource is the reason code of a question that a PreToolUse hook requests.
-const hookPromptSource = "hook:PreToolUse"
+// hookPromptReasonCode is the reason code of a question that a PreToolUse hook requests.
+const hookPromptReasonCode = "hook:PreToolUse"
 
-const hookSource = "hook"
+const hookDecisionSource = "hook"
 
 // applyUpdates changes the session's rules and returns the status event if the mode changed, otherwise nil.
 func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {

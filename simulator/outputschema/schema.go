@@ -148,9 +148,9 @@ const (
 	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
 		" maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern contentMediaType contentEncoding" +
 		" maxItems minItems uniqueItems maxProperties minProperties required "
-	schemaKeywords = " not if then else propertyNames additionalProperties additionalItems items contains "
-	listKeywords   = " anyOf oneOf allOf items "
-	namedKeywords  = " properties patternProperties dependencies definitions $defs "
+	singleSchemaKeywords = " not if then else propertyNames additionalProperties additionalItems items contains "
+	schemaListKeywords   = " anyOf oneOf allOf items "
+	schemaMapKeywords    = " properties patternProperties dependencies definitions $defs "
 )
 
 // checkKeywords returns an error for the first keyword, in the order of names, that the real CLI's validator refuses in
@@ -164,7 +164,7 @@ func checkKeywords(schema any) error {
 		if key == "id" {
 			return errors.New(`NOT SUPPORTED: keyword "id", use "$id" for schema ID`)
 		}
-		if !isListed(plainKeywords+schemaKeywords+listKeywords+namedKeywords, key) {
+		if !isListed(plainKeywords+singleSchemaKeywords+schemaListKeywords+schemaMapKeywords, key) {
 			return fmt.Errorf("strict mode: unknown keyword: %q", key)
 		}
 		for _, schema := range subschemas(object, key) {
@@ -182,13 +182,13 @@ func isListed(list, key string) bool { return strings.Contains(list, " "+key+" "
 func subschemas(object map[string]any, key string) (all []any) {
 	switch value := object[key].(type) {
 	case []any:
-		if isListed(listKeywords, key) {
+		if isListed(schemaListKeywords, key) {
 			return value
 		}
 	case map[string]any:
-		if isListed(schemaKeywords, key) {
+		if isListed(singleSchemaKeywords, key) {
 			return []any{value}
-		} else if isListed(namedKeywords, key) {
+		} else if isListed(schemaMapKeywords, key) {
 			for _, name := range slices.Sorted(maps.Keys(value)) {
 				all = append(all, value[name])
 			}

@@ -23,7 +23,7 @@ type call struct {
 	server string // "mcp__server" if it is an MCP tool
 	// readOnly is true if the tool's owner declares that it changes nothing.
 	readOnly bool
-	kind     claudecode.Class
+	kind     claudecode.ToolClass
 	// isComplete is false if the input lacks a required value, which the tool reports.
 	isComplete bool
 
@@ -69,7 +69,7 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		CommandName  any `json:"name"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		c.isComplete = c.kind == claudecode.ClassAsk || c.kind == claudecode.ClassFree || c.kind == claudecode.ClassUser
+		c.isComplete = c.kind == claudecode.ClassAsk || c.kind == claudecode.ClassNeverAsk || c.kind == claudecode.ClassUser
 		return c
 	}
 	switch c.kind {
@@ -293,8 +293,8 @@ func (r *rule) matchesPath(c *call) bool {
 	if root == "" {
 		return false
 	}
-	for _, root := range []string{root, c.judge.resolver.resolve(root)} {
-		for _, path := range []string{c.path, c.judge.resolver.resolve(c.path)} {
+	for _, root := range []string{root, c.judge.resolver.resolveLinks(root)} {
+		for _, path := range []string{c.path, c.judge.resolver.resolveLinks(c.path)} {
 			path = strings.TrimRight(path, " ") // trailing spaces are ignored (observed with 2.1.330)
 			if isBelow(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
@@ -363,7 +363,7 @@ func (r *rule) matches(c *call) bool {
 	}
 	switch c.kind {
 	case claudecode.ClassShell:
-		return matchCommand(r.content, c.command, wholeText)
+		return matchCommand(r.content, c.command, wholeCommandLine)
 	case claudecode.ClassRead, claudecode.ClassWrite:
 		return r.matchesPath(c)
 	case claudecode.ClassFetch:
@@ -384,7 +384,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	if c.kind != claudecode.ClassShell || !r.coversTool(c) {
 		return false
 	}
-	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool { return matchCommand(r.content, text, onePart) }) {
+	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool { return matchCommand(r.content, text, oneSimpleCommand) }) {
 		return true
 	}
 	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
@@ -392,18 +392,18 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	})
 }
 
-// assignedItem matches assignments to array elements before a command, which the parser refuses.
-var assignedItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
+// elementAssignmentPattern matches assignments to array elements before a command, which the parser refuses.
+var elementAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
 
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
 func splitUnparsable(text string) []string {
-	text = assignedItem().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
+	text = elementAssignmentPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
 }
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
-	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
-		return matchCommand(r.content, text, onePart)
+	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), oneSimpleCommand) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+		return matchCommand(r.content, text, oneSimpleCommand)
 	})
 }
 
@@ -441,7 +441,7 @@ func (v Verdict) withReasonCode(code string) Verdict {
 // withRuleSource sets the source of the rule that refuses, unless it is empty.
 func (v Verdict) withRuleSource(source string) Verdict {
 	if source != "" {
-		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleCode(source)
+		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleReasonCode(source)
 	}
 	return v
 }

@@ -56,7 +56,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 		}
 	}
 	d := decider{p.judgeOf(use.Agent), &p.opts}
-	if d.isChecked() {
+	if d.isDecidedByClassifier() {
 		d.judge = d.withoutWideRules()
 	}
 	c := d.describeCall(use, tool)
@@ -83,15 +83,17 @@ func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
 	return &own
 }
 
-// isChecked reports whether a classifier decides whether calls may run, because no user can be asked.
-func (d decider) isChecked() bool { return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts }
+// isDecidedByClassifier reports whether a classifier decides whether calls may run, because no user can be asked.
+func (d decider) isDecidedByClassifier() bool {
+	return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts
+}
 
 // withoutWideRules returns a judge without the rules that would permit every command or every agent. The classifier
 // decides about such calls instead (observed with 2.1.330).
 func (j *judge) withoutWideRules() *judge {
 	narrow, kept := *j, *j.rules
 	kept.rules = slices.DeleteFunc(slices.Clone(kept.rules), func(r rule) bool {
-		wide := r.tool == "Agent" || r.tool == "Bash" && (r.content == "" || r.isStar || claudecode.RunsAnyCode(r.content))
+		wide := r.tool == "Agent" || r.tool == "Bash" && (r.content == "" || r.isStar || claudecode.PermitsArbitraryCode(r.content))
 		return r.Behavior == BehaviorAllow && wide
 	})
 	narrow.rules = &kept
@@ -188,10 +190,10 @@ func (d decider) decideByClass(c *call) Verdict {
 		if d.allowsEdits() {
 			return c.allow("mode")
 		}
-	case claudecode.ClassFree:
+	case claudecode.ClassNeverAsk:
 		return c.allow("")
 	case claudecode.ClassAgent:
-		if !d.isChecked() {
+		if !d.isDecidedByClassifier() {
 			return c.allow("")
 		}
 	case claudecode.ClassFetch:

@@ -9,11 +9,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// maxNested bounds the depth at which scripts inside scripts are analysed; maxDirectories bounds the number of
+// maxScriptDepth bounds the depth at which scripts inside scripts are analysed; maxChangedDirectories bounds the number of
 // directories that a command line may change to.
 const (
-	maxNested      = 4
-	maxDirectories = 32
+	maxScriptDepth        = 4
+	maxChangedDirectories = 32
 )
 
 // fileAccess contains the files that a command reads and those that it changes.
@@ -42,7 +42,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	case readingVerb(name) == "" && !printsFiles(name):
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
-		return fileAccess{read: []fileOperand{optionValue(".")}}
+		return fileAccess{read: []fileOperand{optionFileOperand(".")}}
 	}
 	return fileAccess{read: ops}
 }
@@ -69,7 +69,7 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 		out = append(out, op)
 		for _, dir := range dirs {
 			for _, name := range op.paths {
-				out = append(out, optionValue(joinUncleaned(dir, name)))
+				out = append(out, optionFileOperand(joinUncleaned(dir, name)))
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redir
 func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directories) {
 		for _, path := range pathsOf(operands) {
-			if next := l.absFrom(place, path); !slices.Contains(directories, next) && len(directories) < maxDirectories {
+			if next := l.absFrom(place, path); !slices.Contains(directories, next) && len(directories) < maxChangedDirectories {
 				directories = append(directories, next)
 			}
 		}
@@ -122,7 +122,7 @@ func newCommandLine(c *call) commandLine {
 
 // withNested returns the command line and those nested in it.
 func (c commandLine) withNested() []commandLine {
-	return append([]commandLine{c}, c.nestedScripts(maxNested)...)
+	return append([]commandLine{c}, c.nestedScripts(maxScriptDepth)...)
 }
 
 // nestedScripts returns the command lines of the scripts that the command line passes to other shells, up to a depth.
@@ -161,8 +161,8 @@ type fileOperand struct {
 	isPlain  bool // the word is a single name, without braces and escapes
 }
 
-// maxGlobs bounds the number of special characters of a pattern that is expanded.
-const maxGlobs = 8
+// maxGlobCharacters bounds the number of special characters of a pattern that is expanded.
+const maxGlobCharacters = 8
 
 func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
 	out := fileOperand{text: text, hasTilde: word.StartsWithTilde, isKnown: word.Paths != nil, isPlain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.IsDollarQuoted}
@@ -186,7 +186,7 @@ func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperan
 		if filepath.IsAbs(name) {
 			out.paths[len(out.paths)-2] = filepath.Clean(start)
 		}
-		if l.fileSystem == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobs {
+		if l.fileSystem == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobCharacters {
 			out.isKnown = false
 			continue
 		}
@@ -250,13 +250,13 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		case isPatternOption(cmd.Name(), arg):
 			ownPattern = true
 			if len(arg) > 2 && strings.HasPrefix(arg, "-f") && arg[1] != '-' && cmd.Name() != "sed" {
-				files = append(files, optionValue(arg[2:]))
+				files = append(files, optionFileOperand(arg[2:]))
 			}
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile"}, arg):
 			files = append(files, l.resolveOperand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
 			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
-				files = append(files, optionValue(into))
+				files = append(files, optionFileOperand(into))
 			}
 		}
 		if !assigned || !strings.HasPrefix(name, "--") {
@@ -264,7 +264,7 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		}
 		for _, option := range fileOptions() {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
-				file := optionValue(value)
+				file := optionFileOperand(value)
 				// Deny rules do not apply to files in options of these commands (observed with 2.1.330).
 				file.isPlain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
 				files = append(files, file)
@@ -274,8 +274,8 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 	return files, ownPattern
 }
 
-// optionValue returns the file operand for the file name that follows an option in the same word.
-func optionValue(name string) fileOperand {
+// optionFileOperand returns the file operand for the file name that follows an option in the same word.
+func optionFileOperand(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
 }
 
@@ -301,8 +301,8 @@ func fileOptions() []string {
 	}
 }
 
-// unclearPath returns the question about an operand with an unknown target.
-func (l wordResolver) unclearPath(op fileOperand) *approval {
+// unclearPathApproval returns the question about an operand with an unknown target.
+func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 	switch {
 	case op.hasTilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
 		return approvalWithoutSuggestions("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
@@ -310,7 +310,7 @@ func (l wordResolver) unclearPath(op fileOperand) *approval {
 		return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 	}
 	for _, path := range op.paths {
-		if !hasParentStep(path) {
+		if !hasParentReference(path) {
 			continue
 		}
 		if abs := l.callPath(path); l.isInWorkingDir(abs) && l.isInWorkingDir(l.followLinks(path)) {

@@ -32,7 +32,7 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// addDirectory adds a working directory, unless it was added before. CWD may be added as an additional directory.
+// addDirectoryUpdate adds a working directory, unless it was added before. CWD may be added as an additional directory.
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -61,9 +61,9 @@ func (p *pathResolver) absGlob(pattern string) string {
 	return joinUncleaned(escapeGlob(p.callPath("")), pattern)
 }
 
-// hasParentStep reports whether a path uses ".." after a directory that it names. If that directory is a symbolic link,
+// hasParentReference reports whether a path uses ".." after a directory that it names. If that directory is a symbolic link,
 // the path leads to another place than its text suggests.
-func hasParentStep(path string) bool {
+func hasParentReference(path string) bool {
 	down := false
 	for step := range strings.SplitSeq(path, "/") {
 		switch step {
@@ -89,7 +89,7 @@ func (p *pathResolver) followLinks(path string) string {
 		switch step {
 		case "", ".":
 		case "..":
-			at = filepath.Dir(p.resolve(at))
+			at = filepath.Dir(p.resolveLinks(at))
 		default:
 			at = filepath.Join(at, step)
 		}
@@ -111,8 +111,8 @@ func (p *pathResolver) callPath(path string) string {
 // shellPath resolves a path of a command line as the shell does: it follows a link before it applies "..".
 func (p *pathResolver) shellPath(path string) string {
 	abs := p.callPath(path)
-	if hasParentStep(path) {
-		if walked := p.followLinks(path); p.resolve(walked) != p.resolve(abs) {
+	if hasParentReference(path) {
+		if walked := p.followLinks(path); p.resolveLinks(walked) != p.resolveLinks(abs) {
 			return walked
 		}
 	}
@@ -132,11 +132,11 @@ func (p *pathResolver) absFrom(dir, path string) string {
 // isInWorkingDir reports whether the path is in a working directory. Symbolic links are followed on both sides if
 // Options.FileSystem is set.
 func (p *pathResolver) isInWorkingDir(path string) bool {
-	path = p.resolve(path)
-	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isBelow(p.resolve(dir), path) })
+	path = p.resolveLinks(path)
+	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isBelow(p.resolveLinks(dir), path) })
 }
 
-func (p *pathResolver) resolve(path string) string {
+func (p *pathResolver) resolveLinks(path string) string {
 	if p.fileSystem == nil {
 		return path
 	}

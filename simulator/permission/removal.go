@@ -17,11 +17,11 @@ import (
 // removalApproval returns the question about the removal of files that the machine or the session needs, which even
 // bypassPermissions does not allow. It also analyses scripts that are arguments of a shell, in the same forms as the
 // real CLI (observed with 2.1.330).
-func (c commandLine) removalApproval() *approval {
+func (c commandLine) removalApproval() *approvalRequest {
 	if c.kind != claudecode.ClassShell {
 		return nil
 	}
-	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxNested), c.parsableFragments(), c.closeQuote()) {
+	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxScriptDepth), c.parsableFragments(), c.closeQuote()) {
 		if q := one.directRemovalApproval(); q != nil {
 			return q
 		}
@@ -71,7 +71,7 @@ func (c commandLine) forScript(script string) commandLine {
 }
 
 // directRemovalApproval is like removalApproval but ignores nested scripts.
-func (c commandLine) directRemovalApproval() *approval {
+func (c commandLine) directRemovalApproval() *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := cmd.UnwrappedForRemoval()
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
@@ -106,10 +106,10 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 
 // commandRemovalApproval returns the question about one command. moves is true if the command line changes the
 // directory.
-func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approval {
+func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !readsOperandsFromInput(cmd) {
 		operands, recursive := removalOperands(inner)
-		if recursive && slices.ContainsFunc(operands, isOnlyOutput) {
+		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}
@@ -158,17 +158,17 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyOutput reports whether a target, or the directory of a target such as dir/*, consists only of output of
+// isOnlyCommandOutput reports whether a target, or the directory of a target such as dir/*, consists only of output of
 // commands.
-func isOnlyOutput(target string) bool {
+func isOnlyCommandOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
-	return target != "" && strings.Trim(target, string(shellcmd.ShapeOutput)) == ""
+	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
 }
 
 // dangerousTarget returns the question about one operand that must not be removed without permission; nil means none is
 // needed.
-func (c commandLine) dangerousTarget(name, target string, moves bool) *approval {
-	if unsetIsRoot(target) {
+func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalRequest {
+	if isRootIfUnset(target) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
@@ -176,21 +176,21 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approval 
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
 		target = home + target[1:]
-	case strings.HasPrefix(target, string(shellcmd.ShapeHome)):
+	case strings.HasPrefix(target, string(shellcmd.PlaceholderHome)):
 		target = home + target[1:]
 	}
-	target = strings.ReplaceAll(target, string(shellcmd.ShapeOutput)+"/..", ".")
+	target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput)+"/..", ".")
 	for i, step := range strings.Split(target, "/") { // keep the directory before the first step that is the output of a command
-		if step == string(shellcmd.ShapeOutput) && i > 0 {
-			target = target[:strings.IndexByte(target, shellcmd.ShapeOutput)]
+		if step == string(shellcmd.PlaceholderOutput) && i > 0 {
+			target = target[:strings.IndexByte(target, shellcmd.PlaceholderOutput)]
 			break
 		}
 	}
-	if strings.ContainsAny(target, string([]rune{shellcmd.ShapeOutput, shellcmd.ShapeVariable, shellcmd.ShapeExpansion, shellcmd.ShapeHome, shellcmd.ShapeNotEmpty})) {
+	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderVariable, shellcmd.PlaceholderExpansion, shellcmd.PlaceholderHome, shellcmd.PlaceholderNotEmpty})) {
 		return nil // nothing is asked about an unknown target
 	}
 	relative := !filepath.IsAbs(target)
-	dir, all := directoryOfAll(target)
+	dir, all := emptiedDirectory(target)
 	if moves && relative && (all || strings.Trim(target, "./") == "") {
 		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
 			"Dangerous "+name+" operation after a change of directory")
@@ -216,23 +216,23 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approval 
 }
 
 // dangerousApproval returns a question that no rule and no mode answers.
-func dangerousApproval(message, reason string) *approval {
-	return &approval{
+func dangerousApproval(message, reason string) *approvalRequest {
+	return &approvalRequest{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
 		circuitBreaker: "dangerousRemoval",
 	}
 }
 
-// unsetIsRoot reports whether a target that begins with a variable would be the root, its content, or a system
+// isRootIfUnset reports whether a target that begins with a variable would be the root, its content, or a system
 // directory if its variables were unset.
-func unsetIsRoot(target string) bool {
-	const variables = string(shellcmd.ShapeVariable) + string(shellcmd.ShapeHome)
-	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.ShapeExpansion)) {
+func isRootIfUnset(target string) bool {
+	const variables = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderHome)
+	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.PlaceholderExpansion)) {
 		return false
 	}
 	left := target[1:]
-	if target[0] == shellcmd.ShapeHome && !strings.ContainsAny(left, variables+string(shellcmd.ShapeOutput)) {
+	if target[0] == shellcmd.PlaceholderHome && !strings.ContainsAny(left, variables+string(shellcmd.PlaceholderOutput)) {
 		return false // the value of $HOME is known
 	}
 	for _, v := range variables {
@@ -242,12 +242,12 @@ func unsetIsRoot(target string) bool {
 	if !rooted {
 		return false
 	}
-	if target[0] == shellcmd.ShapeExpansion {
+	if target[0] == shellcmd.PlaceholderExpansion {
 		return strings.Trim(rest, "*") == "" && rest != ""
 	}
 	top, below, _ := strings.Cut(rest, "/")
 	switch {
-	case strings.Trim(top, "*") == "", top == string(shellcmd.ShapeOutput):
+	case strings.Trim(top, "*") == "", top == string(shellcmd.PlaceholderOutput):
 		return true
 	default:
 		return strings.Trim(below, "*/") == "" && isSystemDirectory(top)
@@ -262,9 +262,9 @@ func isSystemDirectory(name string) bool {
 	}, name)
 }
 
-// directoryOfAll returns the directory whose whole content a target such as dir/* removes; all is true if there is
+// emptiedDirectory returns the directory whose whole content a target such as dir/* removes; all is true if there is
 // such a directory.
-func directoryOfAll(target string) (dir string, all bool) {
+func emptiedDirectory(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)
 	if steps[end-1] == "" || strings.Trim(steps[end-1], "*") != "" {
@@ -290,7 +290,7 @@ func (c commandLine) describeCritical(abs string) string {
 		return "a critical system directory"
 	}
 	if slices.ContainsFunc(c.judge.resolver.dirs, func(work string) bool {
-		return isBelow(clean, work) || isBelow(c.judge.resolver.resolve(clean), c.judge.resolver.resolve(work))
+		return isBelow(clean, work) || isBelow(c.judge.resolver.resolveLinks(clean), c.judge.resolver.resolveLinks(work))
 	}) {
 		return "a workspace directory (the working directory, one added to it, or one around them)"
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func classOf(tool string) claudecode.Class { return claudecode.ToolNamed(tool).Class }
+func classOf(tool string) claudecode.ToolClass { return claudecode.ToolNamed(tool).Class }
 
 // Behaviors of a [Rule] and of a permission update.
 const (
@@ -83,7 +83,7 @@ func parseRule(r Rule) (rule, error) {
 			return fail(err.Error())
 		}
 	}
-	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != subjectOf(out.tool) {
+	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != contentParameter(out.tool) {
 		out.param = key
 		if out.value, err = compileStars(value); err != nil {
 			return fail(err.Error())
@@ -106,9 +106,9 @@ func compileStars(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }
 
-// subjectOf returns the parameter that the content of a tool's rules is compared with. Rules cannot match this
+// contentParameter returns the parameter that the content of a tool's rules is compared with. Rules cannot match this
 // parameter by its name (observed with 2.1.329).
-func subjectOf(tool string) string { return claudecode.ToolNamed(tool).Subject }
+func contentParameter(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
 // Parts splits a rule into the tool's name and its content; if the rule does not parse, the name is the whole text.
 func (r Rule) Parts() protocol.PermissionRule {
@@ -175,23 +175,23 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// textKind is the kind of text that a pattern is matched with: a whole command line, in which a star must not match a
+// commandTextKind is the kind of text that a pattern is matched with: a whole command line, in which a star must not match a
 // second command, or one simple command.
-type textKind int
+type commandTextKind int
 
 const (
-	wholeText textKind = iota
-	onePart
+	wholeCommandLine commandTextKind = iota
+	oneSimpleCommand
 )
 
 // matchCommand matches the content of one Bash rule: "npm run *" and "npm:*" match prefixes, other stars match any
 // text, and everything else is compared exactly.
-func matchCommand(content, text string, kind textKind) bool {
+func matchCommand(content, text string, kind commandTextKind) bool {
 	text = strings.TrimSpace(text)
 	if content == text {
 		return true
 	}
-	if kind == wholeText {
+	if kind == wholeCommandLine {
 		return content == text+":*"
 	}
 	if prefix, found := strings.CutSuffix(content, ":*"); found {
@@ -208,7 +208,7 @@ func matchCommand(content, text string, kind textKind) bool {
 	return err == nil && matched
 }
 
-func ruleCode(source string) string { return "rule:" + source }
+func ruleReasonCode(source string) string { return "rule:" + source }
 
 // denySource returns the source of the first deny rule that applies to a call; empty means none.
 func (s *ruleset) denySource(c *call) string {

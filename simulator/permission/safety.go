@@ -12,11 +12,11 @@ import (
 
 // sensitiveFileApproval returns the question about a file that configures automatically run commands. Modes and rules
 // that allow edits do not apply to such a file. Nil means that it is an ordinary file.
-func (c *call) sensitiveFileApproval(abs string) *approval {
-	ask := func(message string) *approval {
-		return &approval{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}
+func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
+	ask := func(message string) *approvalRequest {
+		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}
 	}
-	if windowsName().MatchString(abs) {
+	if windowsNamePattern().MatchString(abs) {
 		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
 		q.safety = protocol.SafetyDangerous
 		return q
@@ -29,7 +29,7 @@ func (c *call) sensitiveFileApproval(abs string) *approval {
 			if len(below) > 0 && below[0] == "worktrees" {
 				continue
 			}
-			if isOwnSettings(below) {
+			if isCLIConfiguration(below) {
 				q := ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
 				if len(below) == 1 && strings.HasPrefix(below[0], "settings.") {
 					q.circuitBreaker = "claudeSettingsFile"
@@ -44,16 +44,16 @@ func (c *call) sensitiveFileApproval(abs string) *approval {
 	return nil
 }
 
-// windowsName matches names that have another meaning on Windows: trailing dots, short names, devices (observed with
+// windowsNamePattern matches names that have another meaning on Windows: trailing dots, short names, devices (observed with
 // 2.1.330).
-var windowsName = sync.OnceValue(func() *regexp.Regexp {
+var windowsNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 })
 
 // suspiciousRead returns the question about reading a file whose name has another meaning on Windows. Nil means that
 // the name is not suspicious, or that a rule allows the whole tool.
 func (c *call) suspiciousRead() *Verdict {
-	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
+	if c.kind != claudecode.ClassRead || !windowsNamePattern().MatchString(c.path) ||
 		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
 		return nil
 	}
@@ -62,8 +62,8 @@ func (c *call) suspiciousRead() *Verdict {
 	return &v
 }
 
-// isOwnSettings reports whether the CLI reads this part of .claude as its configuration.
-func isOwnSettings(elements []string) bool {
+// isCLIConfiguration reports whether the CLI reads this part of .claude as its configuration.
+func isCLIConfiguration(elements []string) bool {
 	if len(elements) == 0 {
 		return true
 	}
@@ -92,7 +92,7 @@ func isSensitiveName(name string) bool {
 
 // safetyApproval returns the approval that a call needs because it changes a file that configures commands which run
 // automatically. No allow rule replaces it. Nested command lines are searched, too; nil means that it needs none.
-func (c *call) safetyApproval() *approval {
+func (c *call) safetyApproval() *approvalRequest {
 	switch c.kind {
 	case claudecode.ClassWrite:
 		q := c.sensitiveFileApproval(c.path)
@@ -112,7 +112,7 @@ func (c *call) safetyApproval() *approval {
 }
 
 // sensitivePath returns the question about a path of the command line; nil means that the path is not sensitive.
-func (c commandLine) sensitivePath(path string) *approval {
+func (c commandLine) sensitivePath(path string) *approvalRequest {
 	abs := c.judge.resolver.shellPath(path)
 	if strings.HasPrefix(path, "//") { // Windows reads this as a host
 		abs = "/" + abs
@@ -121,14 +121,14 @@ func (c commandLine) sensitivePath(path string) *approval {
 }
 
 // sensitiveChangeApproval returns the question about the first sensitive file that the command line changes.
-func (c commandLine) sensitiveChangeApproval() *approval {
+func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
 		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.ReadOnly() {
 			for _, path := range pathsOf(c.lookup.fileOperands(inner)) {
 				if q := c.sensitivePath(path); q != nil {
-					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)
+					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)
 					return q
 				}
 			}
@@ -141,7 +141,7 @@ func (c commandLine) sensitiveChangeApproval() *approval {
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
 			if q := c.sensitivePath(path); q != nil {
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.shellPath(path))}
 				return q
 			}
 		}

@@ -13,9 +13,9 @@ import (
 // decideShell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed,
 // then about changes of the directory, then about paths; everything else is decided part by part.
 func (c commandLine) decideShell() Verdict {
-	q := obstacleApproval(c.script.Obstacle, c.isHarmless())
+	q := obstacleApproval(c.script.Obstacle, c.isEveryPartAllowed())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
-		q = unclearApproval("Parse error").withCode(missTooComplex)
+		q = unclearApproval("Parse error").withReasonCode(missTooComplex)
 	}
 	if q != nil {
 		return c.verdictFor(*q)
@@ -64,8 +64,8 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 	return "", false
 }
 
-// isHarmless reports whether every command would be allowed alone.
-func (c commandLine) isHarmless() bool {
+// isEveryPartAllowed reports whether every command would be allowed alone.
+func (c commandLine) isEveryPartAllowed() bool {
 	for i := range c.script.Commands {
 		if !c.decidePart(i).isAllowed {
 			return false
@@ -78,10 +78,10 @@ func (c commandLine) isHarmless() bool {
 type commandVerdict struct {
 	cmd              shellcmd.Command
 	isAllowed        bool
-	byMode           bool      // it is allowed only by the mode
-	byRule           bool      // an allow rule names this exact command
-	changedDirectory bool      // it changes files in a directory entered by a cd in the same line
-	approval         *approval // the question if it is not allowed; nil means a plain request for approval
+	byMode           bool             // it is allowed only by the mode
+	byRule           bool             // an allow rule names this exact command
+	changedDirectory bool             // it changes files in a directory entered by a cd in the same line
+	approval         *approvalRequest // the question if it is not allowed; nil means a plain request for approval
 }
 
 // decidePart decides the simple command at i: by its form, by its paths, by rule, as read-only, or as a file
@@ -90,7 +90,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
 	if source, asked := c.askRuleSource(cmd); asked {
-		out.approval = &approval{message: c.unansweredMessage(), reasonType: "rule", code: ruleCode(source)}
+		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", code: ruleReasonCode(source)}
 		return out
 	}
 	inner := cmd.Unwrapped()
@@ -180,7 +180,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 }
 
 // approvalForParts returns the question about the parts of a longer command line.
-func approvalForParts(refused []commandVerdict) approval {
+func approvalForParts(refused []commandVerdict) approvalRequest {
 	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
 	rules := protocol.PermissionUpdate{}
@@ -207,7 +207,7 @@ func approvalForParts(refused []commandVerdict) approval {
 	if len(refused) > 1 {
 		what = "The following parts require approval: "
 	}
-	return approval{
+	return approvalRequest{
 		message:    "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "),
 		reasonType: "subcommandResults", suggestions: out, code: reasonCode(refused),
 	}
@@ -280,7 +280,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 				continue
 			}
 			exact = exact || r.content == text.text
-			match = match || matchCommand(r.content, text.text, onePart)
+			match = match || matchCommand(r.content, text.text, oneSimpleCommand)
 		}
 	}
 	return exact, match
@@ -288,15 +288,15 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 
 // The reason codes of shell commands (observed with 2.1.330).
 const (
-	unknownReason   = "unknown"
-	missNoRule      = "bashMiss:no-rule-match"
-	missTooComplex  = "bashMiss:too-complex"
-	missSemantics   = "bashMiss:semantics"
-	missOperators   = "bashMiss:shell-operators"
-	missManyMoves   = "bashMiss:multi-cd"
-	missMovedGit    = "bashMiss:cd-git-compound"
-	missMovedOutput = "bashMiss:cd-compound-redirect"
-	missMovedWrite  = "bashMiss:cd-compound-write"
-	missFlags       = "bashMiss:flag-validation"
-	missSed         = "bashMiss:sed-dangerous"
+	unknownReasonCode = "unknown"
+	missNoRule        = "bashMiss:no-rule-match"
+	missTooComplex    = "bashMiss:too-complex"
+	missSemantics     = "bashMiss:semantics"
+	missOperators     = "bashMiss:shell-operators"
+	missManyMoves     = "bashMiss:multi-cd"
+	missMovedGit      = "bashMiss:cd-git-compound"
+	missMovedOutput   = "bashMiss:cd-compound-redirect"
+	missMovedWrite    = "bashMiss:cd-compound-write"
+	missFlags         = "bashMiss:flag-validation"
+	missSed           = "bashMiss:sed-dangerous"
 )

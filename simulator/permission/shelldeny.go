@@ -28,7 +28,7 @@ func (c commandLine) pathDenial() *Verdict {
 			return v
 		}
 		name := inner.Name()
-		if c.script.Obstacle.Kind == shellcmd.Subshell {
+		if c.script.Obstacle.Kind == shellcmd.ObstacleSubshell {
 			name = "" // a cd in a subshell is not followed (observed with 2.1.330)
 		}
 		switch name {
@@ -41,7 +41,7 @@ func (c commandLine) pathDenial() *Verdict {
 		}
 		to = c.lookup.addRedirects(to, cmd.Redirects)
 		if refused == nil && c.isDeniedIn(places, to) {
-			refused = new(c.denyText("subcommandResults", c.partOf(cmd)).withRuleSource(c.judge.rules.pathDenySource()))
+			refused = new(c.denyWithCommandText("subcommandResults", c.refusedText(cmd)).withRuleSource(c.judge.rules.pathDenySource()))
 		}
 	}
 	return refused
@@ -51,8 +51,8 @@ func (c commandLine) pathDenial() *Verdict {
 // 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
-	case shellcmd.Nested, shellcmd.NestedInQuotes, shellcmd.ProcessSubstitution, shellcmd.Group, shellcmd.Function, shellcmd.Case,
-		shellcmd.BareVariable, shellcmd.BracedVariable, shellcmd.OpenHeredoc, shellcmd.HiddenRedirect, shellcmd.EscapedSpace, shellcmd.CodedText:
+	case shellcmd.ObstacleNested, shellcmd.ObstacleNestedInQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
+		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleOpenHeredoc, shellcmd.ObstacleHiddenRedirect, shellcmd.ObstacleEscapedSpace, shellcmd.ObstacleCodedText:
 		return true
 	default:
 		return false
@@ -65,7 +65,7 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(directories, func(place string) bool {
 				return c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.absFrom(place, path))
-			}) || hasParentStep(path) && c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.followLinks(path))
+			}) || hasParentReference(path) && c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.followLinks(path))
 		}
 	}
 	return slices.ContainsFunc(plainPaths(access.read), denied("Read")) || slices.ContainsFunc(plainPaths(access.changes), denied("Edit"))
@@ -89,13 +89,13 @@ func (c commandLine) denialAfterCD(places []string, name string, read []fileOper
 
 // nestedDenyApproval returns the question about a script in a shell argument in which a rule denies a command; nil
 // means none.
-func (c commandLine) nestedDenyApproval() *approval {
+func (c commandLine) nestedDenyApproval() *approvalRequest {
 	if c.kind != claudecode.ClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil
 	}
-	for _, inner := range c.shellScripts(maxNested) {
+	for _, inner := range c.shellScripts(maxScriptDepth) {
 		if c.judge.rules.hasRule(BehaviorDeny, inner.call) {
-			return &approval{
+			return &approvalRequest{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
 				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyDangerous,
 			}

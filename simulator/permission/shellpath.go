@@ -10,7 +10,7 @@ import (
 
 // directoryChangeApproval returns the question about command lines that change the directory and then run a command
 // that depends on it.
-func (c commandLine) directoryChangeApproval() *approval {
+func (c commandLine) directoryChangeApproval() *approvalRequest {
 	cds, git, redirected := 0, false, hasWriteRedirect(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.Unwrapped().Name()
@@ -25,11 +25,11 @@ func (c commandLine) directoryChangeApproval() *approval {
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withCode(missManyMoves)
+		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withReasonCode(missManyMoves)
 	case git:
-		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withCode(missMovedGit)
+		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(missMovedGit)
 	case redirected:
-		return &approval{
+		return &approvalRequest{
 			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other", code: missMovedOutput,
 			reason: "Compound command contains cd with output redirection" + pathResolution,
 		}
@@ -44,12 +44,12 @@ const (
 
 // approvalForMovedWrite returns the question about a command that changes files in a command line that also changes the
 // directory; it returns nil for other commands.
-func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
+func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileChangingCommand(inner.Name()) {
 		return nil
 	}
-	q := &approval{
+	q := &approvalRequest{
 		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other", code: missMovedWrite,
 		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
 	}
@@ -60,20 +60,20 @@ func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
 }
 
 // redirectionApproval returns the question about the files that redirections of the command line write or read.
-func (c commandLine) redirectionApproval() *approval {
+func (c commandLine) redirectionApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && isOwnInput(r.Target) {
+		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && isStandardInput(r.Target) {
 			continue
 		}
 		op := c.lookup.resolveOperand(r.Target, r.Word)
 		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
 			return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 		}
-		if q := c.lookup.unclearPath(op); q != nil {
+		if q := c.lookup.unclearPathApproval(op); q != nil {
 			return q
 		}
 		for _, path := range op.paths {
@@ -85,13 +85,13 @@ func (c commandLine) redirectionApproval() *approval {
 	return nil
 }
 
-// isOwnInput reports whether a file is the standard input that the command already has.
-func isOwnInput(name string) bool {
+// isStandardInput reports whether a file is the standard input that the command already has.
+func isStandardInput(name string) bool {
 	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
 // redirectApproval returns the question about one file that is read or written.
-func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval {
+func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approvalRequest {
 	if r.ReadsFile && !c.judge.isAccessible("Read", abs) {
 		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
@@ -99,7 +99,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 		return nil
 	}
 	if q := c.sensitiveFileApproval(abs); q != nil {
-		q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
+		q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(abs)}
 		return q
 	}
 	inside := c.judge.resolver.isInWorkingDir(abs)
@@ -111,7 +111,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 
 // pathApprovals checks the paths that a command reads or writes. The question outside is always asked, and the question
 // inside only if nothing allows the command. Both are nil if no path needs permission.
-func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approval) {
+func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
 	verb := readingVerb(name)
@@ -123,7 +123,7 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 	}
 	if verb != "" {
 		for _, op := range c.lookup.fileOperands(inner) {
-			if q := c.lookup.unclearPath(op); q != nil {
+			if q := c.lookup.unclearPathApproval(op); q != nil {
 				return q, nil
 			}
 			for _, path := range op.paths {
@@ -140,7 +140,7 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 }
 
 // changeApprovals checks the paths of a command that creates, changes or removes files.
-func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approval) {
+func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approvalRequest) {
 	name, ops := inner.Name(), c.lookup.fileOperands(inner)
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.optionApproval(name), nil
@@ -151,7 +151,7 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 	}
 	for _, path := range paths {
 		if q := c.sensitiveFileApproval(strings.TrimSuffix(path, "/")); q != nil {
-			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(path)}, c.editSuggestion()...)
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(path)}, c.editSuggestion()...)
 			return q, nil
 		}
 	}
@@ -176,13 +176,13 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 
 // changeTargets returns the files that a changing command names; a trailing slash is kept. The approval is the question
 // about an operand that cannot be resolved.
-func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approval) {
+func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approvalRequest) {
 	var paths []string
 	for _, op := range ops {
 		if op.hasGlob {
 			return nil, c.globApproval(op.text)
 		}
-		if q := c.lookup.unclearPath(op); q != nil {
+		if q := c.lookup.unclearPathApproval(op); q != nil {
 			return nil, q
 		}
 		for _, path := range op.paths {
@@ -197,8 +197,8 @@ func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approval) {
 }
 
 // readApproval returns the question about a path outside the working directories that a command only reads.
-func (c commandLine) readApproval(what, verb, abs string) *approval {
-	q := &approval{
+func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
+	q := &approvalRequest{
 		message:     what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
 		blockedPath: abs, suggestions: []protocol.PermissionUpdate{},
 	}
@@ -211,14 +211,14 @@ func (c commandLine) readApproval(what, verb, abs string) *approval {
 }
 
 // writeApproval returns the question about a path that a command or a redirection changes.
-func (c commandLine) writeApproval(what, abs string, inside, command bool) *approval {
+func (c commandLine) writeApproval(what, abs string, inside, command bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
 	}
-	q := &approval{
+	q := &approvalRequest{
 		message: what + where, blockedPath: abs,
-		suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectory(abs)},
+		suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(abs)},
 	}
 	if command {
 		q.suggestions = append(q.suggestions, c.editSuggestion()...)
@@ -226,17 +226,17 @@ func (c commandLine) writeApproval(what, abs string, inside, command bool) *appr
 	return q
 }
 
-func (c commandLine) globApproval(path string) *approval {
+func (c commandLine) globApproval(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
-	return &approval{
+	return &approvalRequest{
 		message: reason, reasonType: "other", reason: reason, blockedPath: path, code: "other",
-		suggestions: append([]protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectory(c.judge.resolver.callPath(path))}, c.editSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(c.judge.resolver.callPath(path))}, c.editSuggestion()...),
 	}
 }
 
 // optionApproval returns the question about cp and mv with options, because an option may change the target.
-func (c commandLine) optionApproval(name string) *approval {
-	q := &approval{
+func (c commandLine) optionApproval(name string) *approvalRequest {
+	q := &approvalRequest{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
 		reasonType: "other", reason: name + " command with flags requires manual approval", code: missFlags, suggestions: []protocol.PermissionUpdate{},
 	}
@@ -246,8 +246,8 @@ func (c commandLine) optionApproval(name string) *approval {
 	return q
 }
 
-// partOf returns the part of a pipeline to mention in a refusal.
-func (c commandLine) partOf(cmd shellcmd.Command) string {
+// refusedText returns the part of a pipeline to mention in a refusal.
+func (c commandLine) refusedText(cmd shellcmd.Command) string {
 	if c.script.IsPipeline {
 		return cmd.Text
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// approval is the reason why a command line needs permission.
-type approval struct {
+// approvalRequest is the reason why a command line needs permission.
+type approvalRequest struct {
 	message        string
 	reasonType     string
 	reason         string
@@ -28,7 +28,7 @@ type approval struct {
 
 // readRules returns the suggested rules that would permit what the command reads; nil means that the approval concerns
 // something else.
-func (q *approval) readRules() []protocol.PermissionRule {
+func (q *approvalRequest) readRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (q *approval) readRules() []protocol.PermissionRule {
 	return nil
 }
 
-func (c *call) verdictFor(q approval) Verdict {
+func (c *call) verdictFor(q approvalRequest) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blockedPath, q.suggestions, q.safety
 	v.Decision.CircuitBreaker = q.circuitBreaker
@@ -55,13 +55,13 @@ func (c *call) verdictFor(q approval) Verdict {
 	return v
 }
 
-func (q *approval) withCode(code string) *approval {
+func (q *approvalRequest) withReasonCode(code string) *approvalRequest {
 	q.code = code
 	return q
 }
 
-func sedApproval() *approval {
-	return &approval{
+func sedApproval() *approvalRequest {
+	return &approvalRequest{
 		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: missSed,
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
 	}
@@ -76,7 +76,7 @@ func (c *call) directoryOf(path string) string {
 	return filepath.Dir(path)
 }
 
-func (c *call) addDirectory(path string) protocol.PermissionUpdate {
+func (c *call) addDirectoryUpdate(path string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
 }
 
@@ -121,7 +121,7 @@ func (c *call) allowByRule() Verdict {
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
-		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: unknownReason},
+		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: unknownReasonCode},
 		NonExecutionKind: "user-rejected",
 		Message:          message,
 		Event:            c.denialEvent(message, reasonType, reason),
@@ -143,7 +143,7 @@ func (c *call) askByRule(r *rule) Verdict {
 	}
 	v.AskRule, v.RuleSource = true, r.Source
 	if r.content == "" || !strings.HasPrefix(v.Decision.ReasonCode, "subcommands:") {
-		v.Decision.ReasonCode = ruleCode(r.Source)
+		v.Decision.ReasonCode = ruleReasonCode(r.Source)
 	}
 	v.Decision.RuleSource = r.Source
 	return v
@@ -203,8 +203,8 @@ func (c *call) denyByReadRule() *Verdict {
 // (observed with 2.1.330). Nil means the file is not a link.
 func linkDenial(c *call) *Verdict {
 	dir, name := filepath.Split(c.path)
-	target := c.judge.resolver.resolve(c.path)
-	if target == filepath.Join(c.judge.resolver.resolve(filepath.Clean(dir)), name) {
+	target := c.judge.resolver.resolveLinks(c.path)
+	if target == filepath.Join(c.judge.resolver.resolveLinks(filepath.Clean(dir)), name) {
 		return nil
 	}
 	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
@@ -269,7 +269,7 @@ func (c *call) denyCommand() Verdict {
 			v.DenyRule = true
 			return v.withRuleSource(r.Source)
 		}
-		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.Background ||
+		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
 			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
 			reasonType = "rule"
 		}
@@ -279,14 +279,14 @@ func (c *call) denyCommand() Verdict {
 			}
 		}
 	}
-	v := c.denyText(reasonType, command)
+	v := c.denyWithCommandText(reasonType, command)
 	if reasonType == "rule" {
 		v.Decision.Source = c.denialSource()
 	}
 	return v.withRuleSource(c.judge.rules.denySource(c))
 }
 
-func (c *call) denyText(reasonType, command string) Verdict {
+func (c *call) denyWithCommandText(reasonType, command string) Verdict {
 	v := c.deny(reasonType, "Permission to use Bash with command "+command+" has been denied.")
 	v.DenyRule = true
 	return v
@@ -306,31 +306,31 @@ func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "',
 const needsApprovalText = "This command requires approval"
 
 // unclearApproval returns a question with the reason as its message and an empty list of suggestions.
-func unclearApproval(reason string) *approval {
-	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
+func unclearApproval(reason string) *approvalRequest {
+	return &approvalRequest{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
 // uncertainApproval returns the question about a command line that the shell may read differently, in every mode.
-func uncertainApproval() approval {
+func uncertainApproval() approvalRequest {
 	q := *unclearApproval("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
 	return q
 }
 
 // approvalWithoutSuggestions is like unclearApproval, but omits the list of suggestions.
-func approvalWithoutSuggestions(reason string) *approval {
-	return &approval{message: reason, reasonType: "other", reason: reason}
+func approvalWithoutSuggestions(reason string) *approvalRequest {
+	return &approvalRequest{message: reason, reasonType: "other", reason: reason}
 }
 
 // obstacleApproval returns the question about a command line that cannot be analysed; nil means that it can be.
 // harmless is true if the commands themselves would be allowed.
-func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
+func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
 		return nil
-	case shellcmd.Subshell:
-		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withCode(missOperators)
-	case shellcmd.Background:
+	case shellcmd.ObstacleSubshell:
+		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withReasonCode(missOperators)
+	case shellcmd.ObstacleBackground:
 		if !harmless {
 			return approvalWithoutSuggestions(needsApprovalText)
 		}
@@ -340,52 +340,52 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	default:
 		code := missTooComplex
 		switch o.Kind {
-		case shellcmd.Evaluates, shellcmd.ArithmeticTest, shellcmd.SubscriptTest:
+		case shellcmd.ObstacleEvaluates, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleSubscriptTest:
 			code = missSemantics
 		default:
 		}
 		const unknown = " in this command can't be checked before it runs"
 		return unclearApproval(cmp.Or(map[shellcmd.ObstacleKind]string{
-			shellcmd.Braces:              "Brace expansion",
-			shellcmd.EscapedSpace:        "Contains backslash-escaped whitespace",
-			shellcmd.ForeignSpace:        "Contains Unicode whitespace",
-			shellcmd.NamedDirectory:      "Contains zsh ~[ dynamic directory syntax",
-			shellcmd.EqualsExpansion:     "Contains zsh =cmd equals expansion",
-			shellcmd.QuotedBrace:         "Contains brace with quote character (expansion obfuscation)",
-			shellcmd.OpenHeredoc:         "Heredoc with unquoted delimiter undergoes shell expansion",
-			shellcmd.Arithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
-			shellcmd.ArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
-			shellcmd.SubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
-			shellcmd.CodedText:           "Text with escape codes" + unknown,
-			shellcmd.LoneDollar:          "This command can't be checked before it runs",
-			shellcmd.LoneEquals:          "This command can't be checked before it runs",
-			shellcmd.ClosedDescriptor:    "A closed file descriptor",
-			shellcmd.HiddenLine:          "A quoted line that begins with #",
-			shellcmd.Subscript:           "This command can't be checked before it runs",
-			shellcmd.DescriptorVariable:  "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
-			shellcmd.Evaluates:           "'" + o.Text + "' evaluates arguments as shell code",
-			shellcmd.Group:               "A group in braces or double parentheses" + unknown,
-			shellcmd.Function:            "A function definition" + unknown,
-			shellcmd.List:                "A list of values" + unknown,
-			shellcmd.CountingLoop:        "A counting for loop" + unknown,
-			shellcmd.Case:                "A case statement" + unknown,
-			shellcmd.Nested:              "A nested command" + unknown,
-			shellcmd.NestedInQuotes:      "Quoted text" + unknown,
-			shellcmd.ProcessSubstitution: "A command used as a file" + unknown,
-			shellcmd.AssignedVariable:    "A variable set" + unknown,
-			shellcmd.BracedVariable:      "A variable in braces" + unknown,
-			shellcmd.Assignments:         "Variable assignments" + unknown,
-			shellcmd.UnclearRedirect:     "A file redirect" + unknown,
-			shellcmd.HiddenRedirect:      "A file redirect" + unknown,
-		}[o.Kind], "A variable"+unknown)).withCode(code)
+			shellcmd.ObstacleBraces:              "Brace expansion",
+			shellcmd.ObstacleEscapedSpace:        "Contains backslash-escaped whitespace",
+			shellcmd.ObstacleForeignSpace:        "Contains Unicode whitespace",
+			shellcmd.ObstacleNamedDirectory:      "Contains zsh ~[ dynamic directory syntax",
+			shellcmd.ObstacleEqualsExpansion:     "Contains zsh =cmd equals expansion",
+			shellcmd.ObstacleQuotedBrace:         "Contains brace with quote character (expansion obfuscation)",
+			shellcmd.ObstacleOpenHeredoc:         "Heredoc with unquoted delimiter undergoes shell expansion",
+			shellcmd.ObstacleArithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
+			shellcmd.ObstacleArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
+			shellcmd.ObstacleSubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
+			shellcmd.ObstacleCodedText:           "Text with escape codes" + unknown,
+			shellcmd.ObstacleLoneDollar:          "This command can't be checked before it runs",
+			shellcmd.ObstacleLoneEquals:          "This command can't be checked before it runs",
+			shellcmd.ObstacleClosedDescriptor:    "A closed file descriptor",
+			shellcmd.ObstacleHiddenLine:          "A quoted line that begins with #",
+			shellcmd.ObstacleSubscript:           "This command can't be checked before it runs",
+			shellcmd.ObstacleDescriptorVariable:  "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
+			shellcmd.ObstacleEvaluates:           "'" + o.Text + "' evaluates arguments as shell code",
+			shellcmd.ObstacleGroup:               "A group in braces or double parentheses" + unknown,
+			shellcmd.ObstacleFunction:            "A function definition" + unknown,
+			shellcmd.ObstacleList:                "A list of values" + unknown,
+			shellcmd.ObstacleCountingLoop:        "A counting for loop" + unknown,
+			shellcmd.ObstacleCase:                "A case statement" + unknown,
+			shellcmd.ObstacleNested:              "A nested command" + unknown,
+			shellcmd.ObstacleNestedInQuotes:      "Quoted text" + unknown,
+			shellcmd.ObstacleProcessSubstitution: "A command used as a file" + unknown,
+			shellcmd.ObstacleAssignedVariable:    "A variable set" + unknown,
+			shellcmd.ObstacleBracedVariable:      "A variable in braces" + unknown,
+			shellcmd.ObstacleAssignments:         "Variable assignments" + unknown,
+			shellcmd.ObstacleUnclearRedirect:     "A file redirect" + unknown,
+			shellcmd.ObstacleHiddenRedirect:      "A file redirect" + unknown,
+		}[o.Kind], "A variable"+unknown)).withReasonCode(code)
 	}
 }
 
 // wrapperApproval returns the question about a command that runs others, even if a rule allows it; nil means that it
 // runs none.
-func wrapperApproval(cmd shellcmd.Command) *approval {
+func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		return unclearApproval("awk program contains system() which executes arbitrary commands").withCode(missSemantics)
+		return unclearApproval("awk program contains system() which executes arbitrary commands").withReasonCode(missSemantics)
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -393,7 +393,7 @@ func wrapperApproval(cmd shellcmd.Command) *approval {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			return unclearApproval("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withCode(missSemantics)
+			return unclearApproval("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withReasonCode(missSemantics)
 		}
 	}
 	return nil

@@ -49,13 +49,13 @@ func formatReport(faults []Fault, whole, entries string) string {
 			if len(said) == 0 {
 				b.WriteString(head + "\n")
 			}
-			if said[f.Location]++; said[f.Location] <= maxReported {
+			if said[f.Location]++; said[f.Location] <= maxReportedFaults {
 				b.WriteString("  " + f.String() + "\n")
 			}
 		}
 		for _, f := range faults { // in the order of the files
-			if n := said[f.Location]; f.WholeFile == whole && n > maxReported {
-				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReported, f.Location)
+			if n := said[f.Location]; f.WholeFile == whole && n > maxReportedFaults {
+				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReportedFaults, f.Location)
 				said[f.Location] = 0
 			}
 		}
@@ -65,8 +65,8 @@ func formatReport(faults []Fault, whole, entries string) string {
 	return b.String()
 }
 
-// maxReported is how many faults of a file are listed individually.
-const maxReported = 10
+// maxReportedFaults is how many faults of a file are listed individually.
+const maxReportedFaults = 10
 
 // invalidFileFaults reports the invalid keys that make the CLI ignore a file. Invalid hooks that may protect
 // permissions are reported first, and a second time at the position of their key.
@@ -121,7 +121,7 @@ func permissionFaults(object map[string]any) []Fault {
 			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + jsonType(v)})
 		}
 	}
-	if mode, there := object["defaultMode"]; there && !isMode(mode) {
+	if mode, there := object["defaultMode"]; there && !isPermissionMode(mode) {
 		found = append(found, Fault{
 			Key:  "permissions.defaultMode",
 			Text: `Invalid value. Expected one of: "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"`,
@@ -133,7 +133,7 @@ func permissionFaults(object map[string]any) []Fault {
 	return found
 }
 
-func isMode(v any) bool {
+func isPermissionMode(v any) bool {
 	return oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(v)
 }
 
@@ -279,9 +279,9 @@ func (o invalidHook) skippedFault() Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// guardFault returns the fault of an invalid hook that makes the CLI ignore the whole file.
-func (o invalidHook) guardFault() Fault {
-	text := o.problem + guardHint
+// wholeFileFault returns the fault of an invalid hook that makes the CLI ignore the whole file.
+func (o invalidHook) wholeFileFault() Fault {
+	text := o.problem + invalidGuardHint
 	if o.validTypes != nil {
 		text += " Valid types: " + strings.Join(o.validTypes, ", ")
 	}
@@ -380,8 +380,8 @@ func truncate(text string) string {
 	return string(runes[:min(len(runes), most)])
 }
 
-// guardHint explains why an invalid hook of some events makes the CLI ignore the whole file.
-const guardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
+// invalidGuardHint explains why an invalid hook of some events makes the CLI ignore the whole file.
+const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
 // hookFaults reports invalid hooks that make the CLI ignore the whole file: first in the format for hooks, then in
 // the general format.
@@ -397,7 +397,7 @@ func hookFaults(v any) (first, second []Fault) {
 		groups, ok := value.([]any)
 		if !ok {
 			got := jsonType(value)
-			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + guardHint})
+			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + invalidGuardHint})
 			second = append(second, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue
 		}
@@ -408,7 +408,7 @@ func hookFaults(v any) (first, second []Fault) {
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
 			for _, o := range odd {
-				first = append(first, o.guardFault())
+				first = append(first, o.wholeFileFault())
 				if f, ok := o.valueFault(); ok {
 					second = append(second, f)
 				}

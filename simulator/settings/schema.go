@@ -89,16 +89,16 @@ func knownKeys() map[string]validator {
 		"disableSkillShellExecution", "enableAllProjectMcpServers", "fastModePerSessionOptIn", "skipAutoPermissionPrompt",
 		"skipDangerousModePermissionPrompt", "skipWebFetchPreflight", "useAutoModeDuringPlan")
 	set(listOf(isText), "allowedHttpHookUrls", "availableModels", "claudeMdExcludes", "companyAnnouncements", "httpHookAllowedEnvVars")
-	set(anyOf(isName, listOf(isText)), "disabledMcpjsonServers", "enabledMcpjsonServers")
+	set(anyOf(isNonEmptyText, listOf(isText)), "disabledMcpjsonServers", "enabledMcpjsonServers")
 	set(isObject, "env", "skillOverrides", "voice")
 	return checks
 }
 
-func isText(v any) bool   { _, ok := v.(string); return ok }
-func isName(v any) bool   { return isText(v) && v != "" }
-func isBool(v any) bool   { _, ok := v.(bool); return ok }
-func isList(v any) bool   { _, ok := v.([]any); return ok }
-func isObject(v any) bool { _, ok := v.(map[string]any); return ok }
+func isText(v any) bool         { _, ok := v.(string); return ok }
+func isNonEmptyText(v any) bool { return isText(v) && v != "" }
+func isBool(v any) bool         { _, ok := v.(bool); return ok }
+func isList(v any) bool         { _, ok := v.([]any); return ok }
+func isObject(v any) bool       { _, ok := v.(map[string]any); return ok }
 
 func isPositiveInteger(v any) bool {
 	n, ok := v.(float64)
@@ -167,16 +167,18 @@ func requireFields(c validator, keys ...string) validator {
 func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
-		if isGuardEvent(event) && !validMatchers(value) {
+		if isPermissionGuardEvent(event) && !validMatchers(value) {
 			return false
 		}
 	}
 	return true
 }
 
-// isGuardEvent reports whether hooks of an event may protect permissions. If such a hook is invalid, the CLI ignores
+// isPermissionGuardEvent reports whether hooks of an event may protect permissions. If such a hook is invalid, the CLI ignores
 // the whole file.
-func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).CanGuardPermissions }
+func isPermissionGuardEvent(event string) bool {
+	return claudecode.HookEventNamed(event).CanGuardPermissions
+}
 
 func validMatchers(v any) bool {
 	return listOf(requireFields(checkObject(map[string]validator{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)

@@ -83,7 +83,7 @@ func beginsWithName(s, name string) bool {
 	return c != '[' && c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z')
 }
 
-var shellCommand = sync.OnceValue(func() *regexp.Regexp {
+var shellCommandPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
@@ -98,8 +98,8 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 	var printed []string
 	var failed error
 	used := false
-	body = shellCommand().ReplaceAllStringFunc(body, func(found string) string {
-		m := shellCommand().FindStringSubmatch(found)
+	body = shellCommandPattern().ReplaceAllStringFunc(body, func(found string) string {
+		m := shellCommandPattern().FindStringSubmatch(found)
 		command, pattern, before := m[1], found, ""
 		if m[3] != "" {
 			command, pattern = m[3], m[2]

@@ -60,9 +60,9 @@ type ContextWindow struct {
 const CompactBuffer = 33_000
 
 const (
-	manualBuffer       = 3000 // reserved for a requested summary
-	systemPromptTokens = 1000
-	minMessageTokens   = 100 // size of a conversation without messages
+	manualSummaryTokens = 3000 // reserved for a requested summary
+	systemPromptTokens  = 1000
+	minMessageTokens    = 100 // size of a conversation without messages
 )
 
 // NewContext computes the context of a session: the model, its context window, and the tokens of the conversation so
@@ -91,7 +91,7 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 	used("Messages", minMessageTokens+messages)
 	buffer := UsageCategory{"Autocompact buffer", CompactBuffer, "buffer"}
 	if room.NoAutoCompact {
-		buffer = UsageCategory{"Compact buffer", manualBuffer, "buffer"}
+		buffer = UsageCategory{"Compact buffer", manualSummaryTokens, "buffer"}
 	}
 	c.Categories = append(c.Categories, buffer, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
 	if window > 0 {

@@ -32,7 +32,7 @@ func ParseCron(expr string) (Schedule, bool) {
 	}
 	for i, r := range [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} { // 7 is also Sunday
 		for part := range strings.SplitSeq(words[i], ",") {
-			bits, ok := cronPart(part, r[0], r[1])
+			bits, ok := parseCronPart(part, r[0], r[1])
 			if !ok {
 				return Schedule{}, false
 			}
@@ -46,13 +46,13 @@ func ParseCron(expr string) (Schedule, bool) {
 	return c, true
 }
 
-// cronPart returns the values of one part of a list as a bit set.
-func cronPart(part string, low, high int) (uint64, bool) {
+// parseCronPart returns the values of one part of a list as a bit set.
+func parseCronPart(part string, low, high int) (uint64, bool) {
 	span, steps, stepped := strings.Cut(part, "/")
 	step := 1
 	if stepped {
 		var ok bool
-		if step, ok = cronNumber(steps); !ok || step == 0 {
+		if step, ok = parseCronNumber(steps); !ok || step == 0 {
 			return 0, false
 		}
 	}
@@ -66,8 +66,8 @@ func cronPart(part string, low, high int) (uint64, bool) {
 			last = first
 		}
 		var ok1, ok2 bool
-		from, ok1 = cronNumber(first)
-		to, ok2 = cronNumber(last)
+		from, ok1 = parseCronNumber(first)
+		to, ok2 = parseCronNumber(last)
 		if !ok1 || !ok2 || from < low || to > high || from > to {
 			return 0, false
 		}
@@ -79,8 +79,8 @@ func cronPart(part string, low, high int) (uint64, bool) {
 	return bits, true
 }
 
-// cronNumber parses a short number.
-func cronNumber(s string) (int, bool) {
+// parseCronNumber parses a short number.
+func parseCronNumber(s string) (int, bool) {
 	if s == "" || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
 		return 0, false
 	}
@@ -133,8 +133,8 @@ func (c Schedule) String() string {
 	if words[cronDay] != "*" || words[cronMonth] != "*" {
 		return c.expr
 	}
-	m, fixed := cronNumber(minute)
-	switch h, daily := cronNumber(hour); {
+	m, fixed := parseCronNumber(minute)
+	switch h, daily := parseCronNumber(hour); {
 	case hour == "*" && weekday == "*" && minute == "*":
 		return "Every minute"
 	case hour == "*" && weekday == "*" && !fixed:
@@ -142,10 +142,10 @@ func (c Schedule) String() string {
 			return everyText(n, "minute")
 		}
 	case hour == "*" && weekday == "*":
-		return "Every hour" + atMinute(m)
+		return "Every hour" + minuteText(m)
 	case fixed && !daily && weekday == "*":
 		if n, ok := stepOfField(hour); ok {
-			return everyText(n, "hour") + atMinute(m)
+			return everyText(n, "hour") + minuteText(m)
 		}
 	case fixed && daily:
 		if days := cronDays(weekday); days != "" {
@@ -161,7 +161,7 @@ func stepOfField(field string) (int, bool) {
 	if !ok {
 		return 0, false
 	}
-	return cronNumber(step)
+	return parseCronNumber(step)
 }
 
 func everyText(n int, unit string) string {
@@ -171,7 +171,7 @@ func everyText(n int, unit string) string {
 	return fmt.Sprintf("Every %d %ss", n, unit)
 }
 
-func atMinute(m int) string {
+func minuteText(m int) string {
 	if m == 0 {
 		return ""
 	}

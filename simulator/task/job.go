@@ -21,10 +21,10 @@ type Job struct {
 
 // Limits of how far a job is shifted relative to its schedule.
 const (
-	maxDelay   = 30 * time.Minute
-	maxAdvance = 90 * time.Second
-	// cacheInterval is the interval of jobs that run every five minutes.
-	cacheInterval = 285 * time.Second
+	maxJobDelay   = 30 * time.Minute
+	maxJobAdvance = 90 * time.Second
+	// fiveMinuteJobInterval is the interval of jobs that run every five minutes.
+	fiveMinuteJobInterval = 285 * time.Second
 )
 
 // NextRun returns the first run time in milliseconds. A recurring job runs later by its own fraction of its period, and
@@ -39,17 +39,17 @@ func (j Job) NextRun() float64 {
 	}
 	switch {
 	case !j.Recurring && first.Minute()%30 == 0:
-		return max(unixMillis(first)-j.jitterFraction()*milliseconds(maxAdvance), unixMillis(j.Created))
+		return max(unixMillis(first)-j.jitterFraction()*milliseconds(maxJobAdvance), unixMillis(j.Created))
 	case !j.Recurring:
 		return unixMillis(first)
 	case j.Cron.String() == "Every 5 minutes":
-		return unixMillis(j.Created.Add(cacheInterval))
+		return unixMillis(j.Created.Add(fiveMinuteJobInterval))
 	}
 	second, ok := j.Cron.Next(first)
 	if !ok {
 		return unixMillis(first)
 	}
-	return unixMillis(first) + min(j.jitterFraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxDelay))
+	return unixMillis(first) + min(j.jitterFraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxJobDelay))
 }
 
 // jitterFraction returns a fraction below 1 that depends on the job's id.

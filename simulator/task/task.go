@@ -108,12 +108,12 @@ func (t *Task) Post(events ...protocol.Event) {
 
 // WhileWaiting runs f, during which the task counts as waiting.
 func (t *Task) WhileWaiting(f func() error) error {
-	t.addWait(1)
-	defer t.addWait(-1)
+	t.changeWaitCount(1)
+	defer t.changeWaitCount(-1)
 	return f()
 }
 
-func (t *Task) addWait(n int) {
+func (t *Task) changeWaitCount(n int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.waitCount += n
@@ -255,11 +255,11 @@ func (t *Task) ReportEvent(text string) {
 	if t.ended {
 		return
 	}
-	s.notices = append(s.notices, Notification{Text: t.notifyEvent(text), Origin: runOrigin("")})
+	s.notices = append(s.notices, Notification{Text: t.eventNotification(text), Origin: runOrigin("")})
 	s.signalReady()
 }
 
-func (t *Task) notifyEvent(text string) string {
+func (t *Task) eventNotification(text string) string {
 	return "<task-notification>\n<task-id>" + t.ID + "</task-id>\n<summary>Monitor event: \"" + t.Description +
 		"\"</summary>\n<event>" + text + "</event>\n</task-notification>"
 }
@@ -330,7 +330,7 @@ type Notification struct {
 func (t *Task) endNotice(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
-		b.WriteString(t.notifyEvent(e.Event) + "\n")
+		b.WriteString(t.eventNotification(e.Event) + "\n")
 	}
 	b.WriteString("<task-notification>\n<task-id>" + t.ID + "</task-id>\n")
 	if t.ToolUseID != "" {
@@ -395,15 +395,15 @@ func padOrTrim(text string, n int) string {
 
 // HasAgent reports whether there is a background agent that is running or has unshown events.
 func (s *Set) HasAgent() bool {
-	return anyAgent(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
+	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
 // HasActiveAgent reports whether a background agent is about to continue: it is running and not waiting.
 func (s *Set) HasActiveAgent() bool {
-	return anyAgent(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
+	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }
 
-func anyAgent(s *Set, is func(*Task) bool) bool {
+func hasAgentWhere(s *Set, is func(*Task) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == KindAgent && is(t) })

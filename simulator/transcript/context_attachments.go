@@ -21,7 +21,7 @@ type contextAttachments struct {
 type (
 	environmentAttachment struct {
 		Type     string              `json:"type"` // "environment"
-		Snapshot snapshot            `json:"snapshot"`
+		Snapshot environmentSnapshot `json:"snapshot"`
 		Changes  []environmentChange `json:"changes,omitempty"`
 	}
 	environmentChange struct {
@@ -29,7 +29,7 @@ type (
 		Added   []string `json:"added"`
 		Removed []string `json:"removed"`
 	}
-	snapshot struct {
+	environmentSnapshot struct {
 		WorkingDirectory string   `json:"workingDirectory"`
 		IsWorktree       bool     `json:"isWorktree"`
 		IsGitRepo        bool     `json:"isGitRepo"`
@@ -208,8 +208,8 @@ func missingFrom(known, all []string) []string {
 	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(known, s) })
 }
 
-func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) snapshot {
-	return snapshot{
+func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmentSnapshot {
+	return environmentSnapshot{
 		WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
 		Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
 	}
@@ -256,7 +256,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 }
 
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
-	return append(l.openingAttachments(agentID), l.commitAttachment(agentID)...)
+	return append(l.openingAttachments(agentID), l.commitTextAttachment(agentID)...)
 }
 
 // openingAttachments returns the attachments with the session context, which is empty here, and the date.
@@ -268,8 +268,8 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 	}
 }
 
-// commitAttachment returns the attachment with the texts that end commits and pull requests, if there are texts.
-func (l *contextAttachments) commitAttachment(agentID string) []any {
+// commitTextAttachment returns the attachment with the texts that end commits and pull requests, if there are texts.
+func (l *contextAttachments) commitTextAttachment(agentID string) []any {
 	author := ""
 	if l.conversation.options.Context != nil {
 		author = l.conversation.options.Context.CurrentModel().Name

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// costs adds up the costs of the session, in this process and earlier ones.
-type costs struct {
+// sessionCosts adds up the costs of the session, in this process and earlier ones.
+type sessionCosts struct {
 	totals        protocol.CostStateLine
 	previousUsage map[string]protocol.ModelUsage // usage of earlier processes, by model
 	waitMillis    int                            // ms that earlier processes waited for the model
 }
 
 // restore adds the costs recorded by an earlier process.
-func (c *costs) restore(line protocol.CostStateLine) {
+func (c *sessionCosts) restore(line protocol.CostStateLine) {
 	c.totals, c.waitMillis = line, line.TotalAPIDuration
 	c.previousUsage = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
@@ -26,7 +26,7 @@ func (c *costs) restore(line protocol.CostStateLine) {
 }
 
 // addTool adds the changed lines and the duration of a call.
-func (c *costs) addTool(ev *protocol.ToolExecuted) {
+func (c *sessionCosts) addTool(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := changedLines(ev.Result)
 	c.totals.TotalLinesAdded += added
@@ -34,7 +34,7 @@ func (c *costs) addTool(ev *protocol.ToolExecuted) {
 }
 
 // addTurn adds the costs of a turn. The result of a failed session has none.
-func (c *costs) addTurn(ev *protocol.Result) {
+func (c *sessionCosts) addTurn(ev *protocol.Result) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return
 	}
@@ -50,7 +50,7 @@ func (c *costs) addTurn(ev *protocol.Result) {
 	}
 }
 
-func (c *costs) stateLine(id string) protocol.CostStateLine {
+func (c *sessionCosts) stateLine(id string) protocol.CostStateLine {
 	line := c.totals
 	line.Type, line.SessionID = "cost-state", id
 	if line.ModelUsage == nil {

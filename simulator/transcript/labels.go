@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionLabels writes the lines from which session lists are built: titles, the last prompt, the tools used.
-type sessionLabels struct {
+// sessionListWriter writes the lines from which session lists are built: titles, the last prompt, the tools used.
+type sessionListWriter struct {
 	conversation      *conversation
 	title             string // empty means none
 	hasUserTitle      bool   // this process set the title
@@ -22,7 +22,7 @@ type sessionLabels struct {
 }
 
 // openingLines returns the lines with which a process begins its part of a transcript.
-func (l *sessionLabels) openingLines() []any {
+func (l *sessionListWriter) openingLines() []any {
 	var lines []any
 	if !l.conversation.resumed {
 		lines = l.worktreeLines()
@@ -46,7 +46,7 @@ func (l *sessionLabels) openingLines() []any {
 }
 
 // closingLines returns the lines that describe the conversation so far. They repeat opening lines.
-func (l *sessionLabels) closingLines() []any {
+func (l *sessionListWriter) closingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
 	if !l.hasReply && !l.conversation.forked {
@@ -65,7 +65,7 @@ func (l *sessionLabels) closingLines() []any {
 	return append(lines, l.worktreeLines()...)
 }
 
-func (l *sessionLabels) worktreeLines() []any {
+func (l *sessionListWriter) worktreeLines() []any {
 	if l.conversation.options.Machine.Worktree == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (l *sessionLabels) worktreeLines() []any {
 	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.conversation.id}}
 }
 
-func (l *sessionLabels) titleLines() []any {
+func (l *sessionListWriter) titleLines() []any {
 	if l.title == "" {
 		return nil
 	}
@@ -84,23 +84,23 @@ func (l *sessionLabels) titleLines() []any {
 	}
 }
 
-func (l *sessionLabels) agentSettingLines() []any {
+func (l *sessionListWriter) agentSettingLines() []any {
 	if l.conversation.options.Agent == "" {
 		return nil
 	}
 	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.options.Agent, SessionID: l.conversation.id}}
 }
 
-func (l *sessionLabels) modeLine() protocol.ModeLine {
+func (l *sessionListWriter) modeLine() protocol.ModeLine {
 	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}
 }
 
-func (l *sessionLabels) toolsUsedLine() protocol.ToolsUsedLine {
+func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
 // recordPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of its source.
-func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
+func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
 	l.rawPrompt = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
@@ -118,7 +118,7 @@ func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
 
 // recordTools records the tools that a message calls, and reports whether one of them is new. Tools that were not
 // offered to the model are ignored.
-func (l *sessionLabels) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
+func (l *sessionListWriter) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
 	if ev.Final == nil {
 		return false
 	}
@@ -130,7 +130,7 @@ func (l *sessionLabels) recordTools(ev *protocol.Assistant, offered RequestConte
 }
 
 // addTool records the use of a tool and reports whether it is the first.
-func (l *sessionLabels) addTool(name string) bool {
+func (l *sessionListWriter) addTool(name string) bool {
 	if slices.Contains(l.tools, name) {
 		return false
 	}

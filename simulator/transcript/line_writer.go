@@ -5,7 +5,7 @@ import "cmp"
 // lineWriter writes the lines of the session's own conversation in order.
 type lineWriter struct {
 	conversation      *conversation
-	labels            *sessionLabels
+	labels            *sessionListWriter
 	opened            bool  // the lines at the head of the file are written
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that wait for the next ones
@@ -17,7 +17,7 @@ type lineWriter struct {
 // write appends lines to the session's transcript. Before the first, it writes the opening lines and, in a fork, the
 // lines copied from the source.
 func (p *lineWriter) write(lines ...any) error {
-	if err := p.open(); err != nil {
+	if err := p.writeOpeningLines(); err != nil {
 		return err
 	}
 	if err := p.flush(); err != nil {
@@ -38,8 +38,8 @@ func (p *lineWriter) flush() error {
 	return p.conversation.writer.writeLines(p.conversation.path, held...)
 }
 
-// open writes, once, the lines with which a process begins its part of a transcript.
-func (p *lineWriter) open() error {
+// writeOpeningLines writes, once, the lines with which a process begins its part of a transcript.
+func (p *lineWriter) writeOpeningLines() error {
 	if p.opened {
 		return nil
 	}

@@ -262,8 +262,8 @@ func transcriptFiles(dir string) []transcriptFile {
 	return out
 }
 
-// slugLimit is the length at which the name of a project folder is cut.
-const slugLimit = 200
+// maxSlugLength is the length at which the name of a project folder is cut.
+const maxSlugLength = 200
 
 // Slug names the project folder of a directory, given with its symbolic links resolved: every UTF-16 unit outside
 // [a-zA-Z0-9] becomes a dash. A longer name is cut and ends in a hash of the whole path (spec: cli-contract 8.2).
@@ -279,14 +279,14 @@ func Slug(realpath string) string {
 			b.WriteByte('-')
 		}
 	}
-	if b.Len() <= slugLimit {
+	if b.Len() <= maxSlugLength {
 		return b.String()
 	}
 	magnitude := int64(hash)
 	if magnitude < 0 {
 		magnitude = -magnitude
 	}
-	return b.String()[:slugLimit] + "-" + strconv.FormatInt(magnitude, 36)
+	return b.String()[:maxSlugLength] + "-" + strconv.FormatInt(magnitude, 36)
 }
 
 // isSessionID reports whether s has the form of a session id, a UUID.

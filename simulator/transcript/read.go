@@ -20,8 +20,8 @@ type Message struct {
 	Content protocol.Content
 }
 
-// deferredType is the type of the attachment that records a deferred call.
-const deferredType = "hook_deferred_tool"
+// deferredAttachmentType is the type of the attachment that records a deferred call.
+const deferredAttachmentType = "hook_deferred_tool"
 
 // parsedTranscript is the content of a transcript file. Lines that are not JSON objects are ignored.
 type parsedTranscript struct {
@@ -123,7 +123,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 			clear(t.readFiles)
 		}
 		if !e.isSidechain {
-			t.fileResult(keys)
+			t.recordFileResult(keys)
 		}
 	case "assistant":
 		var message struct {
@@ -154,9 +154,9 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	t.entries = append(t.entries, e)
 }
 
-// fileResult records the content of a file that a call has read completely or written. After an edit the content is
+// recordFileResult records the content of a file that a call has read completely or written. After an edit the content is
 // unknown.
-func (t *parsedTranscript) fileResult(keys map[string]json.RawMessage) {
+func (t *parsedTranscript) recordFileResult(keys map[string]json.RawMessage) {
 	var result struct {
 		FilePath  string
 		Content   *string
@@ -189,7 +189,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 		t.hookTexts = append(t.hookTexts, attachmentTexts(a.Content)...)
 	}
 	switch a.Type {
-	case deferredType:
+	case deferredAttachmentType:
 		t.deferred = a.ToolUseID
 	case "environment":
 		t.environmentWritten, t.contextPending = true, true
@@ -376,9 +376,9 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	return nil
 }
 
-// copyAs returns the lines of the conversation up to leaf for the transcript of a fork: the same uuids with another
+// linesForFork returns the lines of the conversation up to leaf for the transcript of a fork: the same uuids with another
 // session id and a single prompt id.
-func (t *parsedTranscript) copyAs(id, leaf, promptID string) []byte {
+func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branchLines(leaf) {
 		line, err := plainjson.Parse(e.raw)

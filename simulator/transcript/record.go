@@ -13,12 +13,12 @@ import (
 // recorder converts events to transcript lines.
 type recorder struct {
 	conversation  *conversation
-	labels        *sessionLabels
+	labels        *sessionListWriter
 	lines         *lineWriter
 	attachments   *contextAttachments
 	agents        *agentTranscripts
 	requests      *requestLog
-	costs         costs
+	costs         sessionCosts
 	attribution   attribution      // for the model's next lines
 	turns         int              // number of prompts so far
 	retainedUUIDs []string         // uuids of the messages that the last compaction kept
@@ -31,7 +31,7 @@ type recorder struct {
 
 // newRecorder creates a recorder for a conversation without lines.
 func newRecorder(th *conversation) *recorder {
-	r := &recorder{conversation: th, labels: &sessionLabels{conversation: th}}
+	r := &recorder{conversation: th, labels: &sessionListWriter{conversation: th}}
 	r.lines = &lineWriter{conversation: th, labels: r.labels}
 	r.attachments = &contextAttachments{conversation: th, lines: r.lines}
 	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments}
@@ -181,8 +181,8 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// setRowSource sets the keys that specify who wrote a text that is not a prompt.
-func setRowSource(line *protocol.UserLine) {
+// setTextOrigin sets the keys that specify who wrote a text that is not a prompt.
+func setTextOrigin(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
 		line.Message = userText(text) // these texts of the CLI are strings, not lists
@@ -275,7 +275,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.hasReply = r.labels.hasReply || agentID == ""
-	lines := r.linesBefore(agentID, ev)
+	lines := r.linesBeforeReply(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
 		if r.labels.recordTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
@@ -327,7 +327,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage,
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
-		RequestID: ev.RequestID, RequestRef: r.requests.requestRef(agentID), RequestedModel: m.Model, PromptCache: "5m",
+		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.attribution.forMessage(agentID, ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
@@ -389,7 +389,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		ToolUseResult: abridgedResult(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
-	setOutcome(&line, ev)
+	setCallRefusal(&line, ev)
 	if agentID == "" && ev.Tool != "" {
 		call := ev.MCP
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
@@ -405,7 +405,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.Expansion == nil && agentID == "" {
-		setRowSource(&line)
+		setTextOrigin(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false
@@ -420,9 +420,9 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// setOutcome sets the keys that specify why a call did not run and who decided that. It sets none if the host was not
+// setCallRefusal sets the keys that specify why a call did not run and who decided that. It sets none if the host was not
 // asked.
-func setOutcome(line *protocol.UserLine, ev *protocol.User) {
+func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
 	}

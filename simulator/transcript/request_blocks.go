@@ -24,7 +24,7 @@ func textBlock(text string) json.RawMessage {
 	return json.RawMessage(`{"type":"text","text":` + string(quoteText(text)) + `}`)
 }
 
-func isType(block json.RawMessage, kind string) bool {
+func isBlockOfType(block json.RawMessage, kind string) bool {
 	var b struct{ Type string }
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
@@ -32,7 +32,7 @@ func isType(block json.RawMessage, kind string) bool {
 // endTextWithNewline appends a newline to a text block if the next block is a text, too.
 func endTextWithNewline(block, next json.RawMessage) json.RawMessage {
 	var b protocol.TextBlock
-	if !isType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
+	if !isBlockOfType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
 		return block
 	}
 	return textBlock(b.Text + "\n")

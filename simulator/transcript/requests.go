@@ -78,16 +78,16 @@ type silentTurnReminder struct {
 	Text string `json:"text"`
 }
 
-// silentTurns is the number of consecutive replies without text after which the model is reminded (observed with
+// silentRepliesBeforeReminder is the number of consecutive replies without text after which the model is reminded (observed with
 // 2.1.330).
-const silentTurns = 5
+const silentRepliesBeforeReminder = 5
 
 const silentReminderText = "Say a word to the user about the state of the work."
 
 const (
-	promptIntroduction = "You are a scripted model."
-	promptText         = "Answer as the scenario says."
-	toolPlaceholder    = "DeferredToolPlaceholder"
+	systemPromptIntroduction = "You are a scripted model."
+	systemPromptText         = "Answer as the scenario says."
+	toolPlaceholder          = "DeferredToolPlaceholder"
 )
 
 func (l *requestLog) inputOf(agentID string) *modelInput {
@@ -117,7 +117,7 @@ func (l *requestLog) addLine(value any) {
 		_, silent := line.Attachment.(silentTurnReminder)
 		environment, _ := line.Attachment.(environmentAttachment)
 		if !silent && environment.Changes == nil { // these reminders were already added with their request
-			l.inputOf(line.AgentID).addRendered(line.RenderedRole, line.Rendered)
+			l.inputOf(line.AgentID).addAttachmentText(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
 		c := l.inputOf(line.AgentID)
@@ -153,7 +153,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 				c.addMessage("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)
 			}
 		case "attachment":
-			c.addRendered(line.RenderedRole, line.Rendered)
+			c.addAttachmentText(line.RenderedRole, line.Rendered)
 			if line.Attachment.Type == "prompt_snapshot" {
 				c.snapshots++
 				c.effortSent, c.replyID = true, "resumed"
@@ -167,7 +167,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	for _, e := range t.entries {
 		var line struct{ Hash, ShapeHash string }
 		if !forked && strings.HasPrefix(e.kind, "api-request-") && json.Unmarshal(e.raw, &line) == nil {
-			l.isFirst("", cmp.Or(line.Hash, line.ShapeHash))
+			l.recordHash("", cmp.Or(line.Hash, line.ShapeHash))
 		}
 	}
 }
@@ -209,8 +209,8 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, isRendered: rendered})
 }
 
-// addRendered adds the text of an attachment: as a separate message or inside the user message.
-func (c *modelInput) addRendered(role string, rendered []protocol.RenderedText) {
+// addAttachmentText adds the text of an attachment: as a separate message or inside the user message.
+func (c *modelInput) addAttachmentText(role string, rendered []protocol.RenderedText) {
 	for _, text := range rendered {
 		if role != "system" {
 			c.insertReminder(len(c.messages), text.Content)
@@ -225,7 +225,7 @@ func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
 			at := m.countReminders()
-			if len(m.content) > 0 && isType(m.content[0], "tool_result") {
+			if len(m.content) > 0 && isBlockOfType(m.content[0], "tool_result") {
 				at = len(m.content)
 			}
 			m.content, m.isRendered = slices.Insert(m.content, at, textBlock(text+"\n")), true
@@ -237,7 +237,7 @@ func (c *modelInput) insertReminder(end int, text string) {
 // countSilentReplies counts the replies without text among the messages that were not sent yet.
 func (c *modelInput) countSilentReplies() {
 	for _, m := range c.messages[c.sentMessages:] {
-		isText := func(b json.RawMessage) bool { return isType(b, "text") }
+		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
 		switch {
 		case m.role == "system":
 		case slices.ContainsFunc(m.content, isText):
@@ -314,14 +314,14 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	if c.snapshots == 0 {
 		c.snapshots++
 		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{
-			Type: "prompt_snapshot", SystemPrompt: []string{promptText}, ContextRendering: "announced",
+			Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
 		}))
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
 	if c.countSilentReplies(); agentID == "" {
 		for _, line := range l.reminders(c, now) {
-			c.addRendered(line.RenderedRole, line.Rendered)
+			c.addAttachmentText(line.RenderedRole, line.Rendered)
 			lines = append(lines, line)
 		}
 	}
@@ -333,7 +333,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	}
 	at := l.conversation.timestampOr("")
 	shapeHash := hashOf(agentID, strings.Join(names, " "))
-	if l.isFirst(agentID, shapeHash) {
+	if l.recordHash(agentID, shapeHash) {
 		lines = append(lines, protocol.RequestShapeLine{
 			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
 		})
@@ -363,7 +363,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 
 // reminders returns the reminders that a request of the main conversation adds.
 func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
-	if c.silentReplies > 0 && c.silentReplies%silentTurns == 0 {
+	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
 		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentReminderText}, silentReminderText))
 	}
 	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
@@ -376,10 +376,10 @@ func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []proto
 // requestShape returns the prompt and the tools of requests.
 func requestShape(now RequestContext) protocol.RequestShape {
 	shape := protocol.RequestShape{
-		System: []protocol.TextBlock{protocol.Text(promptIntroduction), protocol.Text(promptText)}, Tools: requestTools(now.Tools),
+		System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools),
 	}
 	if now.VendorAPI {
-		shape.System = append(shape.System, protocol.Text(promptText))
+		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
 	if len(now.Deferred) > 0 {
 		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectSchema), DeferLoading: true}
@@ -388,8 +388,8 @@ func requestShape(now RequestContext) protocol.RequestShape {
 	return shape
 }
 
-// requestRef returns the id of the last request of a conversation.
-func (l *requestLog) requestRef(agentID string) string {
+// lastRequestID returns the id of the last request of a conversation.
+func (l *requestLog) lastRequestID(agentID string) string {
 	if l.conversation.writer.isDisabled {
 		return ""
 	}
@@ -407,7 +407,7 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 	if m.role == "system" && !c.effortSent {
 		c.effortSent, message.OutputConfig = true, effort
 	}
-	if !m.needsBlob(message.Content) || !l.isFirst(agentID, m.hash) {
+	if !m.needsBlob(message.Content) || !l.recordHash(agentID, m.hash) {
 		return nil
 	}
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
@@ -416,11 +416,11 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 // needsBlob reports whether the message cannot be assembled from lines of the transcript. Replies and results of
 // parallel calls can.
 func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
-	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
+	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isBlockOfType(b, "tool_result") })
 }
 
-// isFirst records a hash, and reports whether the file of an agent did not contain it before.
-func (l *requestLog) isFirst(agentID, hash string) bool {
+// recordHash records a hash, and reports whether the file of an agent did not contain it before.
+func (l *requestLog) recordHash(agentID, hash string) bool {
 	known := l.written[agentID+hash]
 	l.written[agentID+hash] = true
 	return !known
@@ -450,8 +450,8 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	}
 	c.snapshots++
 	snapshot := promptSnapshot{
-		Type: "prompt_snapshot", SystemPrompt: []string{promptText}, ContextRendering: "announced",
-		snapshotTools: &snapshotTools{CLIPrefix: promptIntroduction},
+		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
+		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},
 		snapshotFlags: &snapshotFlags{SystemTurns: c.context.SystemTurns, ToolChangeHeader: c.context.SystemTurns, KeptReminders: c.context.VendorAPI},
 	}
 	for _, t := range requestTools(c.context.Tools) {

@@ -20,7 +20,7 @@ type (
 		ExitCommitted bool   `json:"exitCommitted"`
 	}
 	deferredTool struct {
-		Type      string          `json:"type"` // deferredType
+		Type      string          `json:"type"` // deferredAttachmentType
 		ToolUseID string          `json:"toolUseID"`
 		ToolName  string          `json:"toolName"`
 		ToolInput json.RawMessage `json:"toolInput"`
@@ -34,11 +34,11 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 		return err
 	}
 	var lines []any
-	if limit, hit := maxTurns(ev); hit && r.conversation.hasStarted() {
+	if limit, hit := reachedTurnLimit(ev); hit && r.conversation.hasStarted() {
 		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.conversation.attachmentLine("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
+		lines = append(lines, r.conversation.attachmentLine("", "", deferredTool{deferredAttachmentType, d.ID, d.Name, d.Input}))
 	}
 	if !r.labels.lastPromptWritten && r.conversation.hasStarted() {
 		lines = append(lines, r.labels.closingLines()...)
@@ -49,7 +49,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	return r.lines.write(lines...)
 }
 
-func maxTurns(ev *protocol.Result) (limit int, hit bool) {
+func reachedTurnLimit(ev *protocol.Result) (limit int, hit bool) {
 	if ev.Subtype != "error_max_turns" {
 		return 0, false
 	}
@@ -75,7 +75,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
-	lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
 	e := r.conversation.newEnvelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
@@ -110,7 +110,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 			PreventContinuing: fieldValue(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
 		})
 	case "model_fallback": // its line is written after the next request
-		lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
+		lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
 		r.fallback = ev
 		return r.lines.write(lines...)
 	case "compact_boundary":
@@ -126,9 +126,9 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	return nil
 }
 
-// linesBefore returns the lines that precede a message of the model: the lines of its request and of a change to
+// linesBeforeReply returns the lines that precede a message of the model: the lines of its request and of a change to
 // another model.
-func (r *recorder) linesBefore(agentID string, ev *protocol.Assistant) []any {
+func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []any {
 	lines, changed := r.requests.requestLines(agentID, ev), r.fallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
 		return lines
@@ -231,7 +231,7 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 		line.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, line), r.attachments.repeatListings()...)
-	return r.lines.write(append(lines, r.attachments.commitAttachment("")...)...)
+	return r.lines.write(append(lines, r.attachments.commitTextAttachment("")...)...)
 }
 
 // recordLocalCommand writes the output of a slash command that ran without the model.

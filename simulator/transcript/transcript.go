@@ -107,8 +107,8 @@ func (th *conversation) chooseID() error {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
 		}
-		if n > maxRuns {
-			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", maxRuns, claims)
+		if n > maxStoredRuns {
+			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", maxStoredRuns, claims)
 		}
 		th.options.RestartIDs(n)
 		th.id = th.options.Clock.NewID()
@@ -116,8 +116,8 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-// maxRuns is the maximum number of stored runs of one seed.
-const maxRuns = 10_000
+// maxStoredRuns is the maximum number of stored runs of one seed.
+const maxStoredRuns = 10_000
 
 // RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {
@@ -150,7 +150,7 @@ func (s *Transcript) resume(path string) error {
 		if err := th.startSession(); err != nil {
 			return err
 		}
-		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
+		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
 	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts

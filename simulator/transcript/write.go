@@ -21,11 +21,11 @@ type transcriptWriter struct {
 	// valuesSinceRequest are the values written since the last request to the model.
 	valuesSinceRequest []any
 	filter             *claudecode.KeyFilter // keys that the simulated version does not write
-	open               appendFile            // the file that was written to last
+	open               openedFile            // the file that was written to last
 }
 
-// appendFile is a file that stays open between lines. The zero value has no file.
-type appendFile struct {
+// openedFile is a file that stays open between lines. The zero value has no file.
+type openedFile struct {
 	path string
 	file *os.File
 	info os.FileInfo // to detect that another file has replaced it
@@ -115,14 +115,14 @@ func (w *transcriptWriter) openFile(path string) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	w.open = appendFile{path: path, file: file, info: info}
+	w.open = openedFile{path: path, file: file, info: info}
 	return nil
 }
 
 // close closes the open file, if any.
 func (w *transcriptWriter) close() error {
 	file := w.open.file
-	w.open = appendFile{}
+	w.open = openedFile{}
 	if file == nil {
 		return nil
 	}

@@ -32,14 +32,14 @@ func Bash(c *Commands) tool.Tool {
 			if strings.ContainsFunc(in.Command, isHiddenChar) {
 				return tool.InvalidInput("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
 			}
-			return blockSleep(in)
+			return refuseLongSleep(in)
 		}),
-		Run: tool.TypedWithCall(c, runBash),
+		Run: tool.TypedRunWithCall(c, runBash),
 	}
 }
 
 func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {
-	if refusal := blockSleep(in); refusal != nil {
+	if refusal := refuseLongSleep(in); refusal != nil {
 		return *refusal
 	}
 	r := &runningCommand{commands: c, in: in, staysInBackground: call.Agent != nil || isEnabled(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfo(call, in), limit: c.timeout(in)}
@@ -65,7 +65,7 @@ func ReadOnly(input json.RawMessage) bool {
 	return err == nil && script.ReadOnly()
 }
 
-func blockSleep(in bashInput) *protocol.ToolResult {
+func refuseLongSleep(in bashInput) *protocol.ToolResult {
 	if in.RunInBackground {
 		return nil
 	}

@@ -45,12 +45,12 @@ func TestLongCommandIsShown(t *testing.T) {
 		name  string
 		ends  time.Duration // 0 means never
 		limit time.Duration
-		want  outcome
+		want  waitOutcome
 		shown bool
 	}{
-		{"short", showTaskAfter - time.Millisecond, time.Minute, outcomeFinished, false},
-		{"long", showTaskAfter + time.Second, time.Minute, outcomeFinished, true},
-		{"too long", 0, showTaskAfter + time.Second, outcomeTimedOut, true},
+		{"short", taskReportDelay - time.Millisecond, time.Minute, outcomeFinished, false},
+		{"long", taskReportDelay + time.Second, time.Minute, outcomeFinished, true},
+		{"too long", 0, taskReportDelay + time.Second, outcomeTimedOut, true},
 		{"too long soon", 0, time.Second, outcomeTimedOut, false},
 		{"stopped", 0, time.Hour, outcomeInterrupted, true},
 	}

@@ -44,8 +44,8 @@ const (
 	defaultTimeoutMS = 120_000
 	maxTimeoutMS     = 600_000
 	// The limits of background commands.
-	defaultBackgroundMS = 600_000
-	maxBackgroundMS     = 7_200_000
+	defaultBackgroundTimeoutMS = 600_000
+	maxBackgroundTimeoutMS     = 7_200_000
 )
 
 type bashInput struct {
@@ -66,7 +66,7 @@ func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 
 // timeout returns the time after which a command is stopped or moved to the background.
 func (c *Commands) timeout(in bashInput) time.Duration {
-	ms, most := defaultBackgroundMS, maxBackgroundMS
+	ms, most := defaultBackgroundTimeoutMS, maxBackgroundTimeoutMS
 	if !in.RunInBackground {
 		ms = cmp.Or(c.envMilliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
 		most = max(ms, cmp.Or(c.envMilliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))

@@ -17,14 +17,14 @@ import (
 
 // Limits of a monitor in milliseconds.
 const (
-	defaultMonitorMS = 300_000
-	minMonitorMS     = 1000
-	cappedMonitorMS  = 600_000
-	maxMonitorMS     = 3_600_000 // longer timeouts are refused
+	defaultMonitorTimeoutMS = 300_000
+	minMonitorTimeoutMS     = 1000
+	monitorTimeoutCapMS     = 600_000
+	maxMonitorTimeoutMS     = 3_600_000 // longer timeouts are refused
 )
 
-// batchTime is the time during which lines are collected into one event.
-const batchTime = 200 * time.Millisecond
+// eventBatchTime is the time during which lines are collected into one event.
+const eventBatchTime = 200 * time.Millisecond
 
 type monitorInput struct {
 	Command     string          `json:"command"`
@@ -54,7 +54,7 @@ func Monitor(c *Commands) tool.Tool {
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
 			return tool.InvalidInput("Monitor", in.issues())
 		}),
-		Run: tool.TypedWithCall(c, runMonitor),
+		Run: tool.TypedRunWithCall(c, runMonitor),
 	}
 }
 
@@ -62,12 +62,12 @@ func Monitor(c *Commands) tool.Tool {
 func (in monitorInput) issues() []tool.Issue {
 	path := []any{"timeout_ms"}
 	switch ms := in.TimeoutMS; {
-	case ms != nil && *ms < minMonitorMS:
-		return []tool.Issue{tool.TooSmall("number", minMonitorMS, path)}
-	case ms != nil && *ms > maxMonitorMS:
+	case ms != nil && *ms < minMonitorTimeoutMS:
+		return []tool.Issue{tool.TooSmall("number", minMonitorTimeoutMS, path)}
+	case ms != nil && *ms > maxMonitorTimeoutMS:
 		return []tool.Issue{{
-			Origin: "number", Code: "too_big", Maximum: maxMonitorMS, Inclusive: true, Path: path,
-			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxMonitorMS),
+			Origin: "number", Code: "too_big", Maximum: maxMonitorTimeoutMS, Inclusive: true, Path: path,
+			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxMonitorTimeoutMS),
 		}}
 	case (in.Command == "") == (in.WS == nil):
 		return []tool.Issue{tool.CustomIssue("exactly one of command or ws")}
@@ -82,13 +82,13 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	case c.options.Tasks == nil:
 		return tool.NeedsResult(call.Name, "has no background in this session")
 	}
-	ms := defaultMonitorMS
+	ms := defaultMonitorTimeoutMS
 	if in.TimeoutMS != nil {
-		ms = min(int(*in.TimeoutMS), cappedMonitorMS)
+		ms = min(int(*in.TimeoutMS), monitorTimeoutCapMS)
 	}
 	info := taskInfo(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
-	m := &watcher{task: c.options.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
+	m := &outputWatcher{task: c.options.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
@@ -106,8 +106,8 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.limit)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
 
-// watcher reports the lines that a command prints as events of a task.
-type watcher struct {
+// outputWatcher reports the lines that a command prints as events of a task.
+type outputWatcher struct {
 	task        *task.Task
 	limit       time.Duration
 	lines       chan string
@@ -120,7 +120,7 @@ type watcher struct {
 }
 
 // Write receives the output of the command and sends its complete lines to m.lines.
-func (m *watcher) Write(p []byte) (int, error) {
+func (m *outputWatcher) Write(p []byte) (int, error) {
 	_, _ = m.task.Write(p) // writing to a task cannot fail
 	m.partialLine = append(m.partialLine, p...)
 	for {
@@ -134,7 +134,7 @@ func (m *watcher) Write(p []byte) (int, error) {
 }
 
 // reportLines reports the lines in batches until the command exits.
-func (m *watcher) reportLines(ctx context.Context) task.End {
+func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 	var batch []string
 	var due <-chan time.Time
 	reported := 0
@@ -145,7 +145,7 @@ func (m *watcher) reportLines(ctx context.Context) task.End {
 				return m.taskEnd(ctx, strings.Join(batch, "\n"), reported)
 			}
 			if batch = append(batch, line); due == nil {
-				due = time.After(batchTime)
+				due = time.After(eventBatchTime)
 			}
 		case <-due:
 			m.task.ReportEvent(strings.Join(batch, "\n"))
@@ -157,7 +157,7 @@ func (m *watcher) reportLines(ctx context.Context) task.End {
 
 // taskEnd returns the end of the task. event contains the lines that are not reported yet, and reported is the number
 // of earlier events.
-func (m *watcher) taskEnd(ctx context.Context, event string, reported int) task.End {
+func (m *outputWatcher) taskEnd(ctx context.Context, event string, reported int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)
 	switch {

@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	defaultOutput  = 30_000   // maximum number of characters that are shown of a command's output
-	maxOutputLimit = 150_000  // maximum of BASH_MAX_OUTPUT_LENGTH
-	maxCaptured    = 64 << 20 // maximum number of bytes that are read of a command's output
-	previewBytes   = 2000
+	defaultOutputLimit = 30_000   // maximum number of characters that are shown of a command's output
+	maxOutputLimit     = 150_000  // maximum of BASH_MAX_OUTPUT_LENGTH
+	maxCapturedBytes   = 64 << 20 // maximum number of bytes that are read of a command's output
+	outputPreviewBytes = 2000
 )
 
 type bashOutput struct {
@@ -75,8 +75,8 @@ func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutputText)}, true
 }
 
-// dataImage matches an output that is a data URL of an image.
-var dataImage = sync.OnceValue(func() *regexp.Regexp {
+// imageDataURLPattern matches an output that is a data URL of an image.
+var imageDataURLPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
 })
 
@@ -96,8 +96,8 @@ func isPicture(data []byte) bool {
 	return err == nil
 }
 
-// staleHint returns a hint about files that the session has read and a command has modified since; "" means none.
-func (c *Commands) staleHint(before files.Versions) string {
+// modifiedFilesHint returns a hint about files that the session has read and a command has modified since; "" means none.
+func (c *Commands) modifiedFilesHint(before files.Versions) string {
 	const most = 5
 	paths := c.options.Files.Modified(before)
 	if len(paths) == 0 {
@@ -119,24 +119,24 @@ func (c *Commands) staleHint(before files.Versions) string {
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-// maxOutput returns the maximum number of characters that are shown of a command's output.
-func (c *Commands) maxOutput() int {
+// outputLimit returns the maximum number of characters that are shown of a command's output.
+func (c *Commands) outputLimit() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
 		return min(n, maxOutputLimit)
 	}
-	return defaultOutput
+	return defaultOutputLimit
 }
 
 // limitOutput sets out.Stdout and returns the text for the model. If the output is too large, it saves raw in a file
 // and returns a preview.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
-	if len(output) <= c.maxOutput() {
+	if len(output) <= c.outputLimit() {
 		return output
 	}
-	out.Stdout = tool.Prefix(output, c.maxOutput())
+	out.Stdout = tool.Prefix(output, c.outputLimit())
 	if c.options.OutputDir == "" {
-		return tool.Truncate(output, c.maxOutput())
+		return tool.Truncate(output, c.outputLimit())
 	}
 	path := filepath.Join(c.options.OutputDir, task.NewTaskID(task.KindBash, c.options.Clock.NewID())+".txt")
 	if err := os.MkdirAll(c.options.OutputDir, 0o755); err != nil {
@@ -147,9 +147,9 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	}
 	out.PersistedPath, out.PersistedSize = path, len(raw)
 	out.Stdout = strings.TrimRight(out.Stdout, "\n")
-	preview := tool.Prefix(out.Stdout, previewBytes)
+	preview := tool.Prefix(out.Stdout, outputPreviewBytes)
 	if len(preview) < len(out.Stdout) {
-		if i := strings.LastIndexByte(preview, '\n'); i > previewBytes/2 {
+		if i := strings.LastIndexByte(preview, '\n'); i > outputPreviewBytes/2 {
 			preview = preview[:i]
 		}
 		preview += "\n..."

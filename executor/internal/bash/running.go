@@ -63,7 +63,7 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 	}
 	switch r.wait(ctx) {
 	case outcomeFinished:
-		code := r.cmd.End()
+		code := r.cmd.Wait()
 		result := r.commandResult(code, bashOutput{NoSandbox: r.in.NoSandbox, EditDiff: r.commands.differ.Diff(r.repository.Changes(ctx))})
 		r.endTask(task.StatusCompleted, result)
 		return result
@@ -77,23 +77,23 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.limit), tool.Prefix(trimOutput(output), r.commands.maxOutput())))
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.limit), tool.Prefix(trimOutput(output), r.commands.outputLimit())))
 		r.endTask(task.StatusCompleted, result)
 		return result
 	}
 }
 
-// outcome is the reason why [runningCommand.wait] returned.
-type outcome int
+// waitOutcome is the reason why [runningCommand.wait] returned.
+type waitOutcome int
 
 const (
-	outcomeFinished outcome = iota
+	outcomeFinished waitOutcome = iota
 	outcomeInterrupted
 	outcomeTimedOut
 )
 
-// showTaskAfter is the time after which a foreground command is reported as a task.
-const showTaskAfter = 3 * time.Second
+// taskReportDelay is the time after which a foreground command is reported as a task.
+const taskReportDelay = 3 * time.Second
 
 // interruptedResult returns the result of an interrupted command, without its output.
 func interruptedResult() protocol.ToolResult {
@@ -102,10 +102,10 @@ func interruptedResult() protocol.ToolResult {
 	return result
 }
 
-// wait waits until the command exits, its timeout expires or ctx is cancelled. After showTaskAfter, it reports the
+// wait waits until the command exits, its timeout expires or ctx is cancelled. After taskReportDelay, it reports the
 // command as a task to hosts that receive events immediately.
-func (r *runningCommand) wait(ctx context.Context) outcome {
-	limit, show := time.NewTimer(r.limit), time.NewTimer(showTaskAfter)
+func (r *runningCommand) wait(ctx context.Context) waitOutcome {
+	limit, show := time.NewTimer(r.limit), time.NewTimer(taskReportDelay)
 	defer limit.Stop()
 	defer show.Stop()
 	for {
@@ -138,19 +138,19 @@ func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult)
 // stopAndRead stops the command and returns its output so far.
 func (r *runningCommand) stopAndRead() string {
 	r.cmd.Stop()
-	r.cmd.End()
-	defer r.cmd.Discard()
-	return r.cmd.Output(maxCaptured)
+	r.cmd.Wait()
+	defer r.cmd.DiscardOutput()
+	return r.cmd.Output(maxCapturedBytes)
 }
 
 // noBackgroundVariable is the environment variable that disables background commands.
 const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
-// minCallTime is how long a call lasts at least before its command moves to the background. The command may exit within
+// minForegroundTime is how long a call lasts at least before its command moves to the background. The command may exit within
 // that time.
-const minCallTime = 2 * time.Second
+const minForegroundTime = 2 * time.Second
 
-// moveToBackground moves the command to the background. If it exits within minCallTime, the result is that of a
+// moveToBackground moves the command to the background. If it exits within minForegroundTime, the result is that of a
 // foreground command.
 func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
 	if r.task == nil {
@@ -160,16 +160,16 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.task.Detach()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
-	if r.endsBefore(ctx, minCallTime-r.limit) {
-		code := r.cmd.End()
+	if r.endsBefore(ctx, minForegroundTime-r.limit) {
+		code := r.cmd.Wait()
 		result, end := r.commandResult(code, out), r.taskEnd(code)
 		end.KnownToModel = true
 		r.task.End(end)
 		return result
 	}
-	raw := r.cmd.Output(maxCaptured) // the output is read now, because the task closes it
+	raw := r.cmd.Output(maxCapturedBytes) // the output is read now, because the task closes it
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
-		return r.waitInBackground(ctx, defaultBackgroundMS*time.Millisecond)
+		return r.waitInBackground(ctx, defaultBackgroundTimeoutMS*time.Millisecond)
 	})
 	if ctx.Err() != nil {
 		return executor.InterruptedResult()
@@ -185,7 +185,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.limit.Seconds())), out.TaskID)
-	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.readHint(moved, "If it is still running after 10m in the background, it will be "+
+	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.outputFileHint(moved, "If it is still running after 10m in the background, it will be "+
 		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ShowsIsErrorFalse, result.Output = true, out
@@ -206,8 +206,8 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// readHint returns head with the path of the output file, and explains how to read more output.
-func (r *runningCommand) readHint(head, more string) string {
+// outputFileHint returns head with the path of the output file, and explains how to read more output.
+func (r *runningCommand) outputFileHint(head, more string) string {
 	if r.task.OutputFile != "" {
 		head += " Output is being written to: " + r.task.OutputFile + "."
 	}
@@ -224,11 +224,11 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 	r.task = r.commands.options.Tasks.Start(r.info)
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		if err != nil {
-			return task.End{Status: task.StatusFailed, Summary: r.summaryPrefix() + "could not be started: " + err.Error()}
+			return task.End{Status: task.StatusFailed, Summary: r.taskSummaryPrefix() + "could not be started: " + err.Error()}
 		}
 		return r.waitInBackground(ctx, r.limit)
 	})
-	result := tool.Text(r.readHint("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
+	result := tool.Text(r.outputFileHint("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
@@ -237,21 +237,21 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)
-	end := task.End{Status: task.StatusKilled, Summary: r.summaryPrefix() + "was stopped"}
+	end := task.End{Status: task.StatusKilled, Summary: r.taskSummaryPrefix() + "was stopped"}
 	select {
 	case <-r.done:
-		return r.taskEnd(r.cmd.End())
+		return r.taskEnd(r.cmd.Wait())
 	case <-ctx.Done():
 	case <-over:
 		end.Summary += " after reaching its background time limit"
 	}
 	r.cmd.Stop()
-	r.cmd.End()
+	r.cmd.Wait()
 	_, _ = r.task.Write([]byte("\n[killed]\n")) // writing to a task cannot fail
 	return end
 }
 
-func (r *runningCommand) summaryPrefix() string {
+func (r *runningCommand) taskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
@@ -259,43 +259,43 @@ func (r *runningCommand) summaryPrefix() string {
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
-		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summaryPrefix(), code)}
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.taskSummaryPrefix(), code)}
 	}
-	return task.End{Status: task.StatusCompleted, Summary: r.summaryPrefix() + "completed (exit code 0)"}
+	return task.End{Status: task.StatusCompleted, Summary: r.taskSummaryPrefix() + "completed (exit code 0)"}
 }
 
 // commandResult returns the result of a command that exited with code. out contains the fields that are already set.
 func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
-	raw := r.cmd.Output(maxCaptured)
+	raw := r.cmd.Output(maxCapturedBytes)
 	if out.TaskID == "" {
-		r.cmd.Discard()
+		r.cmd.DiscardOutput()
 	} else {
 		r.cmd.Close()
 	}
 	output, note := trimOutput(raw), ""
-	if out.TaskID == "" && !r.staysInBackground && r.cmd.Follow() {
+	if out.TaskID == "" && !r.staysInBackground && r.cmd.UpdateShellDir() {
 		note = "Shell cwd was reset to " + r.commands.options.Shell.Dir()
 		out.Stderr = "\n" + note
 	}
 	out.NoOutputExpected = tool.PrintsNothing(r.in.Command)
 	if code != 0 {
 		if out.CodeMeaning = tool.ExitCodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.maxOutput()), note))
+			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimit()), note))
 		}
 	}
-	if m := dataImage().FindStringSubmatch(output); m != nil {
+	if m := imageDataURLPattern().FindStringSubmatch(output); m != nil {
 		return imageResult(m[1], m[2], output, out)
 	}
 	where := ""
 	if out.TaskID != "" {
-		where = r.readHint("Command running in background with ID: "+out.TaskID+".", "")
+		where = r.outputFileHint("Command running in background with ID: "+out.TaskID+".", "")
 	}
 	if code == 0 {
-		out.StaleHint = r.commands.staleHint(r.versionsBefore)
+		out.StaleHint = r.commands.modifiedFilesHint(r.versionsBefore)
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output = true, out
-	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.maxOutput() {
+	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
 		r.files.RecordPrinted(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {
 		r.files.RecordViewed(file)

@@ -51,8 +51,8 @@ func updatedMessage(path string) string {
 	return "The file " + path + " has been updated successfully."
 }
 
-// lineEnds matches white space, as JavaScript defines it, before the end of a line.
-var lineEnds = sync.OnceValue(func() *regexp.Regexp {
+// trailingSpacePattern matches white space, as JavaScript defines it, before the end of a line.
+var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
@@ -66,7 +66,7 @@ func trimTrailingSpace(in *plainjson.Object, key string) bool {
 	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".md") || strings.HasSuffix(lower, ".mdx") {
 		return false
 	}
-	clean := lineEnds().ReplaceAllString(text, "$1")
+	clean := trailingSpacePattern().ReplaceAllString(text, "$1")
 	if clean == text {
 		return false
 	}

@@ -151,7 +151,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	case err != nil:
 		return no("%s", describeError(err, "open", p.path))
 	case encodingProblem(data) != "":
-		return no("File %s %s", encodingProblem(data), notWrittenText)
+		return no("File %s %s", encodingProblem(data), encodingNotWrittenText)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):

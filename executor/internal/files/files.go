@@ -47,21 +47,21 @@ type agentFiles struct {
 	seen map[string]*seenFiles
 }
 
-type callKey struct{}
+type callContextKey struct{}
 
 // WithCall returns a context for a call. A sub-agent knows only the files that it has read itself.
 func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
-	return context.WithValue(ctx, callKey{}, call)
+	return context.WithValue(ctx, callContextKey{}, call)
 }
 
 // ForCall returns the Files of the caller, which is the session or a sub-agent; see [WithCall].
 func (f *Files) ForCall(ctx context.Context) *Files {
-	call, _ := ctx.Value(callKey{}).(protocol.ToolUse)
+	call, _ := ctx.Value(callContextKey{}).(protocol.ToolUse)
 	return f.ForAgent(call.Agent)
 }
 
 func isUserModified(ctx context.Context) bool {
-	call, _ := ctx.Value(callKey{}).(protocol.ToolUse)
+	call, _ := ctx.Value(callContextKey{}).(protocol.ToolUse)
 	return call.UserModified
 }
 
@@ -88,9 +88,9 @@ func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-// Restore records that the model saw this content of a file in an earlier run of the session. content has "\n" between
+// RecordResumed records that the model saw this content of a file in an earlier run of the session. content has "\n" between
 // lines.
-func (f *Files) Restore(path, content string) {
+func (f *Files) RecordResumed(path, content string) {
 	if data, err := readRegular(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
 	}

@@ -62,16 +62,16 @@ func (f *Finder) relativePath(path string) string {
 	return path
 }
 
-// invalidPattern returns the result for a pattern that ripgrep would reject.
-func invalidPattern(format string, args ...any) protocol.ToolResult {
+// invalidPatternResult returns the result for a pattern that ripgrep would reject.
+func invalidPatternResult(format string, args ...any) protocol.ToolResult {
 	return tool.Fail("Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "+format, args...)
 }
 
-// badGlob returns the result for an invalid glob.
-func badGlob(pattern string) protocol.ToolResult {
+// invalidGlobResult returns the result for an invalid glob.
+func invalidGlobResult(pattern string) protocol.ToolResult {
 	why := "unclosed character class; missing ']'"
 	if strings.Count(pattern, "{") > strings.Count(pattern, "}") {
 		why = "unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"
 	}
-	return invalidPattern("error parsing glob '%s': %s", pattern, why)
+	return invalidPatternResult("error parsing glob '%s': %s", pattern, why)
 }

@@ -64,10 +64,10 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		pattern = "**/" + pattern
 	}
 	if strings.HasPrefix(pattern, "./") {
-		return noMatches(f, start) // paths are shown without this prefix, so none matches
+		return noMatchesResult(f, start) // paths are shown without this prefix, so none matches
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return badGlob(in.Pattern)
+		return invalidGlobResult(in.Pattern)
 	}
 	walked := pattern
 	if negated {
@@ -97,7 +97,7 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	}
 	out.NumFiles = len(out.Filenames)
 	if out.NumFiles == 0 {
-		return noMatches(f, start)
+		return noMatchesResult(f, start)
 	}
 	lines := out.Filenames
 	if out.Truncated {
@@ -106,8 +106,8 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// noMatches returns the result of a search that found nothing.
-func noMatches(f *Finder, start time.Time) protocol.ToolResult {
+// noMatchesResult returns the result of a search that found nothing.
+func noMatchesResult(f *Finder, start time.Time) protocol.ToolResult {
 	return tool.Text("No files found", globOutput{
 		Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
 	})
@@ -119,7 +119,7 @@ func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(strings.Split(name, "/"), isRepository) && !strings.Contains(pattern, ".git") {
+		if slices.ContainsFunc(strings.Split(name, "/"), isVersionControlDir) && !strings.Contains(pattern, ".git") {
 			return nil
 		}
 		f := datedFile{name: name}

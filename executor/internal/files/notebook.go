@@ -86,8 +86,8 @@ func (nb *notebook) hasCellIDs() bool {
 
 var cellNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
 
-// find returns the index of a cell by its id or by its number, as in "cell-3".
-func (nb *notebook) find(id string) (int, bool) {
+// findCell returns the index of a cell by its id or by its number, as in "cell-3".
+func (nb *notebook) findCell(id string) (int, bool) {
 	for i, c := range nb.cells {
 		if tool.TextOf(c.Get("id")) == id {
 			return i, true

@@ -56,8 +56,8 @@ func NotebookEdit(f *Files) tool.Tool {
 	}
 }
 
-// plannedNotebook is a valid change of a notebook that is not written yet.
-type plannedNotebook struct {
+// plannedNotebookEdit is a valid change of a notebook that is not written yet.
+type plannedNotebookEdit struct {
 	path, contentBefore string
 	notebook            *notebook
 	output              notebookEditOutput
@@ -65,10 +65,10 @@ type plannedNotebook struct {
 
 // planNotebook changes the cells in memory. The second result explains why the change is not possible. It sets
 // in.EditMode if that is empty.
-func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
-	p := plannedNotebook{path: f.options.Paths.Path(in.NotebookPath)}
+func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
+	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
-	no := func(format string, args ...any) (plannedNotebook, *protocol.ToolResult) {
+	no := func(format string, args ...any) (plannedNotebookEdit, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
 	}
 	if !strings.HasSuffix(p.path, ".ipynb") {
@@ -136,7 +136,7 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 	}
 	at, found := 0, true
 	if in.CellID != "" {
-		at, found = nb.find(in.CellID)
+		at, found = nb.findCell(in.CellID)
 	}
 	if !found {
 		r := tool.Refuse("Cell with ID \"%s\" not found in notebook.", in.CellID)

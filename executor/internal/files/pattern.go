@@ -61,7 +61,7 @@ func (d *patternRewriter) rewrite() {
 		case '(':
 			end := groupStart(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
-			d.output.WriteString(unnamedGroup(d.pattern[i : end+1]))
+			d.output.WriteString(removeGroupName(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
 		case ')':
 			d.itemStart, d.repeated = -1, false
@@ -75,7 +75,7 @@ func (d *patternRewriter) rewrite() {
 		case '*', '+', '?':
 			i = d.rewriteRepetition(d.pattern[i:i+1], i)
 		case '{':
-			end, f := countEnd(d.pattern, i)
+			end, f := repetitionCountEnd(d.pattern, i)
 			if f != nil || d.itemStart < 0 {
 				d.writeItem("{")
 				continue
@@ -164,8 +164,8 @@ func translateEscape(text string) string {
 	return text
 }
 
-// unnamedGroup removes the name from the opening of a group, because a repetition may write the group several times.
-func unnamedGroup(start string) string {
+// removeGroupName removes the name from the opening of a group, because a repetition may write the group several times.
+func removeGroupName(start string) string {
 	if strings.HasPrefix(start, "(?P<") || strings.HasPrefix(start, "(?<") && !strings.HasPrefix(start, "(?<=") && !strings.HasPrefix(start, "(?<!") {
 		return "("
 	}

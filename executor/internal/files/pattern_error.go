@@ -12,19 +12,19 @@ import (
 )
 
 // patternError is an error in a regular expression. from and to are byte offsets in the pattern after ripgrep has added
-// groupOpening.
+// ripgrepPatternPrefix.
 type patternError struct {
 	from, to int
 	problem  string
 }
 
-// groupOpening is the prefix that ripgrep adds to a pattern.
-const groupOpening = "(?:"
+// ripgrepPatternPrefix is the prefix that ripgrep adds to a pattern.
+const ripgrepPatternPrefix = "(?:"
 
 // patternErrorText formats the error of a pattern as ripgrep does; empty means that the pattern is valid. err is the
 // error of Go's engine, which accepts a brace without a count as a literal.
 func patternErrorText(pattern string, err error) string {
-	whole := groupOpening + pattern + ")"
+	whole := ripgrepPatternPrefix + pattern + ")"
 	f := braceError(whole)
 	if err != nil {
 		if other := locateError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
@@ -34,7 +34,7 @@ func patternErrorText(pattern string, err error) string {
 	if f == nil {
 		return ""
 	}
-	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.problem
+	return "regex parse error:\n" + f.formatWithMarks(whole) + "error: " + f.problem
 }
 
 // braceError returns the error at the first brace that is not a valid repetition; nil means none.
@@ -58,7 +58,7 @@ func braceError(source string) *patternError {
 			if !item {
 				return &patternError{i, i + 1, "repetition operator missing expression"}
 			}
-			end, f := countEnd(source, i)
+			end, f := repetitionCountEnd(source, i)
 			if f != nil {
 				return f
 			}
@@ -117,8 +117,8 @@ func groupStart(source string, i int) int {
 	return i
 }
 
-// countEnd returns the index of the last byte of the count in braces at i, or the error in it.
-func countEnd(source string, i int) (end int, f *patternError) {
+// repetitionCountEnd returns the index of the last byte of the count in braces at i, or the error in it.
+func repetitionCountEnd(source string, i int) (end int, f *patternError) {
 	digits := func(at int) int {
 		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
 		return at + len(source[at:]) - len(strings.TrimLeft(source[at:], "0123456789"))
@@ -160,11 +160,11 @@ func locateError(pattern, source string, err error) patternError {
 		_, unopened := unbalancedGroups(source)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
-		return at(len(groupOpening)+len(pattern)-len(e.Expr), "unclosed character class")
+		return at(len(ripgrepPatternPrefix)+len(pattern)-len(e.Expr), "unclosed character class")
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
-		return groupError(len(groupOpening)+max(0, strings.Index(pattern, e.Expr)), e)
+		return groupError(len(ripgrepPatternPrefix)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
-		end := len(groupOpening) + errorPrefixLength(pattern, *e)
+		end := len(ripgrepPatternPrefix) + errorPrefixLength(pattern, *e)
 		return addSyntaxError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
@@ -257,10 +257,10 @@ func unbalancedGroups(source string) (unclosed, unopened int) {
 	return slices.Max(append(open, 0)), 0
 }
 
-// pointAt formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
-func (f patternError) pointAt(source string) string {
+// formatWithMarks formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
+func (f patternError) formatWithMarks(source string) string {
 	if !strings.Contains(source, "\n") {
-		return "    " + source + "\n" + f.marks(source, 4, 0)
+		return "    " + source + "\n" + f.lineMarks(source, 4, 0)
 	}
 	rule := strings.Repeat("~", 79) + "\n"
 	var b strings.Builder
@@ -270,15 +270,15 @@ func (f patternError) pointAt(source string) string {
 		head := fmt.Sprintf("%d: ", i+1)
 		b.WriteString(head + line + "\n")
 		if start <= f.from && f.from <= start+len(line) {
-			b.WriteString(f.marks(line, len(head), start))
+			b.WriteString(f.lineMarks(line, len(head), start))
 		}
 		start += len(line) + 1
 	}
 	return b.String() + rule
 }
 
-// marks returns the marks below a line of the pattern. start is the position of the line.
-func (f patternError) marks(line string, indent, start int) string {
+// lineMarks returns the marks below a line of the pattern. start is the position of the line.
+func (f patternError) lineMarks(line string, indent, start int) string {
 	if f.to == 0 {
 		return ""
 	}

@@ -66,24 +66,24 @@ func (f *Finder) newGrep(in grepInput) (*grepSearch, *protocol.ToolResult) {
 	var err error
 	s.re, err = compilePattern(in.Pattern, flags)
 	if fault := patternErrorText(in.Pattern, err); fault != "" {
-		return nil, new(invalidPattern("%s", fault))
+		return nil, new(invalidPatternResult("%s", fault))
 	}
 	for _, g := range splitGlobs(in.Glob) {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
-			return nil, new(badGlob(g))
+			return nil, new(invalidGlobResult(g))
 		}
 	}
 	if in.Type != "" {
-		patterns := fileType(in.Type)
+		patterns := fileTypeGlobs(in.Type)
 		if patterns == nil {
-			return nil, new(invalidPattern("unrecognized file type: %s", in.Type))
+			return nil, new(invalidPatternResult("unrecognized file type: %s", in.Type))
 		}
 		s.filters = append(s.filters, "{"+strings.Join(patterns, ",")+"}")
 	}
 	return s, nil
 }
 
-func isRepository(name string) bool {
+func isVersionControlDir(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
@@ -110,8 +110,8 @@ func matchGlob(pattern, rel string) bool {
 	return ok && err == nil
 }
 
-// fileType returns the globs of a ripgrep file type; nil means unknown.
-func fileType(name string) []string {
+// fileTypeGlobs returns the globs of a ripgrep file type; nil means unknown.
+func fileTypeGlobs(name string) []string {
 	if slices.Contains(strings.Fields("go java lua sql swift css csv dart zig txt toml proto json php"), name) {
 		return []string{"*." + name}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxWholeFile = 256 << 10 // maximum number of bytes that are read without offset and limit
+	maxWholeFileBytes = 256 << 10 // maximum number of bytes that are read without offset and limit
 )
 
 type readInput struct {
@@ -50,24 +50,24 @@ func Read(f *Files) tool.Tool {
 // checkReadable refuses binary formats and device files by their names.
 func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
+	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryExtensions, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
 			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext))
 	}
-	if deviceFile().MatchString(path) {
+	if unreadablePathPattern().MatchString(path) {
 		return new(tool.Refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path))
 	}
 	return nil
 }
 
-// deviceFile matches paths of files that never end, wait for input, or contain secrets.
-var deviceFile = sync.OnceValue(func() *regexp.Regexp {
+// unreadablePathPattern matches paths of files that never end, wait for input, or contain secrets.
+var unreadablePathPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
 })
 
-// binaryFormats lists the extensions of formats that Read refuses. PDF files, images and notebooks are handled
+// binaryExtensions lists the extensions of formats that Read refuses. PDF files, images and notebooks are handled
 // separately.
-const binaryFormats = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
+const binaryExtensions = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
 	"ear eot eps exe fig flac flv gz heic heif ico idx iso jar lib lz4 m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node " +
 	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +
 	"sqlite3 swf tar tgz tif tiff ttf war wasm wav webm whl wma wmv woff woff2 xls xlsx xz z zip zst "
@@ -90,9 +90,9 @@ func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.options.Paths.Dir(), similarNameHint(path))
-	case errors.Is(err, errDevice) && path == os.DevNull:
+	case errors.Is(err, errNotRegularFile) && path == os.DevNull:
 		data = nil
-	case errors.Is(err, errDevice):
+	case errors.Is(err, errNotRegularFile):
 		return tool.Fail("Cannot read '%s': this device file would block or produce infinite output.", path)
 	case err != nil:
 		return tool.Fail("%s", describeError(err, "open", path))
@@ -112,11 +112,11 @@ func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 		}
 		return readPDF(path, in.FilePath, data)
 	}
-	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {
+	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFileBytes {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
 			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
 			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
-			"the whole file.", tool.FormatSize(len(data)), tool.FormatSize(maxWholeFile))
+			"the whole file.", tool.FormatSize(len(data)), tool.FormatSize(maxWholeFileBytes))
 	}
 	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
 	file := r.Output.(readOutput).File.(textFile)

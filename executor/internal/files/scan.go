@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const maxSearchedSize = 64 << 20 // in bytes; larger files are skipped
+const maxSearchedFileBytes = 64 << 20 // in bytes; larger files are skipped
 
 // fileMatches is one file with at least one match.
 type fileMatches struct {
@@ -33,7 +33,7 @@ func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
 		case err != nil:
 			return nil // unreadable files do not match
 		case d.IsDir():
-			if path != s.root && (isRepository(d.Name()) || s.finder.options.Access.IsHidden(path)) {
+			if path != s.root && (isVersionControlDir(d.Name()) || s.finder.options.Access.IsHidden(path)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -75,7 +75,7 @@ func (s *grepSearch) matchesFilters(p string) bool {
 
 func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearchedSize {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearchedFileBytes {
 		return fileMatches{}, false
 	}
 	data, err := os.ReadFile(path)

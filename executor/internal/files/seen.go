@@ -38,10 +38,10 @@ func (s *seenFiles) recordShown(path, content string) { s.record(path, content, 
 func (s *seenFiles) record(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(path, content, shown)
+	s.storeContent(path, content, shown)
 }
 
-func (s *seenFiles) set(path, content string, shown bool) {
+func (s *seenFiles) storeContent(path, content string, shown bool) {
 	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown}
 	s.written = slices.DeleteFunc(s.written, func(w writtenFile) bool { return w.path == path })
 }
@@ -51,7 +51,7 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	info, err := os.Stat(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(path, content, shown)
+	s.storeContent(path, content, shown)
 	if err == nil {
 		s.written = append(s.written, writtenFile{path, content, info.ModTime()})
 	}
@@ -112,7 +112,7 @@ func (s *seenFiles) changes() []ChangedFile {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
 		// This runs after the loop, because set removes the file from the list.
-		defer s.set(w.path, string(data), true)
+		defer s.storeContent(w.path, string(data), true)
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultHeadLimit = 250
-	maxColumns       = 500 // in bytes; longer lines are omitted
+	maxLineBytes     = 500 // in bytes; longer lines are omitted
 )
 
 type grepOutput struct {
@@ -72,7 +72,7 @@ func (a truncation) pagingNote() string {
 func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 	var lines []string
 	for _, m := range found {
-		if len(lines) > 0 && s.hasContext() {
+		if len(lines) > 0 && s.wantsContextLines() {
 			lines = append(lines, "--")
 		}
 		lines = append(lines, s.render(m)...)
@@ -81,10 +81,10 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 	shown := applyPage(s, lines, &out.truncation)
 	content := strings.Join(shown, "\n")
 	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
-	return tool.Text(s.withPaging(content, "No matches found", out), out)
+	return tool.Text(s.appendPagingNote(content, "No matches found", out), out)
 }
 
-func (s *grepSearch) withPaging(content, none string, out grepOutput) string {
+func (s *grepSearch) appendPagingNote(content, none string, out grepOutput) string {
 	content = cmp.Or(content, none)
 	if p := out.pagingNote(); p != "" {
 		content += "\n\n[Showing results with pagination = " + p + "]"
@@ -145,7 +145,7 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-func (s *grepSearch) hasContext() bool {
+func (s *grepSearch) wantsContextLines() bool {
 	return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0
 }
 
@@ -159,7 +159,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 	next := 0 // index of the first line that is not shown yet
 	for i, h := range m.hits {
 		from := max(next, h.number-clampLines(before))
-		if i > 0 && from > next && s.hasContext() {
+		if i > 0 && from > next && s.wantsContextLines() {
 			out = append(out, "--")
 		}
 		for ; from < h.number; from++ {
@@ -197,7 +197,7 @@ func (s *grepSearch) formatLine(m fileMatches, n int, separator, content string)
 	if s.Numbers == nil || *s.Numbers {
 		b.WriteString(strconv.Itoa(n+1) + separator)
 	}
-	if len(content) > maxColumns {
+	if len(content) > maxLineBytes {
 		content = "[Omitted long matching line]"
 	}
 	b.WriteString(content)

@@ -22,7 +22,7 @@ func readRegular(path string) ([]byte, error) {
 	case info.IsDir():
 		return nil, errDirectory
 	case !info.Mode().IsRegular():
-		return nil, errDevice
+		return nil, errNotRegularFile
 	case info.Size() > maxFileSize:
 		return nil, errTooLarge
 	}
@@ -30,9 +30,9 @@ func readRegular(path string) ([]byte, error) {
 }
 
 var (
-	errDirectory = errors.New("EISDIR: illegal operation on a directory")
-	errDevice    = errors.New("not a regular file: reading it would block or never end")
-	errTooLarge  = errors.New("file is larger than 1 GB")
+	errDirectory      = errors.New("EISDIR: illegal operation on a directory")
+	errNotRegularFile = errors.New("not a regular file: reading it would block or never end")
+	errTooLarge       = errors.New("file is larger than 1 GB")
 )
 
 // describeError formats a file error as Node.js does.

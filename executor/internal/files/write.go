@@ -83,7 +83,7 @@ func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult 
 		return tool.Fail("%s", describeError(err, "open", path))
 	}
 	if why := encodingProblem(old); why != "" {
-		return tool.Fail("File %s %s", why, notWrittenText)
+		return tool.Fail("File %s %s", why, encodingNotWrittenText)
 	}
 	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -24,7 +24,7 @@ type Issue struct {
 	Message   string   `json:"message"`
 
 	received string // actual type, for the code invalid_type
-	order    order
+	order    issueKeyOrder
 }
 
 // MarshalJSON writes the keys in the order that i.order selects.
@@ -48,11 +48,11 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(plain(i))
 }
 
-// order is the order of an issue's keys; 0 means the order of the fields.
-type order int
+// issueKeyOrder is the order of an issue's keys; 0 means the order of the fields.
+type issueKeyOrder int
 
 const (
-	formatAfterCode order = iota + 1
+	formatAfterCode issueKeyOrder = iota + 1
 	messageBeforePath
 )
 
@@ -79,7 +79,7 @@ func wrongType(want, format, got string, path []any) Issue {
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too small: expected %s >=%d%s", subjectPhrase(origin), least, unitOf(origin)),
+		Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitSubject(origin), least, limitUnit(origin)),
 	}
 }
 
@@ -87,18 +87,18 @@ func TooSmall(origin string, least int, path []any) Issue {
 func tooBig(origin string, maximum int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too big: expected %s <=%d%s", subjectPhrase(origin), maximum, unitOf(origin)),
+		Message: fmt.Sprintf("Too big: expected %s <=%d%s", limitSubject(origin), maximum, limitUnit(origin)),
 	}
 }
 
-func subjectPhrase(origin string) string {
+func limitSubject(origin string) string {
 	if origin == "number" {
 		return "number to be"
 	}
 	return origin + " to have"
 }
 
-func unitOf(origin string) string {
+func limitUnit(origin string) string {
 	switch origin {
 	case "string":
 		return " characters"
@@ -113,7 +113,7 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
-	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
+	list, _ := json.MarshalIndent(found[:min(len(found), maxReportedIssues)], "", "  ") // strings and numbers cannot fail
 	list = []byte(htmlUnescaper.Replace(string(list)))
 	text := string(list)
 	if lines := issueSentences(found); len(lines) > 0 {
@@ -131,8 +131,8 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 // htmlUnescaper reverts the HTML escapes of encoding/json.
 var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
-// maxIssues is the maximum number of issues in one message.
-const maxIssues = 20
+// maxReportedIssues is the maximum number of issues in one message.
+const maxReportedIssues = 20
 
 // issueSentences describes missing values, unknown keys and wrong types. It describes other issues only in addition to
 // these.
@@ -158,7 +158,7 @@ func issueSentences(found []Issue) []string {
 	if len(lines) > 0 {
 		lines = append(lines, others...)
 	}
-	return lines[:min(len(lines), maxIssues)]
+	return lines[:min(len(lines), maxReportedIssues)]
 }
 
 // formatPath formats a path, as in todos[0].status.

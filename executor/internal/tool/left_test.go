@@ -45,8 +45,8 @@ func TestLeftIsForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.End()
-		c.Discard()
+		c.Wait()
+		c.DiscardOutput()
 	}
 	behind("mkfifo go; sleep 1000 &")
 	for range 5 {

@@ -58,15 +58,15 @@ func PrintsNothing(command string) bool {
 	})
 }
 
-// editsInPlace matches commands that Claude Code treats as editors of files (observed with 2.1.330): sed with the
+// inPlaceEditPattern matches commands that Claude Code treats as editors of files (observed with 2.1.330): sed with the
 // option i, options such as --fix, formatters, and package scripts with such a name.
-var editsInPlace = sync.OnceValue(func() *regexp.Regexp {
+var inPlaceEditPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`sed\b.*\s-[A-Za-z]*i|--(fix|write|in-place)|(^|\s)(black|isort|rustfmt|swiftformat)\b|` +
 		`\b(cargo (fmt|fix)|(go|terraform|dprint) fmt|ruff format)\b|\b(run|pnpm|yarn)\s+(format|fix|lint:fix)\b`)
 })
 
 // EditsInPlace reports whether Claude Code expects a command to change existing files.
-func EditsInPlace(command string) bool { return editsInPlace().MatchString(command) }
+func EditsInPlace(command string) bool { return inPlaceEditPattern().MatchString(command) }
 
 // PrintedFile returns the file that the command prints completely, as in "cat FILE"; empty means none.
 func PrintedFile(command string) string {

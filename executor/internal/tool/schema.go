@@ -38,8 +38,8 @@ func OpenObject(props ...Property) Schema {
 	return Schema{Type: "object", Properties: props, AllowsUnknown: true}
 }
 
-// NonEmpty returns the schema of a string that must not be empty. refusal is the error message for an empty string.
-func NonEmpty(desc, refusal string) Schema {
+// NonEmptyString returns the schema of a string that must not be empty. refusal is the error message for an empty string.
+func NonEmptyString(desc, refusal string) Schema {
 	return Schema{Type: "string", Description: desc, EmptyMessage: refusal}
 }
 

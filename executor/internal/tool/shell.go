@@ -211,10 +211,10 @@ func (c *ShellCommand) Output(limit int64) string {
 	return string(data)
 }
 
-// End waits until the command exits and returns its exit code. Processes that the command started in the background run
+// Wait waits until the command exits and returns its exit code. Processes that the command started in the background run
 // until the shell is closed.
-func (c *ShellCommand) End() int {
-	exit, note, left := c.job.Leave()
+func (c *ShellCommand) Wait() int {
+	exit, note, left := c.job.WaitExit()
 	c.dir = strings.TrimSuffix(string(note), "\n") // it is empty if the command failed or replaced the shell
 	if left && !c.shell.addBackgroundJob(c.job) {
 		c.job.Stop()
@@ -237,8 +237,8 @@ func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 // Close closes the output file and keeps it.
 func (c *ShellCommand) Close() { c.output.Close() }
 
-// Discard closes and removes the output file.
-func (c *ShellCommand) Discard() {
+// DiscardOutput closes and removes the output file.
+func (c *ShellCommand) DiscardOutput() {
 	c.output.Close()
 	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
@@ -254,10 +254,10 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// Follow changes the shell's directory to that at the end of the command, if the shell may change to it. Otherwise the
+// UpdateShellDir changes the shell's directory to that at the end of the command, if the shell may change to it. Otherwise the
 // shell returns to its root and reset is true. A failed command changes nothing. Call Follow only for commands that did
 // not run in the background.
-func (c *ShellCommand) Follow() (reset bool) {
+func (c *ShellCommand) UpdateShellDir() (reset bool) {
 	if c.dir == "" {
 		return false
 	}

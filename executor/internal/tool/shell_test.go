@@ -22,8 +22,8 @@ func start(t *testing.T, s *tool.Shell, line string) *tool.ShellCommand {
 func runShell(t *testing.T, s *tool.Shell, line string) string {
 	t.Helper()
 	c := start(t, s, line)
-	c.End()
-	defer c.Discard()
+	c.Wait()
+	defer c.DiscardOutput()
 	return c.Output(1 << 20)
 }
 
@@ -37,7 +37,7 @@ func TestLeftBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := c.End(); code != 0 {
+	if code := c.Wait(); code != 0 {
 		t.Errorf("code %d", code)
 	}
 	pid, _, ok := strings.Cut(c.Output(100), " now\n")
@@ -47,7 +47,7 @@ func TestLeftBehind(t *testing.T) {
 	if got := runShell(t, s, "kill -0 "+pid+" && echo runs; echo >go; while kill -0 "+pid+" 2>/dev/null; do :; done; tail -n 1 out"); got != "runs\nlate\n" {
 		t.Errorf("the next command printed %q", got)
 	}
-	start(t, s, "{ exec 3>go; sleep 1000; } >/dev/null &").End()
+	start(t, s, "{ exec 3>go; sleep 1000; } >/dev/null &").Wait()
 	held, err := os.Open(filepath.Join(dir, "go"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestStop(t *testing.T) {
 	default:
 	}
 	c.Stop()
-	if code := c.End(); code != 144 {
+	if code := c.Wait(); code != 144 {
 		t.Errorf("code %d", code)
 	}
 }

@@ -91,7 +91,7 @@ func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note st
 
 // RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
 func RenameStringKey(in *Keys, from, to string) bool {
-	if TextOf(in.Get(from)) == "" || !IsText(in.Get(from)) {
+	if TextOf(in.Get(from)) == "" || !IsString(in.Get(from)) {
 		return false
 	}
 	return RenameKey(in, from, to)
@@ -104,8 +104,8 @@ func DropKeys(in *Keys, names ...string) bool {
 	return len(*in) != before
 }
 
-// IsText reports whether a value is a string.
-func IsText(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
+// IsString reports whether a value is a string.
+func IsString(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
 
 // RenameKey renames a key if it exists and the new name is not used. It reports whether it renamed the key.
 func RenameKey(in *Keys, from, to string) bool {
@@ -122,11 +122,11 @@ func RenameKey(in *Keys, from, to string) bool {
 
 // TypedRun creates a [Run] from a function that takes the state of the tool and the decoded input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
-	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
+	return TypedRunWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
 }
 
-// TypedWithEvents is [TypedRun] for tools that return additional events.
-func TypedWithEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
+// TypedRunWithEvents is [TypedRun] for tools that return additional events.
+func TypedRunWithEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		in, err := Decode[In](call.Input)
 		if err != nil {
@@ -136,8 +136,8 @@ func TypedWithEvents[S, In any](state S, f func(context.Context, S, In) Result) 
 	}
 }
 
-// TypedWithCall is [TypedRun] for tools that need the call itself.
-func TypedWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
+// TypedRunWithCall is [TypedRun] for tools that need the call itself.
+func TypedRunWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		return TypedRun(state, func(ctx context.Context, state S, in In) protocol.ToolResult { return f(ctx, state, call, in) })(ctx, call)
 	}

@@ -41,7 +41,7 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 			Code: "invalid_value", Values: s.Enum, Path: path,
 			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
 		}}
-	case s.Type == "integer" && !isWhole(raw):
+	case s.Type == "integer" && !isWholeNumber(raw):
 		return []Issue{wrongType("int", "safeint", got, path)}
 	case got == "number" && s.NonNegative && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
 		return []Issue{TooSmall("number", 0, path)}
@@ -55,7 +55,7 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	return nil
 }
 
-func isWhole(raw json.RawMessage) bool {
+func isWholeNumber(raw json.RawMessage) bool {
 	var f float64
 	return json.Unmarshal(raw, &f) == nil && f == math.Trunc(f)
 }

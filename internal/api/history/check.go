@@ -17,11 +17,11 @@ func (r *Request) Check() error {
 	case r.MaxTokens < 1:
 		return InvalidRequest("max_tokens", "Input should be greater than or equal to 1")
 	}
-	return r.CheckCount()
+	return r.CheckTokenCount()
 }
 
-// CheckCount is like [Request.Check] for a request that only counts tokens, which has fewer required keys.
-func (r *Request) CheckCount() error {
+// CheckTokenCount is like [Request.Check] for a request that only counts tokens, which has fewer required keys.
+func (r *Request) CheckTokenCount() error {
 	switch {
 	case r.Model == "":
 		return InvalidRequest("model", "Field required")

@@ -10,17 +10,17 @@ import (
 // requests of 2.1.197 and 2.1.329.
 type textMarker struct {
 	prefix string
-	kind   Kind
+	kind   StepKind
 }
 
 // kindContext marks a text that accompanies a step.
-const kindContext Kind = "context"
+const kindContext StepKind = "context"
 
 // textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches applies.
 func textMarkers() []textMarker {
 	return []textMarker{
-		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice},
-		{"<task-notification>", Notice},
+		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", KindNotice},
+		{"<task-notification>", KindNotice},
 		{"<system-reminder>", kindContext},
 		{"<local-command-caveat>", kindContext},
 		{"<command-name>", kindContext},
@@ -29,15 +29,15 @@ func textMarkers() []textMarker {
 		{"<local-command-stderr>", kindContext},
 		{"<bash-input>", kindContext},
 		{"<bash-stdout>", kindContext},
-		{"This session is being continued from a previous conversation", Summary},
-		{"[Request interrupted by user", Interrupt},
-		{addedPrefix, AddedPrompt},
-		{"Stop hook feedback:\n", InjectedText},
-		{"[structured-output-enforce]", InjectedText},
-		{"Output token limit hit.", RetryText},
-		{"Your response above was stopped by a safety classifier", RetryText},
-		{"Your response above was cut off mid-stream.", RetryText},
-		{"[Your previous response had no visible output.", ResumeText},
+		{"This session is being continued from a previous conversation", KindSummary},
+		{"[Request interrupted by user", KindInterrupt},
+		{addedPromptPrefix, KindAddedPrompt},
+		{"Stop hook feedback:\n", KindInjectedText},
+		{"[structured-output-enforce]", KindInjectedText},
+		{"Output token limit hit.", KindRetryText},
+		{"Your response above was stopped by a safety classifier", KindRetryText},
+		{"Your response above was cut off mid-stream.", KindRetryText},
+		{"[Your previous response had no visible output.", KindResumeText},
 		{"[Image: source: ", kindContext},
 		{"[Image: original ", kindContext},
 		{"Tool loaded.", kindContext},
@@ -49,15 +49,15 @@ const skillPrefix = "Base directory for this skill: "
 
 // The text around a message that was typed while Claude Code was working.
 const (
-	addedPrefix = "The user sent a new message while you were working:\n"
-	addedSuffix = "\n\nThis is how Claude Code surfaces messages"
+	addedPromptPrefix = "The user sent a new message while you were working:\n"
+	addedPromptSuffix = "\n\nThis is how Claude Code surfaces messages"
 
-	// hookLead begins the reminder that contains the output of a hook after its first line (observed since 2.1.331).
-	hookLead = "<system-reminder>\nThe text below is the output of a hook"
+	// hookReminderPrefix begins the reminder that contains the output of a hook after its first line (observed since 2.1.331).
+	hookReminderPrefix = "<system-reminder>\nThe text below is the output of a hook"
 )
 
 // kindOfText returns the kind of a text, or "" if Claude Code did not add it.
-func kindOfText(text string) Kind {
+func kindOfText(text string) StepKind {
 	text = strings.TrimLeft(text, "\n ")
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
@@ -109,25 +109,25 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sideT
 
 // addText classifies one text.
 func (r *messageReader) addText(text string) {
-	if strings.HasPrefix(text, hookLead) {
-		_, text, _ = strings.Cut(strings.TrimSuffix(text[len(hookLead):], "\n</system-reminder>"), "\n")
-	} else if note, ok := strings.CutPrefix(text, "<system-reminder>\n"); ok && slices.Contains([]Kind{RetryText, ResumeText}, kindOfText(note)) {
+	if strings.HasPrefix(text, hookReminderPrefix) {
+		_, text, _ = strings.Cut(strings.TrimSuffix(text[len(hookReminderPrefix):], "\n</system-reminder>"), "\n")
+	} else if note, ok := strings.CutPrefix(text, "<system-reminder>\n"); ok && slices.Contains([]StepKind{KindRetryText, KindResumeText}, kindOfText(note)) {
 		text = strings.TrimSuffix(note, "\n</system-reminder>") // observed since 2.1.331
 	}
 	switch as := kindOfText(text); as {
-	case AddedPrompt:
-		r.before = append(r.before, newStep(as, addedText(text)))
-	case Notice:
+	case KindAddedPrompt:
+		r.before = append(r.before, newStep(as, addedPromptText(text)))
+	case KindNotice:
 		r.before = append(r.before, newStep(as, noticeText(text)))
-	case InjectedText, RetryText, ResumeText, Summary:
+	case KindInjectedText, KindRetryText, KindResumeText, KindSummary:
 		if len(r.prompt) > 0 { // the reply between the two prompts was removed
 			r.after = append(r.after, newStep(as, text))
 			return
 		}
 		r.before = append(r.before, newStep(as, text))
-	case Interrupt:
+	case KindInterrupt:
 		if len(r.prompt) > 0 && len(r.results) == 0 { // the prompt was not answered: the next one is in the same message
-			r.before = append(r.before, r.promptStep(Prompt))
+			r.before = append(r.before, r.promptStep(KindPrompt))
 			r.prompt, r.files = nil, nil
 		}
 		r.interrupted = true
@@ -145,9 +145,9 @@ func (r *messageReader) addText(text string) {
 
 func (r *messageReader) steps() []Step {
 	var steps []Step
-	kind := Prompt
+	kind := KindPrompt
 	if len(r.results) > 0 {
-		steps = append(steps, Step{Kind: Results, Results: r.results})
+		steps = append(steps, Step{Kind: KindResults, Results: r.results})
 		if !r.interrupted {
 			kind = kindTyped
 		}
@@ -160,15 +160,15 @@ func (r *messageReader) steps() []Step {
 }
 
 // promptStep returns the step for the texts collected so far.
-func (r *messageReader) promptStep(kind Kind) Step {
+func (r *messageReader) promptStep(kind StepKind) Step {
 	s := Step{Kind: kind, Text: joinBlocks(r.prompt), Blocks: r.prompt, Files: r.files}
 	s.digest = s.digestWithoutUses()
 	return s
 }
 
-func addedText(text string) string {
-	text = strings.TrimPrefix(strings.TrimLeft(text, "\n "), addedPrefix)
-	text, _, _ = strings.Cut(text, addedSuffix)
+func addedPromptText(text string) string {
+	text = strings.TrimPrefix(strings.TrimLeft(text, "\n "), addedPromptPrefix)
+	text, _, _ = strings.Cut(text, addedPromptSuffix)
 	return text
 }
 
@@ -203,10 +203,10 @@ type sideText struct {
 type sideTextOrder int
 
 const (
-	fromHook      sideTextOrder = iota // output of a hook
-	mentionedFile                      // a file that the prompt mentions
-	otherContext
-	aboutClaudeCode // texts about Claude Code, the machine or the available tools
+	orderHook          sideTextOrder = iota // output of a hook
+	orderMentionedFile                      // a file that the prompt mentions
+	orderOther
+	orderClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
 // contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often contains several of these
@@ -241,7 +241,7 @@ func cutFirstContext(text string) (first, rest string) {
 			return text, ""
 		}
 		at += n + 2
-		if classifyContext(text[at:]).rank != otherContext {
+		if classifyContext(text[at:]).rank != orderOther {
 			return text[:at-2], text[at:]
 		}
 	}
@@ -252,33 +252,33 @@ const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
 func classifyContext(text string) sideText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
-		return sideText{file, mentionedFile}
+		return sideText{file, orderMentionedFile}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return sideText{said, fromHook}
+			return sideText{said, orderHook}
 		}
 	}
 	if slices.ContainsFunc(contextOpenings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return sideText{text, aboutClaudeCode}
+		return sideText{text, orderClaudeCode}
 	}
-	return sideText{text, otherContext}
+	return sideText{text, orderOther}
 }
 
 // WorkingDirectory returns the working directory that Claude Code reports, or "".
 func (r *Request) WorkingDirectory() string {
 	for _, m := range r.Messages {
 		for _, a := range m.context {
-			if dir := directoryIn(a.text); dir != "" {
+			if dir := findWorkingDirectory(a.text); dir != "" {
 				return dir
 			}
 		}
 	}
-	return directoryIn(r.SystemText())
+	return findWorkingDirectory(r.SystemText())
 }
 
-// directoryIn returns the working directory that a line of the text names.
-func directoryIn(text string) string {
+// findWorkingDirectory returns the working directory that a line of the text names.
+func findWorkingDirectory(text string) string {
 	for _, label := range []string{"Primary working directory: ", "Working directory: "} {
 		if _, rest, ok := strings.Cut(text, label); ok {
 			dir, _, _ := strings.Cut(rest, "\n")
@@ -311,7 +311,7 @@ func removeReminders(text string) string {
 // for a request of the conversation. The request must have a message.
 func (r *Request) SideRequestKind() string {
 	last := r.Messages[len(r.Messages)-1]
-	if last.Role == "user" && last.endsWithPrefix("CRITICAL: Respond with TEXT ONLY") {
+	if last.Role == "user" && last.lastTextHasPrefix("CRITICAL: Respond with TEXT ONLY") {
 		return "compact"
 	}
 	if len(r.Tools.Names) > 0 || !r.IsClaudeCode() {

@@ -17,8 +17,8 @@ type Client struct {
 	Header          http.Header // headers of the request
 }
 
-// maxRetries limits the number of retries that a client may report.
-const maxRetries = 1000
+// maxReportedRetries limits the number of retries that a client may report.
+const maxReportedRetries = 1000
 
 // ReadClient reads the headers of a request to a path of a namespace.
 func ReadClient(r *http.Request, namespace, path string) Client {
@@ -27,7 +27,7 @@ func ReadClient(r *http.Request, namespace, path string) Client {
 		Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id"),
 	}
 	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is not a retry
-	c.Retries = min(max(c.Retries, 0), maxRetries)
+	c.Retries = min(max(c.Retries, 0), maxReportedRetries)
 	for _, line := range r.Header.Values("Anthropic-Beta") {
 		for beta := range strings.SplitSeq(line, ",") {
 			if beta = strings.TrimSpace(beta); beta != "" {

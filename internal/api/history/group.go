@@ -58,7 +58,7 @@ func (g *Group) addMessage(m *Message) {
 		return
 	}
 	for _, in := range m.Steps {
-		if n := len(g.Steps); in.Kind == Results && g.Steps[n-1].Kind == Results {
+		if n := len(g.Steps); in.Kind == KindResults && g.Steps[n-1].Kind == KindResults {
 			both := in
 			both.Results = append(slices.Clip(g.Steps[n-1].Results), in.Results...)
 			g.Steps = append(slices.Clone(g.Steps[:n-1]), both)
@@ -73,7 +73,7 @@ func (g *Group) addMessage(m *Message) {
 // texts belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	steps := make([]Step, 0, len(g.Steps))
-	skills := g.countSkills()
+	skills := g.countLoadedSkills()
 	for _, in := range g.Steps {
 		if in.Kind == kindTyped {
 			own := len(in.Blocks)
@@ -87,10 +87,10 @@ func (g *Group) resolveTypedTexts(c *Client) {
 			if own == len(in.Blocks) {
 				continue
 			}
-			in.Kind = Prompt
+			in.Kind = KindPrompt
 			in = in.WithoutBlocks(own)
 		}
-		if in.Kind == Prompt && c.IsClaudeCode() {
+		if in.Kind == KindPrompt && c.IsClaudeCode() {
 			closeTrailingResults(steps)
 		}
 		steps = append(steps, in)
@@ -102,17 +102,17 @@ func (g *Group) resolveTypedTexts(c *Client) {
 // meantime.
 func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
-		if steps[i].Kind == Results {
+		if steps[i].Kind == KindResults {
 			steps[i].markClosed()
 		}
-		if steps[i].Kind != AddedPrompt {
+		if steps[i].Kind != KindAddedPrompt {
 			return
 		}
 	}
 }
 
-// countSkills counts the calls that loaded a skill or a command. The loaded texts follow the results.
-func (g *Group) countSkills() int {
+// countLoadedSkills counts the calls that loaded a skill or a command. The loaded texts follow the results.
+func (g *Group) countLoadedSkills() int {
 	n := 0
 	for _, in := range g.Steps {
 		for _, r := range in.Results {
@@ -132,40 +132,40 @@ func (g *Group) resolveSteps(last bool) {
 	for _, a := range g.sideTexts {
 		g.Context = append(g.Context, a.text)
 	}
-	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == Interrupt })
+	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == KindInterrupt })
 	if at >= 0 { // the response in progress was aborted
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
-			if g.Steps[i].Kind == Results {
+			if g.Steps[i].Kind == KindResults {
 				g.Steps[i].markClosed()
 			}
 		}
 	}
-	has := func(kinds ...Kind) bool {
+	has := func(kinds ...StepKind) bool {
 		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
 	}
-	if has(Notice) && has(Results, Prompt) { // a notification among other steps is part of them
-		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Notice })
+	if has(KindNotice) && has(KindResults, KindPrompt) { // a notification among other steps is part of them
+		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == KindNotice })
 	}
-	if has(Results) { // prompts that arrived in the meantime belong to the results
+	if has(KindResults) { // prompts that arrived in the meantime belong to the results
 		g.Steps = slices.Clone(g.Steps)
 		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.stepOrder(a) - g.stepOrder(b) })
 	}
-	if has(AddedPrompt) && !has(Results, Prompt, InjectedText, RetryText, ResumeText, Notice) {
+	if has(KindAddedPrompt) && !has(KindResults, KindPrompt, KindInjectedText, KindRetryText, KindResumeText, KindNotice) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
-			if in := &g.Steps[i]; in.Kind == AddedPrompt {
-				in.Kind = Prompt
+			if in := &g.Steps[i]; in.Kind == KindAddedPrompt {
+				in.Kind = KindPrompt
 				in.digest = in.digestWithoutUses()
 			}
 		}
 	}
-	if last && !has(Results, Prompt, InjectedText, RetryText, ResumeText, Notice) {
+	if last && !has(KindResults, KindPrompt, KindInjectedText, KindRetryText, KindResumeText, KindNotice) {
 		text := ""
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]
 		}
-		in := newStep(Prompt, text)
+		in := newStep(KindPrompt, text)
 		in.Blocks = []string{text}
 		g.Steps = append(slices.Clip(g.Steps), in)
 	}
@@ -173,7 +173,7 @@ func (g *Group) resolveSteps(last bool) {
 
 // stepOrder returns a sort key that puts added prompts before the results that they arrived with.
 func (g *Group) stepOrder(in Step) int {
-	if in.Kind == AddedPrompt {
+	if in.Kind == KindAddedPrompt {
 		return 0
 	}
 	return 1

@@ -35,9 +35,9 @@ func (c *Message) FirstText() string {
 	return ""
 }
 
-// endsWithPrefix reports whether the last text of a message begins with prefix. Everything before
+// lastTextHasPrefix reports whether the last text of a message begins with prefix. Everything before
 // that text has not been answered.
-func (c *Message) endsWithPrefix(prefix string) bool {
+func (c *Message) lastTextHasPrefix(prefix string) bool {
 	for _, p := range slices.Backward(c.parts) {
 		if p.kind == "text" {
 			return strings.HasPrefix(p.text, prefix)

@@ -119,7 +119,7 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 		return r.Tools.err
 	case "system":
 		r.System = value
-		return rd.validOnce(value)
+		return rd.validateOnce(value)
 	case "tool_choice":
 		r.ToolChoice = value
 	case "thinking":
@@ -143,7 +143,7 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 			r.UnknownKeys = append(r.UnknownKeys, key)
 		}
 	}
-	return rd.validOnce(value)
+	return rd.validateOnce(value)
 }
 
 // isIgnoredKey reports whether a key is known but has no effect here.
@@ -168,8 +168,8 @@ func decodeField(key string, value []byte, target any, what string) error {
 	return nil
 }
 
-// validOnce validates a value that is not decoded. A long value is validated only the first time.
-func (rd *Reader) validOnce(value []byte) error {
+// validateOnce validates a value that is not decoded. A long value is validated only the first time.
+func (rd *Reader) validateOnce(value []byte) error {
 	const long = 512
 	if len(value) < long {
 		if !json.Valid(value) {

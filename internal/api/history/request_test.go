@@ -62,7 +62,7 @@ func requestFacts(r *history.Request, err error) string {
 	if r.UnknownKeys != nil {
 		fmt.Fprintf(&b, "unknown %q\n", r.UnknownKeys)
 	}
-	if err := r.CheckCount(); err != nil {
+	if err := r.CheckTokenCount(); err != nil {
 		fmt.Fprintf(&b, "cannot be counted: %v\n", err)
 	}
 	if err := r.Check(); err != nil {

@@ -25,13 +25,13 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 		return errSyntax
 	}
 	if i = skipSpace(raw, i+1); i < len(raw) && raw[i] == closing {
-		return checkRest(raw, i+1)
+		return checkEnd(raw, i+1)
 	}
 	for {
 		key := ""
 		if open == '{' {
 			var err error
-			if key, i, err = memberKey(raw, i); err != nil {
+			if key, i, err = readMemberKey(raw, i); err != nil {
 				return err
 			}
 		}
@@ -45,7 +45,7 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 		i = skipSpace(raw, end)
 		switch {
 		case i < len(raw) && raw[i] == closing:
-			return checkRest(raw, i+1)
+			return checkEnd(raw, i+1)
 		case i >= len(raw) || raw[i] != ',':
 			return errSyntax
 		}
@@ -53,8 +53,8 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 	}
 }
 
-// memberKey reads `"key":` and returns the start of the value.
-func memberKey(raw []byte, i int) (key string, at int, err error) {
+// readMemberKey reads `"key":` and returns the start of the value.
+func readMemberKey(raw []byte, i int) (key string, at int, err error) {
 	if i >= len(raw) || raw[i] != '"' {
 		return "", 0, errSyntax
 	}
@@ -72,8 +72,8 @@ func memberKey(raw []byte, i int) (key string, at int, err error) {
 	return key, skipSpace(raw, i+1), nil
 }
 
-// checkRest checks that only white space follows.
-func checkRest(raw []byte, i int) error {
+// checkEnd checks that only white space follows.
+func checkEnd(raw []byte, i int) error {
 	if skipSpace(raw, i) < len(raw) {
 		return errSyntax
 	}

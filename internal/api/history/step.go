@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// Kind is the kind of a step.
-type Kind string
+// StepKind is the kind of a step.
+type StepKind string
 
 // The kinds of steps.
 const (
-	Prompt        Kind = "prompt"
-	Results       Kind = "results"   // results of tool calls
-	ClosedResults Kind = "closed"    // results that were not sent to the model, because their turn had ended
-	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
-	InjectedText  Kind = "injected"  // a text that Claude Code added and that requires a reply
-	RetryText     Kind = "retry"     // a text that requests another reply after one that was truncated or refused
-	ResumeText    Kind = "resumed"   // a text that requests the rest of a reply
-	Notice        Kind = "notice"    // notice about background work
-	Interrupt     Kind = "interrupt" // the work in progress was interrupted
-	Summary       Kind = "summary"   // summary that replaces a part of the history
+	KindPrompt        StepKind = "prompt"
+	KindResults       StepKind = "results"   // results of tool calls
+	KindClosedResults StepKind = "closed"    // results that were not sent to the model, because their turn had ended
+	KindAddedPrompt   StepKind = "added"     // a prompt that was typed while the model worked
+	KindInjectedText  StepKind = "injected"  // a text that Claude Code added and that requires a reply
+	KindRetryText     StepKind = "retry"     // a text that requests another reply after one that was truncated or refused
+	KindResumeText    StepKind = "resumed"   // a text that requests the rest of a reply
+	KindNotice        StepKind = "notice"    // notice about background work
+	KindInterrupt     StepKind = "interrupt" // the work in progress was interrupted
+	KindSummary       StepKind = "summary"   // summary that replaces a part of the history
 
-	kindTyped Kind = "typed" // text next to results; [Client.Groups] determines its kind
+	kindTyped StepKind = "typed" // text next to results; [Client.Groups] determines its kind
 )
 
 // Step is one part of a user message by its meaning, such as a prompt or tool results.
 type Step struct {
-	Kind    Kind
+	Kind    StepKind
 	Text    string
 	Blocks  []string // for a prompt: the blocks that were joined to form it
 	Results []*Result
@@ -61,7 +61,7 @@ type contentPart struct {
 	isAltered      bool // thinking with the signature of another text
 }
 
-func newStep(kind Kind, text string) Step {
+func newStep(kind StepKind, text string) Step {
 	s := Step{Kind: kind, Text: text}
 	s.digest = s.digestWithoutUses()
 	return s
@@ -73,13 +73,13 @@ func (s *Step) digestWithoutUses() Digest {
 
 // markClosed records that the results were not sent to the model.
 func (s *Step) markClosed() {
-	s.Kind = ClosedResults
+	s.Kind = KindClosedResults
 	s.digest = s.digestWithoutUses()
 }
 
 // Digest returns the digest of a step after the given calls: results are taken in the order of their calls.
 func (s *Step) Digest(uses []ToolUse) Digest {
-	if s.Kind != Results {
+	if s.Kind != KindResults {
 		return s.digest
 	}
 	sum := Digest{1}
@@ -95,7 +95,7 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 
 // FirstBlocks returns the prompt that consists of the first n blocks only.
 func (s *Step) FirstBlocks(n int) Step {
-	head := newStep(Prompt, joinBlocks(s.Blocks[:n]))
+	head := newStep(KindPrompt, joinBlocks(s.Blocks[:n]))
 	head.Blocks = s.Blocks[:n]
 	return head
 }

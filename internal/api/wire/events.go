@@ -46,9 +46,9 @@ type (
 		Block any    `json:"content_block"`
 	}
 	blockDelta struct {
-		Type  string `json:"type"`
-		Index int    `json:"index"`
-		Delta delta  `json:"delta"`
+		Type  string    `json:"type"`
+		Index int       `json:"index"`
+		Delta deltaBody `json:"delta"`
 	}
 	blockStop struct {
 		Type  string `json:"type"`
@@ -64,13 +64,13 @@ type (
 		StopSequence *string      `json:"stop_sequence"`
 		StopDetails  *stopDetails `json:"stop_details,omitempty"`
 	}
-	typeOnly struct {
+	typeOnlyEvent struct {
 		Type string `json:"type"`
 	}
 )
 
-// delta is a piece of a content block; exactly one of its strings is set.
-type delta struct {
+// deltaBody is a piece of a content block; exactly one of its strings is set.
+type deltaBody struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text,omitempty"`
 	JSON      *string `json:"partial_json,omitempty"`
@@ -92,7 +92,7 @@ func (m *Message) Events(how StreamOptions) *EventList {
 		s.addBlock(i, b)
 	}
 	s.Add("message_delta", messageDelta{"message_delta", messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, m.finalUsage()})
-	s.Add("message_stop", typeOnly{"message_stop"})
+	s.Add("message_stop", typeOnlyEvent{"message_stop"})
 	return s
 }
 
@@ -121,26 +121,26 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	open := func(empty any) {
 		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
 		if i == 0 {
-			s.Add("ping", typeOnly{"ping"})
+			s.Add("ping", typeOnlyEvent{"ping"})
 		}
 	}
 	switch b := b.(type) {
 	case protocol.TextBlock:
 		open(emptyText(b))
 		for _, c := range citationList(b) {
-			s.addDelta(i, "", delta{Type: "citations_delta", Citation: c})
+			s.addDelta(i, "", deltaBody{Type: "citations_delta", Citation: c})
 		}
 		for _, piece := range s.Pace.Split(b.Text) {
-			s.addDelta(i, piece, delta{Type: "text_delta", Text: &piece})
+			s.addDelta(i, piece, deltaBody{Type: "text_delta", Text: &piece})
 		}
 	case protocol.ThinkingBlock:
 		open(protocol.ThinkingBlock{Type: "thinking"})
 		if b.Thinking != "" {
 			for _, piece := range s.thinkingPieces(b.Thinking) {
-				s.addDelta(i, piece, delta{Type: "thinking_delta", Thinking: &piece})
+				s.addDelta(i, piece, deltaBody{Type: "thinking_delta", Thinking: &piece})
 			}
 		}
-		s.addDelta(i, "", delta{Type: "signature_delta", Signature: &b.Signature})
+		s.addDelta(i, "", deltaBody{Type: "signature_delta", Signature: &b.Signature})
 	case protocol.ToolUse:
 		empty := b
 		empty.Input = json.RawMessage("{}")
@@ -154,7 +154,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	case protocol.RawBlock:
 		if text, ok := compactionText(b); ok {
 			open(emptyCompaction{Type: "compaction"})
-			s.addDelta(i, text, delta{Type: "compaction_delta", Content: &text})
+			s.addDelta(i, text, deltaBody{Type: "compaction_delta", Content: &text})
 			break
 		}
 		open(b)
@@ -167,7 +167,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 // addInput adds the input of a call in pieces, starting with an empty one.
 func (s *EventList) addInput(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
-		s.addDelta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
+		s.addDelta(i, piece, deltaBody{Type: "input_json_delta", JSON: &piece})
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *EventList) thinkingPieces(text string) []string {
 	return []string{text}
 }
 
-func (s *EventList) addDelta(i int, piece string, d delta) {
+func (s *EventList) addDelta(i int, piece string, d deltaBody) {
 	if piece != "" {
 		s.nextPause += s.Pace.Wait(piece, s.random)
 	}

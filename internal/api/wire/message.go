@@ -16,8 +16,8 @@ type Message struct {
 	StopReason     string
 	StopSequence   *string // the stop sequence that was found
 	Usage          scenarios.Usage
-	Cache          Cache // cached input tokens
-	ThinkingTokens int   // tokens of the output that are reasoning
+	Cache          CacheTokens // cached input tokens
+	ThinkingTokens int         // tokens of the output that are reasoning
 }
 
 // HideThinking removes the texts of the thinking blocks.
@@ -30,28 +30,28 @@ func (m *Message) HideThinking() {
 	}
 }
 
-// Cache holds the input tokens of a message that were read from the prompt cache, and those that were written to it.
-type Cache struct{ Read, Created5m, Created1h int }
+// CacheTokens holds the input tokens of a message that were read from the prompt cache, and those that were written to it.
+type CacheTokens struct{ Read, Created5m, Created1h int }
 
 // wireUsage is the usage of a response, with keys in the order of the API.
 type wireUsage struct {
-	Input         int               `json:"input_tokens"`
-	CacheCreated  int               `json:"cache_creation_input_tokens"`
-	CacheRead     int               `json:"cache_read_input_tokens"`
-	CacheCreation wireCacheCreation `json:"cache_creation"`
-	Output        int               `json:"output_tokens"`
-	Details       *wireDetails      `json:"output_tokens_details,omitempty"`
-	Tier          string            `json:"service_tier"`
-	Geo           string            `json:"inference_geo,omitempty"`
+	Input         int                 `json:"input_tokens"`
+	CacheCreated  int                 `json:"cache_creation_input_tokens"`
+	CacheRead     int                 `json:"cache_read_input_tokens"`
+	CacheCreation wireCacheCreation   `json:"cache_creation"`
+	Output        int                 `json:"output_tokens"`
+	Details       *outputTokenDetails `json:"output_tokens_details,omitempty"`
+	Tier          string              `json:"service_tier"`
+	Geo           string              `json:"inference_geo,omitempty"`
 }
 
 // finalUsage is the usage at the end of a stream. It contains only the final counts.
 type finalUsage struct {
-	Input        int          `json:"input_tokens"`
-	CacheCreated int          `json:"cache_creation_input_tokens"`
-	CacheRead    int          `json:"cache_read_input_tokens"`
-	Output       int          `json:"output_tokens"`
-	Details      *wireDetails `json:"output_tokens_details,omitempty"`
+	Input        int                 `json:"input_tokens"`
+	CacheCreated int                 `json:"cache_creation_input_tokens"`
+	CacheRead    int                 `json:"cache_read_input_tokens"`
+	Output       int                 `json:"output_tokens"`
+	Details      *outputTokenDetails `json:"output_tokens_details,omitempty"`
 }
 
 type wireCacheCreation struct {
@@ -59,7 +59,7 @@ type wireCacheCreation struct {
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
 }
 
-type wireDetails struct {
+type outputTokenDetails struct {
 	Thinking int `json:"thinking_tokens"`
 }
 
@@ -106,14 +106,14 @@ func (m *Message) initialUsage() wireUsage {
 	return wireUsage{
 		Input: m.Usage.InputTokens, CacheRead: c.Read, CacheCreated: c.Created5m + c.Created1h,
 		CacheCreation: wireCacheCreation{c.Created5m, c.Created1h},
-		Output:        m.Usage.OutputTokens, Details: &wireDetails{m.ThinkingTokens}, Tier: "standard",
+		Output:        m.Usage.OutputTokens, Details: &outputTokenDetails{m.ThinkingTokens}, Tier: "standard",
 	}
 }
 
 func (m *Message) finalUsage() finalUsage {
 	u := finalUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
 	if m.ThinkingTokens > 0 {
-		u.Details = &wireDetails{m.ThinkingTokens}
+		u.Details = &outputTokenDetails{m.ThinkingTokens}
 	}
 	return u
 }

@@ -27,26 +27,26 @@ type capability struct {
 }
 
 type capabilities struct {
-	Batch             capability   `json:"batch"`
-	Citations         capability   `json:"citations"`
-	CodeExecution     capability   `json:"code_execution"`
-	ContextManagement contextEdits `json:"context_management"`
-	Effort            effort       `json:"effort"`
-	ImageInput        capability   `json:"image_input"`
-	PDFInput          capability   `json:"pdf_input"`
-	ServerTools       serverTools  `json:"server_tools"`
-	StructuredOutputs capability   `json:"structured_outputs"`
-	Thinking          thinking     `json:"thinking"`
+	Batch             capability            `json:"batch"`
+	Citations         capability            `json:"citations"`
+	CodeExecution     capability            `json:"code_execution"`
+	ContextManagement contextEditCapability `json:"context_management"`
+	Effort            effortCapability      `json:"effort"`
+	ImageInput        capability            `json:"image_input"`
+	PDFInput          capability            `json:"pdf_input"`
+	ServerTools       serverToolCapability  `json:"server_tools"`
+	StructuredOutputs capability            `json:"structured_outputs"`
+	Thinking          thinkingCapability    `json:"thinking"`
 }
 
-type contextEdits struct {
+type contextEditCapability struct {
 	Supported     bool       `json:"supported"`
 	ClearThinking capability `json:"clear_thinking_20251015"`
 	ClearToolUses capability `json:"clear_tool_uses_20250919"`
 	Compact       capability `json:"compact_20260112"`
 }
 
-type effort struct {
+type effortCapability struct {
 	Supported bool       `json:"supported"`
 	Low       capability `json:"low"`
 	Medium    capability `json:"medium"`
@@ -55,13 +55,13 @@ type effort struct {
 	Max       capability `json:"max"`
 }
 
-type serverTools struct {
+type serverToolCapability struct {
 	Supported     bool       `json:"supported"`
 	CodeExecution capability `json:"code_execution"`
 	WebSearch     capability `json:"web_search"`
 }
 
-type thinking struct {
+type thinkingCapability struct {
 	Supported bool          `json:"supported"`
 	Types     thinkingTypes `json:"types"`
 }
@@ -82,10 +82,10 @@ func ModelInfoFor(id string) ModelInfo {
 		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: modelFamily(id), Fallbacks: []string{},
 		Capabilities: capabilities{
 			Batch: yes, Citations: yes, CodeExecution: yes, ImageInput: yes, PDFInput: yes, StructuredOutputs: yes,
-			ContextManagement: contextEdits{true, yes, yes, yes},
-			Effort:            effort{f.EffortPerTurn, efforts, efforts, efforts, efforts, efforts},
-			ServerTools:       serverTools{true, yes, yes},
-			Thinking:          thinking{true, thinkingTypes{yes, yes, yes, yes}},
+			ContextManagement: contextEditCapability{true, yes, yes, yes},
+			Effort:            effortCapability{f.EffortPerTurn, efforts, efforts, efforts, efforts, efforts},
+			ServerTools:       serverToolCapability{true, yes, yes},
+			Thinking:          thinkingCapability{true, thinkingTypes{yes, yes, yes, yes}},
 		},
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// maxDepth bounds the nesting of a JSON value.
-const maxDepth = 1000
+// maxJSONDepth bounds the nesting of a JSON value.
+const maxJSONDepth = 1000
 
 // Canonical rewrites one JSON value without white space, with sorted keys (of duplicate keys the last one wins) and with
 // as few escapes as JSON allows. Numbers keep their digits. The result shares no memory with data.
@@ -28,13 +28,13 @@ func Canonical(data []byte) ([]byte, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("reading JSON: more than one value")
 	}
-	if tooDeep(v, maxDepth) {
+	if isTooDeep(v, maxJSONDepth) {
 		return nil, errors.New("JSON is nested too deeply")
 	}
 	return plainjson.Marshal(v)
 }
 
-func tooDeep(v any, remaining int) bool {
+func isTooDeep(v any, remaining int) bool {
 	var inner iter.Seq[any]
 	switch x := v.(type) {
 	case map[string]any:
@@ -45,7 +45,7 @@ func tooDeep(v any, remaining int) bool {
 		return remaining < 0
 	}
 	for e := range inner {
-		if tooDeep(e, remaining-1) {
+		if isTooDeep(e, remaining-1) {
 			return true
 		}
 	}

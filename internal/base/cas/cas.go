@@ -19,11 +19,11 @@ type Options struct {
 }
 
 const (
-	defaultMaxBytes = 16 << 20
-	defaultMaxValue = 64 << 20
-	// valueOverhead is the memory of a stored value in addition to its bytes: the CID, the list element and the map
+	defaultMaxBytes      = 16 << 20
+	defaultMaxValueBytes = 64 << 20
+	// valueOverheadBytes is the memory of a stored value in addition to its bytes: the CID, the list element and the map
 	// entry. It bounds the number of small values.
-	valueOverhead = 512
+	valueOverheadBytes = 512
 )
 
 // TooLargeError reports a value over the limit of the store; it was not stored.
@@ -45,7 +45,7 @@ type Store struct {
 	dropped int
 }
 
-type value struct {
+type storedValue struct {
 	cid  string
 	data []byte
 }
@@ -56,7 +56,7 @@ func New(o Options) *Store {
 		o.MaxBytes = defaultMaxBytes
 	}
 	if o.MaxValue <= 0 {
-		o.MaxValue = defaultMaxValue
+		o.MaxValue = defaultMaxValueBytes
 	}
 	return &Store{o: o, byCID: map[string]*list.Element{}, byUse: list.New()}
 }
@@ -93,15 +93,15 @@ func (s *Store) Put(data []byte) (string, error) {
 		s.byUse.MoveToFront(e)
 		return cid, nil
 	}
-	s.byCID[cid] = s.byUse.PushFront(&value{cid: cid, data: data})
-	s.bytes += int64(len(data)) + valueOverhead
+	s.byCID[cid] = s.byUse.PushFront(&storedValue{cid: cid, data: data})
+	s.bytes += int64(len(data)) + valueOverheadBytes
 	for s.bytes > s.o.MaxBytes && s.byUse.Len() > 1 {
-		oldest, ok := s.byUse.Remove(s.byUse.Back()).(*value)
+		oldest, ok := s.byUse.Remove(s.byUse.Back()).(*storedValue)
 		if !ok {
 			break
 		}
 		delete(s.byCID, oldest.cid)
-		s.bytes -= int64(len(oldest.data)) + valueOverhead
+		s.bytes -= int64(len(oldest.data)) + valueOverheadBytes
 		s.dropped++
 	}
 	return cid, nil
@@ -116,7 +116,7 @@ func (s *Store) Get(cid string) (data []byte, ok bool) {
 		return nil, false
 	}
 	s.byUse.MoveToFront(e)
-	v, ok := e.Value.(*value)
+	v, ok := e.Value.(*storedValue)
 	if !ok {
 		return nil, false
 	}

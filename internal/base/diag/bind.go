@@ -17,7 +17,7 @@ type Binder interface {
 
 // Binding is one run of [Bind]. It collects the problems.
 type Binding struct {
-	index     *Index
+	index     *SourceIndex
 	list      List
 	cache     map[reflect.Type]*structFields
 	topFields *structFields // fields of the whole file; nil means not known yet
@@ -35,21 +35,21 @@ type Binding struct {
 // Fields of embedded structs belong to the outer struct; a struct has at most 64 keys. Keys without a field are
 // errors. Targets can be strings, booleans, numbers, pointers, slices, string-keyed maps, structs, any,
 // [json.RawMessage] (keys in file order), [Value] and types with [Binder]. A wrong value leaves its field unchanged.
-func Bind(tree map[string]any, target any, ix *Index) List {
+func Bind(tree map[string]any, target any, ix *SourceIndex) List {
 	ix.root = fromAny(tree, ix.root)
 	return ix.Bind(target)
 }
 
-// Bind decodes the file from the index; use it only if [Index.FirstProblem] returns nil.
-func (ix *Index) Bind(target any) List {
+// Bind decodes the file from the index; use it only if [SourceIndex.FirstProblem] returns nil.
+func (ix *SourceIndex) Bind(target any) List {
 	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
-	b.Into(ix.root, target)
+	b.BindInto(ix.root, target)
 	return b.list
 }
 
-// Into binds v to the value that target points to, as [Bind] does for fields, and reports whether it found no problem.
+// BindInto binds v to the value that target points to, as [Bind] does for fields, and reports whether it found no problem.
 // Inside BindValue, target must not have the type of the receiver.
-func (b *Binding) Into(v Value, target any) bool {
+func (b *Binding) BindInto(v Value, target any) bool {
 	before := len(b.list)
 	b.bind(v, reflect.ValueOf(target).Elem(), "")
 	return len(b.list) == before
@@ -127,7 +127,7 @@ func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 		return
 	}
 	if v.Kind != KindArray {
-		b.wrongType(v, key, "an array")
+		b.reportWrongType(v, key, "an array")
 		return
 	}
 	items := v.list.items
@@ -140,7 +140,7 @@ func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 
 func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 	if v.Kind != KindTable {
-		b.wrongType(v, key, "a table")
+		b.reportWrongType(v, key, "a table")
 		return
 	}
 	m := reflect.MakeMapWithSize(dst.Type(), len(v.table.fields))
@@ -154,7 +154,7 @@ func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 
 func (b *Binding) bindStruct(v Value, dst reflect.Value, key string) {
 	if v.Kind != KindTable {
-		b.wrongType(v, key, "a table")
+		b.reportWrongType(v, key, "a table")
 		return
 	}
 	p := b.structFieldsOf(dst.Type())
@@ -166,7 +166,7 @@ func (b *Binding) bindStruct(v Value, dst reflect.Value, key string) {
 		f := &v.table.fields[i]
 		n := p.find(f.Key)
 		if n < 0 {
-			b.unknownKey(f, p)
+			b.reportUnknownKey(f, p)
 			continue
 		}
 		seen |= 1 << n
@@ -179,7 +179,7 @@ func (b *Binding) bindStruct(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) bindField(v Value, dst reflect.Value, f *field) {
+func (b *Binding) bindField(v Value, dst reflect.Value, f *structField) {
 	before := len(b.list)
 	b.bind(v, dst, f.name)
 	if len(b.list) > before {
@@ -196,28 +196,28 @@ func (b *Binding) bindField(v Value, dst reflect.Value, f *field) {
 	}
 }
 
-func (b *Binding) checkEnum(v Value, f *field) {
+func (b *Binding) checkEnum(v Value, f *structField) {
 	if slices.Contains(f.enum, v.Text) {
 		return
 	}
 	b.report(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }
 
-func (b *Binding) checkRange(v Value, f *field) {
+func (b *Binding) checkRange(v Value, f *structField) {
 	n, err := parseFloat(v.Text)
 	switch {
 	case err != nil || math.IsNaN(n):
 		b.report(int(v.offset), "", "`%s` must be a finite number", f.name)
 	case f.min != nil && n < *f.min:
-		b.report(int(v.offset), "", "`%s` must be at least %s", f.name, plainNumber(*f.min))
+		b.report(int(v.offset), "", "`%s` must be at least %s", f.name, formatNumber(*f.min))
 	case f.max != nil && n > *f.max:
-		b.report(int(v.offset), "", "`%s` must be at most %s", f.name, plainNumber(*f.max))
+		b.report(int(v.offset), "", "`%s` must be at most %s", f.name, formatNumber(*f.max))
 	}
 }
 
-func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func (b *Binding) unknownKey(f *Field, p *structFields) {
+func (b *Binding) reportUnknownKey(f *Field, p *structFields) {
 	names := make([]string, len(p.fields))
 	for i := range p.fields {
 		names[i] = p.fields[i].name
@@ -261,19 +261,19 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 	switch k := dst.Kind(); {
 	case k == reflect.String:
 		if v.Kind != KindString {
-			b.wrongType(v, key, "a string")
+			b.reportWrongType(v, key, "a string")
 			return
 		}
 		dst.SetString(v.Text)
 	case k == reflect.Bool:
 		if v.Kind != KindBool {
-			b.wrongType(v, key, "a boolean")
+			b.reportWrongType(v, key, "a boolean")
 			return
 		}
 		dst.SetBool(v.Text == "true")
 	case dst.CanInt():
 		if v.Kind != KindInt {
-			b.wrongType(v, key, "an integer")
+			b.reportWrongType(v, key, "an integer")
 			return
 		}
 		n, err := parseInt(v.Text)
@@ -285,7 +285,7 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 	case dst.CanFloat():
 		n, err := parseFloat(v.Text)
 		if (v.Kind != KindInt && v.Kind != KindFloat) || err != nil {
-			b.wrongType(v, key, "a number")
+			b.reportWrongType(v, key, "a number")
 			return
 		}
 		dst.SetFloat(n)
@@ -294,7 +294,7 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) wrongType(v Value, key, want string) {
+func (b *Binding) reportWrongType(v Value, key, want string) {
 	name := ""
 	if key != "" {
 		name = "`" + key + "` "
@@ -308,9 +308,9 @@ func (b *Binding) wrongType(v Value, key, want string) {
 	b.report(int(v.offset), "", "%smust be %s, not %s", name, want, got)
 }
 
-type structFields struct{ fields []field }
+type structFields struct{ fields []structField }
 
-type field struct {
+type structField struct {
 	name     string
 	index    []int
 	required bool
@@ -340,7 +340,7 @@ func (b *Binding) structFieldsOf(t reflect.Type) *structFields {
 		if name == "" || name == "-" {
 			continue
 		}
-		f := field{name: name, index: sf.Index, required: opts == "required"}
+		f := structField{name: name, index: sf.Index, required: opts == "required"}
 		if e := sf.Tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, ",")
 		}

@@ -192,7 +192,7 @@ func (e *either) BindValue(v Value, b *Binding) {
 		return
 	}
 	var s sub
-	b.Into(v, &s)
+	b.BindInto(v, &s)
 	e.Name = s.Name
 }
 

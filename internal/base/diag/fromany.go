@@ -41,13 +41,13 @@ func fromAny(x any, like Value) Value {
 			v.Text = like.Text
 		}
 	case []any:
-		v.Kind, v.list = KindArray, &list{itemsFrom(t, like)}
+		v.Kind, v.list = KindArray, &valueList{itemsFrom(t, like)}
 	case []map[string]any:
 		tables := make([]any, len(t))
 		for i := range t {
 			tables[i] = t[i]
 		}
-		v.Kind, v.list = KindArray, &list{itemsFrom(tables, like)}
+		v.Kind, v.list = KindArray, &valueList{itemsFrom(tables, like)}
 	case map[string]any:
 		v.Kind, v.table = KindTable, tableFrom(t, like)
 	default:

@@ -28,8 +28,8 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Index contains the position of every key and value of a file. It may be used by many goroutines.
-type Index struct {
+// SourceIndex contains the position of every key and value of a file. It may be used by many goroutines.
+type SourceIndex struct {
 	file    string
 	src     string
 	root    Value
@@ -46,12 +46,12 @@ type syntaxProblem struct {
 	isRejected bool // the file is refused before the format's parser reads it
 }
 
-func newIndex[Text string | []byte](file string, src Text) *Index {
-	return &Index{file: file, src: string(src)}
+func newSourceIndex[Text string | []byte](file string, src Text) *SourceIndex {
+	return &SourceIndex{file: file, src: string(src)}
 }
 
 // lineStarts returns the offsets of the lines, computed when first needed.
-func (ix *Index) lineStarts() []int32 {
+func (ix *SourceIndex) lineStarts() []int32 {
 	ix.once.Do(func() {
 		ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
 		for i := 0; i < len(ix.src); i++ {
@@ -66,20 +66,20 @@ func (ix *Index) lineStarts() []int32 {
 	return ix.lines
 }
 
-// IndexTOML scans TOML source. It never fails: it skips invalid text, which [Index.FirstProblem] reports.
-func IndexTOML[Text string | []byte](file string, src Text) *Index {
-	ix := newIndex(file, src)
+// IndexTOML scans TOML source. It never fails: it skips invalid text, which [SourceIndex.FirstProblem] reports.
+func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
+	ix := newSourceIndex(file, src)
 	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{hasHeader: true}}
 	s.scan()
-	s.refuseDeep()
+	s.rejectTooDeep()
 	ix.root, ix.problem = Value{Kind: KindTable, table: s.root}, s.problem
 	return ix
 }
 
 // IndexJSON scans JSON source. It never fails: text after the first error is not
-// indexed, and [Index.FirstProblem] reports that.
-func IndexJSON(file string, src []byte) *Index {
-	ix := newIndex(file, src)
+// indexed, and [SourceIndex.FirstProblem] reports that.
+func IndexJSON(file string, src []byte) *SourceIndex {
+	ix := newSourceIndex(file, src)
 	s := &jsonScanner{scanner: scanner{src: ix.src}}
 	ix.root = s.scanDocument()
 	ix.problem = s.problem
@@ -87,14 +87,14 @@ func IndexJSON(file string, src []byte) *Index {
 }
 
 // Text returns the source.
-func (ix *Index) Text() string { return ix.src }
+func (ix *SourceIndex) Text() string { return ix.src }
 
 // Root returns the whole file as one table.
-func (ix *Index) Root() Value { return ix.root }
+func (ix *SourceIndex) Root() Value { return ix.root }
 
 // Convert replaces the content of the index by the result of convert, for a file in another format. If FirstProblem is
 // not nil, the index is incomplete, and the caller passes the parsed content as tree.
-func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
+func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
 		ix.root = fromAny(tree, ix.root)
 	}
@@ -103,7 +103,7 @@ func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
 
 // FirstProblem returns the first text that may be invalid; the parser of the format decides whether it is. Nil means
 // that the whole file is valid.
-func (ix *Index) FirstProblem() *Diagnostic {
+func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
 	}
@@ -113,18 +113,18 @@ func (ix *Index) FirstProblem() *Diagnostic {
 }
 
 // IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
-func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
+func (ix *SourceIndex) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
 
 // Pos returns the position of path: for a field of a table, the position of the key; for an element of an array, the
 // position of the value (of the header for [[a]]). For a path that does not exist in the file, it returns the position
 // of the nearest parent.
-func (ix *Index) Pos(path Path) Position {
+func (ix *SourceIndex) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)
 }
 
 // Keys returns the keys of the table at path in file order; nil if it is not a table.
-func (ix *Index) Keys(path Path) []string {
+func (ix *SourceIndex) Keys(path Path) []string {
 	_, v, ok := ix.lookup(path)
 	if !ok {
 		return nil
@@ -137,7 +137,7 @@ func (ix *Index) Keys(path Path) []string {
 }
 
 // DiagnosticAt returns a diagnostic with the position and source line of path.
-func (ix *Index) DiagnosticAt(path Path, message string) Diagnostic {
+func (ix *SourceIndex) DiagnosticAt(path Path, message string) Diagnostic {
 	off, _, _ := ix.lookup(path)
 	d := ix.diagnosticAt(off)
 	d.Message = message
@@ -145,7 +145,7 @@ func (ix *Index) DiagnosticAt(path Path, message string) Diagnostic {
 }
 
 // DiagnosticAtLine returns a diagnostic for a line and column that another parser reported.
-func (ix *Index) DiagnosticAtLine(line, col int, message string) Diagnostic {
+func (ix *SourceIndex) DiagnosticAtLine(line, col int, message string) Diagnostic {
 	lines := ix.lineStarts()
 	line = max(1, min(line, len(lines)))
 	d := ix.diagnosticAt(int(lines[line-1]))
@@ -155,7 +155,7 @@ func (ix *Index) DiagnosticAtLine(line, col int, message string) Diagnostic {
 
 // DiagnosticAtText returns a diagnostic for a position in the string at path, offset characters from its beginning. If
 // the string contains escapes, the diagnostic has the position of the string.
-func (ix *Index) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
+func (ix *SourceIndex) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == KindString {
 		off = int(v.offset)
@@ -182,12 +182,12 @@ func byteOffset(s string, runes int) int {
 }
 
 // Lookup returns the value at path; ok is false if none exists.
-func (ix *Index) Lookup(path Path) (Value, bool) {
+func (ix *SourceIndex) Lookup(path Path) (Value, bool) {
 	_, v, ok := ix.lookup(path)
 	return v, ok
 }
 
-func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
+func (ix *SourceIndex) lookup(path Path) (off int, v Value, ok bool) {
 	v = ix.root
 	off = int(v.offset)
 	for _, step := range path {
@@ -216,7 +216,7 @@ func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
 }
 
 // position converts a byte offset to line and column.
-func (ix *Index) position(off int) Position {
+func (ix *SourceIndex) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
 	lines := ix.lineStarts()
 	line := sort.Search(len(lines), func(i int) bool { return int(lines[i]) > off })
@@ -225,7 +225,7 @@ func (ix *Index) position(off int) Position {
 }
 
 // diagnosticAt returns a diagnostic without a message for a byte offset.
-func (ix *Index) diagnosticAt(off int) Diagnostic {
+func (ix *SourceIndex) diagnosticAt(off int) Diagnostic {
 	pos := ix.position(off)
 	rest := ix.src[ix.lineStarts()[pos.Line-1]:]
 	if end := strings.IndexByte(rest, '\n'); end >= 0 {

@@ -46,7 +46,7 @@ func (s *jsonScanner) value() (Value, bool) {
 		v.table, ok = s.scanObject()
 	case '[':
 		v.Kind = KindArray
-		v.list = &list{}
+		v.list = &valueList{}
 		v.list.items, ok = s.scanArray()
 	case '"':
 		v.Kind = KindString
@@ -58,7 +58,7 @@ func (s *jsonScanner) value() (Value, bool) {
 }
 
 func (s *jsonScanner) enterLevel() bool {
-	if s.depth >= maxDepth {
+	if s.depth >= maxNestingDepth {
 		return s.fail(s.pos, "nested too deeply")
 	}
 	s.depth++

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource is the displayed length of a source line, in characters.
-const maxSource = 160
+// maxExcerptChars is the displayed length of a source line, in characters.
+const maxExcerptChars = 160
 
 // Render writes the list for users: "FILE:LINE:COL: message", the source line with a caret below the column, and
 // "hint: …" if there is a hint.
@@ -30,11 +30,11 @@ func Render(w io.Writer, l List) {
 func lineExcerpt(source string, col int) (line, pad string) {
 	runes := []rune(source)
 	at := min(col-1, len(runes))
-	if from := at - maxSource/2; from > 0 && len(runes) > maxSource {
-		runes, at = runes[from:], maxSource/2
+	if from := at - maxExcerptChars/2; from > 0 && len(runes) > maxExcerptChars {
+		runes, at = runes[from:], maxExcerptChars/2
 	}
-	if len(runes) > maxSource {
-		runes = runes[:maxSource]
+	if len(runes) > maxExcerptChars {
+		runes = runes[:maxExcerptChars]
 	}
 	var b strings.Builder
 	for _, r := range runes[:min(at, len(runes))] {

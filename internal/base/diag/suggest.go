@@ -15,12 +15,12 @@ func Closest(name string, candidates []string, most int) string {
 		return ""
 	}
 	best, bestDist := "", 1+most
-	folded := normalize(name)
+	folded := normalizeName(name)
 	for _, c := range candidates {
 		if len(c) > longest {
 			continue
 		}
-		d := editDistance(folded, normalize(c))
+		d := editDistance(folded, normalizeName(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -31,7 +31,7 @@ func Closest(name string, candidates []string, most int) string {
 	return best
 }
 
-func normalize(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+func normalizeName(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
 
 // editDistance counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment) between two short strings.

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth limits the nesting of arrays and tables, because the cost of parsers and
+// maxNestingDepth limits the nesting of arrays and tables, because the cost of parsers and
 // patterns grows faster than the text.
-const maxDepth = 100
+const maxNestingDepth = 100
 
-const tooDeep = "nested too deep: at most 100 levels"
+const tooDeepText = "nested too deep: at most 100 levels"
 
 // scanner holds the text, the reading position and the first problem.
 type scanner struct {
@@ -90,22 +90,22 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// enterLevel enters a nesting level. It returns false and reports tooDeep instead of any earlier problem if the limit
+// enterLevel enters a nesting level. It returns false and reports tooDeepText instead of any earlier problem if the limit
 // is exceeded.
 func (s *tomlScanner) enterLevel() bool {
-	if s.depth++; s.tableDepth+s.depth <= maxDepth {
+	if s.depth++; s.tableDepth+s.depth <= maxNestingDepth {
 		return true
 	}
 	if s.problem == nil || !s.problem.isRejected {
-		s.problem = &syntaxProblem{offset: s.pos, message: tooDeep, isRejected: true}
+		s.problem = &syntaxProblem{offset: s.pos, message: tooDeepText, isRejected: true}
 	}
 	return false
 }
 
-// refuseDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets in
+// rejectTooDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets in
 // strings, so it may reject a text with less nesting.
-func (s *tomlScanner) refuseDeep() {
-	const most = 5 * maxDepth
+func (s *tomlScanner) rejectTooDeep() {
+	const most = 5 * maxNestingDepth
 	if s.problem == nil || s.problem.isRejected {
 		return
 	}
@@ -118,7 +118,7 @@ func (s *tomlScanner) refuseDeep() {
 			depth = max(0, depth-1)
 		}
 		if depth > most {
-			s.problem = &syntaxProblem{offset: i, message: tooDeep, isRejected: true}
+			s.problem = &syntaxProblem{offset: i, message: tooDeepText, isRejected: true}
 			return
 		}
 	}
@@ -191,9 +191,9 @@ func (s *tomlScanner) scanHeader() bool {
 	for {
 		s.skipSpace()
 		off := s.pos
-		if s.tableDepth++; s.tableDepth > maxDepth {
-			s.tableDepth = maxDepth
-			return s.enterLevel() && s.fail(off, tooDeep)
+		if s.tableDepth++; s.tableDepth > maxNestingDepth {
+			s.tableDepth = maxNestingDepth
+			return s.enterLevel() && s.fail(off, tooDeepText)
 		}
 		key, ok := s.key()
 		if !ok {
@@ -280,7 +280,7 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &list{items: make([]Value, 0, s.expectedElements())}}})
+		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &valueList{items: make([]Value, 0, s.expectedElements())}}})
 	} else if !f.Value.isArrayOfTables() {
 		s.fail(off, "key `"+key+"` is already defined, and not as an array of tables")
 		return nil
@@ -350,7 +350,7 @@ func (s *tomlScanner) key() (string, bool) {
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
 			return "", s.fail(s.pos, "a key cannot be a multi-line string")
 		}
-		return s.singleLine(c)
+		return s.scanSingleLine(c)
 	}
 	start := s.pos
 	for s.pos < len(s.src) && isBareKeyByte(s.src[s.pos]) {

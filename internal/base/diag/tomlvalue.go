@@ -18,11 +18,11 @@ func (s *tomlScanner) value() (Value, bool) {
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
 			v.Text, ok = s.scanMultiline(c)
 		} else {
-			v.Text, ok = s.singleLine(c)
+			v.Text, ok = s.scanSingleLine(c)
 		}
 	case '[':
 		v.Kind = KindArray
-		v.list = &list{}
+		v.list = &valueList{}
 		v.list.items, ok = s.scanArray()
 	case '{':
 		v.Kind = KindTable
@@ -33,7 +33,7 @@ func (s *tomlScanner) value() (Value, bool) {
 	return v, ok
 }
 
-func (s *tomlScanner) singleLine(quote byte) (string, bool) {
+func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 	start := s.pos + 1
 	for i := start; i < len(s.src); i++ {
 		switch c := s.src[i]; {
@@ -65,7 +65,7 @@ func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 			b.WriteString(s.skipClosingQuotes('"'))
 			return b.String(), true
 		case c == '\\':
-			if !s.escape(&b, end != `"`) {
+			if !s.scanEscape(&b, end != `"`) {
 				return "", false
 			}
 		case end != `"` && (c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n")):
@@ -81,7 +81,7 @@ func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 	return "", s.fail(start-len(end), "the string is not closed")
 }
 
-func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
+func (s *tomlScanner) scanEscape(b *strings.Builder, multi bool) bool {
 	start := s.pos
 	s.pos++
 	c := s.peek()
@@ -216,7 +216,7 @@ func (s *tomlScanner) inlineTable() (*table, bool) {
 			s.pos++
 		case '}':
 			s.pos++
-			closeAll(t)
+			closeInlineTables(t)
 			return t, true
 		default:
 			t.isClosed = true
@@ -225,12 +225,12 @@ func (s *tomlScanner) inlineTable() (*table, bool) {
 	}
 }
 
-// closeAll closes an inline table and the tables that its dotted keys made.
-func closeAll(t *table) {
+// closeInlineTables closes an inline table and the tables that its dotted keys made.
+func closeInlineTables(t *table) {
 	t.isClosed = true
 	for _, f := range t.fields {
 		if f.Value.Kind == KindTable && !f.Value.table.isClosed {
-			closeAll(f.Value.table)
+			closeInlineTables(f.Value.table)
 		}
 	}
 }

@@ -28,21 +28,21 @@ func (k Kind) String() string {
 	return [...]string{"null", "a string", "an integer", "a number", "a boolean", "a date-time", "an array", "a table"}[k]
 }
 
-// Value is one value of a file and its position. Values are read-only and share memory with their [Index].
+// Value is one value of a file and its position. Values are read-only and share memory with their [SourceIndex].
 type Value struct {
 	// Text is the content of a string; integers, floats, booleans and date-times are as written.
 	Text string
 
-	list   *list  // elements of an Array
-	table  *table // fields of a Table
-	offset int32  // byte offset of the value
+	list   *valueList // elements of an Array
+	table  *table     // fields of a Table
+	offset int32      // byte offset of the value
 
 	// Kind is the type of the value. It is the last field, because the size of a Value matters in files with
 	// thousands of rules.
 	Kind Kind
 }
 
-type list struct{ items []Value }
+type valueList struct{ items []Value }
 
 // Field is one key of a table.
 type Field struct {
@@ -61,8 +61,8 @@ type table struct {
 	isClosed  bool           // an inline table: nothing may be added
 }
 
-// smallTable is the size up to which keys are searched linearly.
-const smallTable = 16
+// maxLinearSearchFields is the size up to which keys are searched linearly.
+const maxLinearSearchFields = 16
 
 func (t *table) find(key string) *Field {
 	if t.byKey != nil {
@@ -85,8 +85,8 @@ func (t *table) add(f Field) *Field {
 	switch {
 	case t.byKey != nil:
 		t.byKey[f.Key] = last
-	case len(t.fields) > smallTable:
-		t.byKey = make(map[string]int, 4*smallTable)
+	case len(t.fields) > maxLinearSearchFields:
+		t.byKey = make(map[string]int, 4*maxLinearSearchFields)
 		for i := range t.fields {
 			t.byKey[t.fields[i].Key] = i
 		}
@@ -133,7 +133,7 @@ func (v Value) WithFields(fields ...Field) Value {
 
 // WithItems returns an array of these elements at the position of v.
 func (v Value) WithItems(items []Value) Value {
-	return Value{offset: v.offset, Kind: KindArray, list: &list{items}}
+	return Value{offset: v.offset, Kind: KindArray, list: &valueList{items}}
 }
 
 // WithText returns a scalar value at the position of v.

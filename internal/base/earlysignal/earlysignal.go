@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-var received = subscribe() // constant: signals are queued in it for their handler
+var earlySignals = subscribe() // constant: signals are queued in it for their handler
 
 func subscribe() chan os.Signal {
 	const most = 4
@@ -19,4 +19,4 @@ func subscribe() chan os.Signal {
 }
 
 // Received returns the channel of signals. Its caller must stop it with [signal.Stop] and handle the queued signals.
-func Received() chan os.Signal { return received }
+func Received() chan os.Signal { return earlySignals }

@@ -15,18 +15,18 @@ import (
 // The limits of one run. A step is one call of a closure, or one value of a structure that is compared or written;
 // bytes are those of the strings and lists that are created.
 const (
-	maxSteps  = 1_000_000
-	maxBytes  = 32 << 20
-	maxString = 1 << 20 // maximum size of one string that repeat, replace, join or toJSON creates
-	maxText   = 8 << 20 // maximum output of the expressions of one template
-	maxTotal  = 64 << 20
+	maxSteps             = 1_000_000
+	maxAllocatedBytes    = 32 << 20
+	maxStringBytes       = 1 << 20 // maximum size of one string that repeat, replace, join or toJSON creates
+	maxTemplateBytes     = 8 << 20 // maximum output of the expressions of one template
+	maxAllTemplatesBytes = 64 << 20
 )
 
 var (
 	errSteps = errors.New("the expression takes too many steps")
 	errBytes = errors.New("the expression needs too much memory")
-	errText  = fmt.Errorf("the output of the template is longer than %d bytes", maxText)
-	errTotal = fmt.Errorf("the output of all templates is longer than %d bytes", maxTotal)
+	errText  = fmt.Errorf("the output of the template is longer than %d bytes", maxTemplateBytes)
+	errTotal = fmt.Errorf("the output of all templates is longer than %d bytes", maxAllTemplatesBytes)
 )
 
 type sharedLimitKey struct{}
@@ -41,7 +41,7 @@ type sharedLimit struct {
 // of one answer, write no more than a fixed number of bytes.
 func WithSharedLimit(ctx context.Context) context.Context {
 	t := new(sharedLimit)
-	t.remaining.Store(maxTotal)
+	t.remaining.Store(maxAllTemplatesBytes)
 	return context.WithValue(ctx, sharedLimitKey{}, t)
 }
 
@@ -69,8 +69,8 @@ func recordMissing(ctx context.Context, path string) {
 	}
 }
 
-// spendText takes n bytes from the total of ctx, if it has one.
-func spendText(ctx context.Context, n int) error {
+// spendTotalBytes takes n bytes from the total of ctx, if it has one.
+func spendTotalBytes(ctx context.Context, n int) error {
 	if t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
 		return errTotal
 	}
@@ -79,13 +79,13 @@ func spendText(ctx context.Context, n int) error {
 
 // Names of functions that only patched expressions use.
 const (
-	budgetName         = "__budget"
-	countStepName      = "__tick"
-	chargeName         = "__charge"
-	toStringName       = "__string"
-	chargeDeepName     = "__deep"
-	checkedMathName    = "__math"
-	checkedIntMathName = "__ints"
+	budgetVariable         = "__budget"
+	countStepFunction      = "__tick"
+	chargeFunction         = "__charge"
+	toStringFunction       = "__string"
+	chargeTreeFunction     = "__deep"
+	checkedMathFunction    = "__math"
+	checkedIntMathFunction = "__ints"
 )
 
 // budget is the remaining cost of one run.
@@ -95,7 +95,7 @@ type budget struct {
 	bytes        int
 }
 
-func (b *budget) step(n int) error {
+func (b *budget) spendSteps(n int) error {
 	b.steps -= n
 	if b.steps < 0 {
 		return errSteps
@@ -123,12 +123,12 @@ func (b *budget) chargeValue(v any) error {
 
 // chargeTree charges one step for every value inside v and the bytes of its strings.
 func (b *budget) chargeTree(v any) error {
-	if err := b.step(1); err != nil {
+	if err := b.spendSteps(1); err != nil {
 		return err
 	}
 	switch x := v.(type) {
 	case string:
-		return b.step(len(x) / 256)
+		return b.spendSteps(len(x) / 256)
 	case []any:
 		for _, e := range x {
 			if err := b.chargeTree(e); err != nil {
@@ -152,17 +152,17 @@ type costPatcher struct{}
 func (l *costPatcher) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
-		n.Node = &ast.SequenceNode{Nodes: []ast.Node{callNode(countStepName), n.Node}}
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{callNode(countStepFunction), n.Node}}
 	case *ast.BuiltinNode:
 		if n.Name == "reduce" && len(n.Arguments) > 1 {
 			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
-				p.Node = callNode(chargeDeepName, p.Node)
+				p.Node = callNode(chargeTreeFunction, p.Node)
 			}
 		}
-		chargeValue(node)
+		addValueCharge(node)
 	case *ast.CallNode:
 		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || id.Value[0] != '_' {
-			chargeValue(node)
+			addValueCharge(node)
 		}
 	case *ast.BinaryNode:
 		switch n.Operator {
@@ -170,7 +170,7 @@ func (l *costPatcher) Visit(node *ast.Node) {
 			l.checkOverflow(node, n)
 		case "==", "!=", "in", "not in":
 			if !isScalar(n.Left.Type()) && !isScalar(n.Right.Type()) {
-				n.Left, n.Right = chargeComparison(n.Left), chargeComparison(n.Right)
+				n.Left, n.Right = addComparisonCharge(n.Left), addComparisonCharge(n.Right)
 			}
 		}
 	}
@@ -181,17 +181,17 @@ func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {
 		if n.Operator == "+" {
-			chargeValue(node)
+			addValueCharge(node)
 		}
 		return
 	}
-	name := checkedMathName
+	name := checkedMathFunction
 	if isScalar(left) && isScalar(right) {
-		name = checkedIntMathName
+		name = checkedIntMathFunction
 	}
 	ast.Patch(node, callNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
-	if name == checkedMathName {
-		chargeValue(node)
+	if name == checkedMathFunction {
+		addValueCharge(node)
 	}
 }
 
@@ -199,20 +199,20 @@ func mayBeInt(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Int || t.Kind() == reflect.Interface
 }
 
-// chargeValue wraps a node so that its value is charged; numbers and booleans are free.
-func chargeValue(node *ast.Node) {
+// addValueCharge wraps a node so that its value is charged; numbers and booleans are free.
+func addValueCharge(node *ast.Node) {
 	t := (*node).Type()
 	switch {
 	case isScalar(t):
 	case t != nil && t.Kind() == reflect.String:
-		ast.Patch(node, callNode(toStringName, *node))
+		ast.Patch(node, callNode(toStringFunction, *node))
 	default:
-		ast.Patch(node, callNode(chargeName, *node))
+		ast.Patch(node, callNode(chargeFunction, *node))
 	}
 }
 
-// chargeComparison wraps an operand of a comparison unless it is a literal or a string.
-func chargeComparison(n ast.Node) ast.Node {
+// addComparisonCharge wraps an operand of a comparison unless it is a literal or a string.
+func addComparisonCharge(n ast.Node) ast.Node {
 	switch n.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:
 		return n
@@ -220,12 +220,12 @@ func chargeComparison(n ast.Node) ast.Node {
 	if t := n.Type(); t != nil && t.Kind() == reflect.String {
 		return n
 	}
-	wrapped := callNode(chargeDeepName, n)
+	wrapped := callNode(chargeTreeFunction, n)
 	wrapped.SetLocation(n.Location())
 	return wrapped
 }
 
 func callNode(name string, args ...ast.Node) ast.Node {
-	all := append([]ast.Node{&ast.IdentifierNode{Value: budgetName}}, args...)
+	all := append([]ast.Node{&ast.IdentifierNode{Value: budgetVariable}}, args...)
 	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: all}
 }

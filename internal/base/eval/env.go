@@ -15,11 +15,11 @@ type Env struct {
 	fields []string // field names of all structs and objects
 }
 
-// Object is an example value for a map[string]any with exactly these keys.
-type Object map[string]any
+// ExampleObject is an example value for a map[string]any with exactly these keys.
+type ExampleObject map[string]any
 
 // NewEnv creates an Env from an example of each variable's value; nil is a value of any type. Elements of lists may be
-// structs, whose fields are named by the tag `expr:"name"`; a variable itself must not be a struct but an [Object].
+// structs, whose fields are named by the tag `expr:"name"`; a variable itself must not be a struct but an [ExampleObject].
 func NewEnv(names map[string]any) *Env {
 	return (&Env{}).WithNames(names)
 }
@@ -28,24 +28,24 @@ func NewEnv(names map[string]any) *Env {
 func (e *Env) WithNames(names map[string]any) *Env {
 	n := &Env{types: maps.Clone(e.types), keys: e.keys, fields: slices.Clone(e.fields)}
 	if n.types == nil {
-		n.types = types.Map{budgetName: types.Any}
+		n.types = types.Map{budgetVariable: types.Any}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		example := names[name]
-		n.types[name] = typeOf(example)
-		n.fields = append(n.fields, fieldsOf(example)...)
+		n.types[name] = exampleType(example)
+		n.fields = append(n.fields, exampleFields(example)...)
 	}
 	return n
 }
 
-func typeOf(example any) types.Type {
+func exampleType(example any) types.Type {
 	switch x := example.(type) {
 	case nil:
 		return types.Any
-	case Object:
+	case ExampleObject:
 		m := types.Map{}
 		for key, e := range x {
-			m[key] = typeOf(e)
+			m[key] = exampleType(e)
 		}
 		return m
 	}
@@ -75,7 +75,7 @@ func BreakpointEnv() *Env {
 func (e *Env) Names() []string {
 	names := make([]string, 0, len(e.types))
 	for name := range e.types {
-		if name != budgetName {
+		if name != budgetVariable {
 			names = append(names, name)
 		}
 	}
@@ -83,9 +83,9 @@ func (e *Env) Names() []string {
 	return names
 }
 
-// fieldsOf lists the field names that may follow a dot, for hints.
-func fieldsOf(example any) []string {
-	if o, ok := example.(Object); ok {
+// exampleFields lists the field names that may follow a dot, for hints.
+func exampleFields(example any) []string {
+	if o, ok := example.(ExampleObject); ok {
 		return slices.Sorted(maps.Keys(o))
 	}
 	var fields []string

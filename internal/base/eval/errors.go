@@ -66,8 +66,8 @@ func isFunction(name string) bool {
 	return ok && name != "now" && name != "timezone"
 }
 
-// otherOperators are infix operators that are functions or methods in other languages.
-var otherOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
+// wordOperators are infix operators that are functions or methods in other languages.
+var wordOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
 
 // syntaxHint returns a hint if the expression uses the syntax of another language.
 func syntaxHint(src string, e *Error) string {
@@ -84,13 +84,13 @@ func syntaxHint(src string, e *Error) string {
 		return "write `x matches \"…\"` to match a regular expression"
 	case strings.HasPrefix(at(e.Offset-2), "==="), strings.HasPrefix(at(e.Offset), "=") && e.Message == `unexpected token Operator("=")`:
 		return "write `==` to compare"
-	case isMethod && slices.Contains(otherOperators, method):
+	case isMethod && slices.Contains(wordOperators, method):
 		return "write it between its operands: `x " + method + " \"…\"`"
 	case isMethod && slices.Contains(builtin.Names, method):
 		return "write it as a function: `" + method + "(x)`"
 	case isMethod || e.Name == "length":
 		return "values have no methods: write `len(x)` for the length; expr-lang.org lists the functions"
-	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(otherOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
+	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(wordOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
 		name, _, _ := strings.Cut(at(e.Offset), "(")
 		return "write it between its operands: `x " + name + " \"…\"`"
 	case strings.HasPrefix(e.Message, "invalid operation: in (mismatched types string and string)"):

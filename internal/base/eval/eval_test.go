@@ -19,7 +19,7 @@ type result struct {
 var (
 	testNames = map[string]any{
 		"prompt": "", "n": 0, "list": []any{}, "results": []result{}, "match": map[any]any{}, "x": nil, "tools": []string{},
-		"session": Object{"id": "", "turn": 0},
+		"session": ExampleObject{"id": "", "turn": 0},
 	}
 	testVars = map[string]any{
 		"prompt": "hello", "n": 3, "list": longList(300), "tools": []string{"a", "b"},
@@ -118,13 +118,13 @@ func TestCompileErrors(t *testing.T) {
 
 // The names that a message proposes are in the same order each time, although they come from maps (C5).
 func TestCandidatesOrder(t *testing.T) {
-	fields := Object{}
+	fields := ExampleObject{}
 	for i := range 30 {
 		fields[fmt.Sprintf("field%02d", i)] = ""
 	}
 	for range 5 {
 		env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
-		for _, list := range [][]string{env.Names(), nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), fieldsOf(fields)} {
+		for _, list := range [][]string{env.Names(), nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), exampleFields(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)
 			}

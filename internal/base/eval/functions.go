@@ -22,20 +22,22 @@ func restrictedFunctions() []expr.Option {
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
 		// Each function has one type, because with several types the checker misses unknown names.
-		expr.Function(checkedIntMathName, checkedArithmetic, new(func(any, string, int, int) int)),
-		expr.Function(checkedMathName, checkedArithmetic, new(func(any, string, any, any) any)),
-		expr.Function(countStepName, countStep, new(func(any) any)),
-		expr.Function(chargeName, charge, new(func(any, any) any)),
-		expr.Function(toStringName, charge, new(func(any, string) string)),
-		expr.Function(chargeDeepName, chargeDeep, new(func(any, any) any)),
+		expr.Function(checkedIntMathFunction, checkedArithmetic, new(func(any, string, int, int) int)),
+		expr.Function(checkedMathFunction, checkedArithmetic, new(func(any, string, any, any) any)),
+		expr.Function(countStepFunction, countStep, new(func(any) any)),
+		expr.Function(chargeFunction, chargeArgument, new(func(any, any) any)),
+		expr.Function(toStringFunction, chargeArgument, new(func(any, string) string)),
+		expr.Function(chargeTreeFunction, chargeArgumentTree, new(func(any, any) any)),
 	}
 }
 
-func countStep(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
+func countStep(args ...any) (any, error) { return nil, args[0].(*budget).spendSteps(1) }
 
-func charge(args ...any) (any, error) { return args[1], args[0].(*budget).chargeValue(args[1]) }
+func chargeArgument(args ...any) (any, error) { return args[1], args[0].(*budget).chargeValue(args[1]) }
 
-func chargeDeep(args ...any) (any, error) { return args[1], args[0].(*budget).chargeTree(args[1]) }
+func chargeArgumentTree(args ...any) (any, error) {
+	return args[1], args[0].(*budget).chargeTree(args[1])
+}
 
 // checkedArithmetic evaluates + - * of operands that may be integers.
 func checkedArithmetic(args ...any) (any, error) {
@@ -86,7 +88,7 @@ func repeat(args ...any) (any, error) {
 	if n < 0 {
 		return nil, errors.New("repeat: the count is negative")
 	}
-	if len(s) > 0 && n > maxString/len(s) {
+	if len(s) > 0 && n > maxStringBytes/len(s) {
 		return nil, errBytes
 	}
 	return strings.Repeat(s, n), nil
@@ -114,7 +116,7 @@ func join(args ...any) (any, error) {
 	}
 	size := 0
 	for _, p := range parts {
-		if size += len(p) + len(glue); size > maxString {
+		if size += len(p) + len(glue); size > maxStringBytes {
 			return nil, errBytes
 		}
 	}
@@ -130,7 +132,7 @@ func replace(args ...any) (any, error) {
 	if n >= 0 {
 		count = min(count, n)
 	}
-	if len(with) > 0 && count > (maxString-min(len(s), maxString))/len(with)+1 {
+	if len(with) > 0 && count > (maxStringBytes-min(len(s), maxStringBytes))/len(with)+1 {
 		return nil, errBytes
 	}
 	return strings.Replace(s, old, with, n), nil

@@ -26,11 +26,11 @@ func Indices(template string) (all []ListIndex) {
 			return all
 		}
 		at += open + 2
-		size := findClosing(template[at:])
+		size := findClosingBraces(template[at:])
 		if size < 0 {
 			return all
 		}
-		for _, index := range IndicesOf(template[at : at+size]) {
+		for _, index := range ExpressionIndices(template[at : at+size]) {
 			index.Offset += utf8.RuneCountInString(template[:at])
 			all = append(all, index)
 		}
@@ -38,9 +38,9 @@ func Indices(template string) (all []ListIndex) {
 	}
 }
 
-// IndicesOf is like [Indices] but for a single expression.
-func IndicesOf(src string) []ListIndex {
-	if len(src) > maxSource {
+// ExpressionIndices is like [Indices] but for a single expression.
+func ExpressionIndices(src string) []ListIndex {
+	if len(src) > maxExpressionBytes {
 		return nil
 	}
 	tree, err := parser.Parse(src)
@@ -69,12 +69,12 @@ func numberOf(n ast.Node) int {
 // indexCollector collects the list elements that an expression accesses by number, and the nodes that not every
 // evaluation reaches.
 type indexCollector struct {
-	members     []member
+	members     []namedListElement
 	conditional map[ast.Node]bool
 }
 
-// member is an element of a list that has a name.
-type member struct {
+// namedListElement is an element of a list that has a name.
+type namedListElement struct {
 	node *ast.MemberNode
 	list *ast.IdentifierNode
 }
@@ -84,7 +84,7 @@ func (v *indexCollector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
 		if list, ok := n.Node.(*ast.IdentifierNode); ok && isNumber(n.Property) {
-			v.members = append(v.members, member{n, list})
+			v.members = append(v.members, namedListElement{n, list})
 		}
 		if n.Optional {
 			v.markConditional(n)

@@ -23,7 +23,7 @@ func Text(v any) (string, error) {
 // AppendJSON appends v as compact JSON without escaping <, > and &; the keys of
 // maps are sorted. A result over a fixed size is an error.
 func AppendJSON(dst []byte, v any) ([]byte, error) {
-	if len(dst) > maxString {
+	if len(dst) > maxStringBytes {
 		return dst, errBytes
 	}
 	switch x := v.(type) {

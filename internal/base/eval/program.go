@@ -12,8 +12,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// maxSource limits the length of an expression in bytes.
-const maxSource = 16 << 10
+// maxExpressionBytes limits the length of an expression in bytes.
+const maxExpressionBytes = 16 << 10
 
 // Error is a problem in an expression.
 type Error struct {
@@ -74,7 +74,7 @@ func Compile(src string, env *Env) (*Program, error) { return compile(src, env, 
 func CompileBool(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsBool()) }
 
 func compile(src string, env *Env, as expr.Option) (*Program, error) {
-	if len(src) > maxSource {
+	if len(src) > maxExpressionBytes {
 		return nil, &Error{Message: "the expression is too long"}
 	}
 	if strings.TrimSpace(src) == "" {
@@ -89,7 +89,7 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if all := check.unknownNames(src); len(all) > 0 || err != nil {
 		return nil, withUnknownNames(all, compileError(src, err, env))
 	}
-	return &Program{vm: p, path: check.path(src)}, nil
+	return &Program{vm: p, path: check.memberPath(src)}, nil
 }
 
 // Run evaluates the expression. vars has a value for every variable of the Env and
@@ -100,7 +100,7 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	}
 	all := make(map[string]any, len(vars)+1)
 	maps.Copy(all, vars)
-	all[budgetName] = &budget{contextError: ctx.Err, steps: maxSteps, bytes: maxBytes}
+	all[budgetVariable] = &budget{contextError: ctx.Err, steps: maxSteps, bytes: maxAllocatedBytes}
 	v, err := vm.Run(p.vm, all)
 	if err == nil {
 		if v == nil && p.path != "" {

@@ -8,11 +8,11 @@ import (
 
 // Template is a text that contains expressions in double braces. It is immutable.
 type Template struct {
-	parts []part
+	parts []templatePart
 }
 
-// part is a piece of text, or an expression.
-type part struct {
+// templatePart is a piece of text, or an expression.
+type templatePart struct {
 	text    string
 	program *Program
 }
@@ -56,10 +56,10 @@ func (c *Compiler) Template(src string) (*Template, error) {
 			break
 		}
 		if open > 0 {
-			t.parts = append(t.parts, part{text: rest[:open]})
+			t.parts = append(t.parts, templatePart{text: rest[:open]})
 		}
 		body := rest[open+2:]
-		size := findClosing(body)
+		size := findClosingBraces(body)
 		if size < 0 {
 			wrong = append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])})
 			return nil, wrong
@@ -69,7 +69,7 @@ func (c *Compiler) Template(src string) (*Template, error) {
 			e.Offset += utf8.RuneCountInString(src[:at+open+2])
 			wrong = append(wrong, e)
 		}
-		t.parts = append(t.parts, part{program: p})
+		t.parts = append(t.parts, templatePart{program: p})
 		at += open + 2 + size + 2
 		rest = src[at:]
 	}
@@ -77,14 +77,14 @@ func (c *Compiler) Template(src string) (*Template, error) {
 		return nil, wrong
 	}
 	if rest != "" || len(t.parts) == 0 {
-		t.parts = append(t.parts, part{text: rest})
+		t.parts = append(t.parts, templatePart{text: rest})
 	}
 	return t, nil
 }
 
-// findClosing returns the position of the "}}" that ends an expression, ignoring those in strings and those that
+// findClosingBraces returns the position of the "}}" that ends an expression, ignoring those in strings and those that
 // close braces inside the expression. It returns -1 if none exists.
-func findClosing(s string) int {
+func findClosingBraces(s string) int {
 	depth := 0
 	var quote byte
 	for i := 0; i < len(s); i++ {
@@ -115,7 +115,7 @@ func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)
 		if s, ok := v.(string); ok && err == nil {
-			err = spendText(ctx, len(s))
+			err = spendTotalBytes(ctx, len(s))
 		}
 		return v, err
 	}
@@ -138,10 +138,10 @@ func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error
 		if err != nil {
 			return "", err
 		}
-		if b.Len()+len(s) > maxText {
+		if b.Len()+len(s) > maxTemplateBytes {
 			return "", errText
 		}
-		if err := spendText(ctx, len(s)); err != nil {
+		if err := spendTotalBytes(ctx, len(s)); err != nil {
 			return "", err
 		}
 		b.WriteString(s)

@@ -57,7 +57,7 @@ func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 	}
 	s.commit = commit
 	for _, path := range paths {
-		s.dirty[path] = readState(filepath.Join(top, path))
+		s.dirty[path] = readFileState(filepath.Join(top, path))
 	}
 	return s
 }
@@ -83,9 +83,9 @@ func (s *Snapshot) Changes(ctx context.Context) []Change {
 	for _, path := range slices.Compact(paths) {
 		before, known := s.dirty[path]
 		if !known {
-			before = s.committed(ctx, path)
+			before = s.committedState(ctx, path)
 		}
-		if c := compare(before, readState(filepath.Join(s.top, path))); c != nil {
+		if c := compareFileStates(before, readFileState(filepath.Join(s.top, path))); c != nil {
 			c.Path = filepath.Join(s.top, path)
 			changes = append(changes, *c)
 		}
@@ -93,8 +93,8 @@ func (s *Snapshot) Changes(ctx context.Context) []Change {
 	return changes
 }
 
-// compare returns nil if nothing has changed.
-func compare(before, after *fileState) *Change {
+// compareFileStates returns nil if nothing has changed.
+func compareFileStates(before, after *fileState) *Change {
 	c := &Change{IsCreated: before == nil, IsDeleted: after == nil, IsText: before.isText() && after.isText()}
 	if before != nil {
 		c.Before = string(before.content)
@@ -111,9 +111,9 @@ func compare(before, after *fileState) *Change {
 	return c
 }
 
-// committed returns a file of the commit of the snapshot; nil means that the commit does not contain it. Of the file
+// committedState returns a file of the commit of the snapshot; nil means that the commit does not contain it. Of the file
 // mode, Git stores only whether the file is executable.
-func (s *Snapshot) committed(ctx context.Context, path string) *fileState {
+func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil
 	}
@@ -157,8 +157,8 @@ func RepositoryOf(dir string) string {
 	}
 }
 
-// readState reads a regular file; nil means it does not exist.
-func readState(name string) *fileState {
+// readFileState reads a regular file; nil means it does not exist.
+func readFileState(name string) *fileState {
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil

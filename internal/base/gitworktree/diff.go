@@ -25,10 +25,10 @@ type FileDiff struct {
 
 // The limits of a difference that is shown.
 const (
-	maxEditedFiles = 5
-	maxDiffLines   = 400
-	maxDiffBytes   = 64_000
-	diffContext    = 3 // lines around a change
+	maxEditedFiles   = 5
+	maxDiffLines     = 400
+	maxDiffBytes     = 64_000
+	diffContextLines = 3 // lines around a change
 )
 
 // Differ computes the Diffs of a session. The zero value is ready.
@@ -53,7 +53,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	}
 	for _, c := range changes {
 		d.ChangedFiles = append(d.ChangedFiles, c.Path)
-		f := FileDiff{FilePath: c.Path, Created: c.IsCreated, Deleted: c.IsDeleted, Hunks: textdiff.Hunks(c.Before, c.After, diffContext)}
+		f := FileDiff{FilePath: c.Path, Created: c.IsCreated, Deleted: c.IsDeleted, Hunks: textdiff.Hunks(c.Before, c.After, diffContextLines)}
 		if isFirst {
 			f.convertToGitForm()
 		}

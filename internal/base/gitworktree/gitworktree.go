@@ -70,21 +70,21 @@ func (g Git) Top(ctx context.Context, dir string) (string, error) {
 	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
 }
 
-// maxName is the maximum length of a worktree name.
-const maxName = 64
+// maxNameLength is the maximum length of a worktree name.
+const maxNameLength = 64
 
-var segmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
+var nameSegmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
 // CheckName returns the error message of the real CLI for an invalid worktree name; "" means valid.
 func CheckName(name string) string {
-	if len(name) > maxName {
-		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxName, len(name))
+	if len(name) > maxNameLength {
+		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxNameLength, len(name))
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		switch {
 		case segment == "." || segment == "..":
 			return fmt.Sprintf(`Invalid worktree name "%s": must not contain "." or ".." path segments`, name)
-		case !segmentPattern().MatchString(segment):
+		case !nameSegmentPattern().MatchString(segment):
 			return fmt.Sprintf(`Invalid worktree name "%s": each "/"-separated segment must be non-empty and contain only letters, digits, dots, underscores, and dashes`, name)
 		}
 	}
@@ -117,11 +117,11 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 			return w, errorf("Failed to create worktree: %v", err)
 		}
 	}
-	return w, g.copyIncluded(ctx, w)
+	return w, g.copyIncludedFiles(ctx, w)
 }
 
-// copyIncluded copies the files that .worktreeinclude lists and git ignores.
-func (g Git) copyIncluded(ctx context.Context, w Worktree) error {
+// copyIncludedFiles copies the files that .worktreeinclude lists and git ignores.
+func (g Git) copyIncludedFiles(ctx context.Context, w Worktree) error {
 	patterns := filepath.Join(w.Top, ".worktreeinclude")
 	if _, err := os.Stat(patterns); err != nil {
 		return nil

@@ -20,10 +20,10 @@ func (e *SlowBodyError) Error() string {
 	return fmt.Sprintf("the body arrives too slowly: only %d bytes were received in time", e.Read)
 }
 
-// minBodyRate is the minimum rate, in bytes per second, at which a body must arrive after the first period.
-const minBodyRate = 64 << 10
+// minBodyBytesPerSecond is the minimum rate, in bytes per second, at which a body must arrive after the first period.
+const minBodyBytesPerSecond = 64 << 10
 
-// limitBodyTime rejects slow bodies: the body must arrive within first, and after that at minBodyRate.
+// limitBodyTime rejects slow bodies: the body must arrive within first, and after that at minBodyBytesPerSecond.
 func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -47,7 +47,7 @@ type limitedBody struct {
 
 // setDeadline sets the read deadline for the rest of the body. Connections of tests may not support deadlines.
 func (b *limitedBody) setDeadline() {
-	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyRate) * time.Second))
+	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyBytesPerSecond) * time.Second))
 }
 
 func (b *limitedBody) Read(p []byte) (int, error) {

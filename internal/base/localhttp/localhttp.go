@@ -34,7 +34,7 @@ type Options struct {
 	OnListen func(net.Addr)
 }
 
-const defaultBodyTime = 30 * time.Second
+const defaultBodyTimeout = 30 * time.Second
 
 // Listen opens the TCP listener of o and announces it, if o.Access allows the
 // address. The caller owns the listener; Serve closes it.
@@ -72,7 +72,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 	}
 	running := &requestCounter{next: h}
 	srv := &http.Server{
-		Handler:           limitBodyTime(accessGuard{Access: o.Access, next: running, isPublic: !isLoopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
+		Handler:           limitBodyTime(accessGuard{Access: o.Access, next: running, isPublic: !isLoopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTimeout)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

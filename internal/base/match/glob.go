@@ -9,15 +9,15 @@ import (
 
 // Glob matches whole texts: `*` matches any text, including `/` and line ends, `?` one character, `[a-z]` and
 // `[!a-z]` one of a set. `**` must be a complete path element; there are no braces and no escapes.
-func Glob(pattern string) (Text, error) {
+func Glob(pattern string) (Pattern, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return Exact(pattern), nil
 	}
 	deep, err := checkGlob(pattern)
 	if err != nil {
-		return Text{}, fmt.Errorf("invalid glob pattern: %w", err)
+		return Pattern{}, fmt.Errorf("invalid glob pattern: %w", err)
 	}
-	return Text{glob{pattern: pattern, hasDoubleStar: deep}}, nil
+	return Pattern{glob{pattern: pattern, hasDoubleStar: deep}}, nil
 }
 
 type glob struct {
@@ -33,15 +33,15 @@ func (g glob) match(s string) (Captures, bool) {
 }
 
 func (g glob) explain(_ string, hide Redactor) string {
-	return "the glob " + quote(hide.Hide(g.pattern)) + " does not match all of it"
+	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
 // matches matches the pattern from left to right. Backtracking to the last star is sufficient, because a later star can
-// match any text that an earlier star can match. This is not true for patterns with `**/`, so matchDeep tracks all
+// match any text that an earlier star can match. This is not true for patterns with `**/`, so matchDoubleStar tracks all
 // positions.
 func (g glob) matches(s string) bool {
 	if g.hasDoubleStar {
-		return matchDeep(g.pattern, s)
+		return matchDoubleStar(g.pattern, s)
 	}
 	p, at := g.pattern, 0
 	star, from := "", -1 // the pattern after the last star, and the position where the star began
@@ -54,7 +54,7 @@ func (g glob) matches(s string) bool {
 		if at == len(s) && p == "" {
 			return true
 		}
-		if rest, size, ok := matchOne(p, s[at:]); ok {
+		if rest, size, ok := matchCharacter(p, s[at:]); ok {
 			p, at = rest, at+size
 			continue
 		}
@@ -67,9 +67,9 @@ func (g glob) matches(s string) bool {
 	}
 }
 
-// matchDeep simulates all paths through the pattern: for each position of s, it
+// matchDoubleStar simulates all paths through the pattern: for each position of s, it
 // computes the set of reachable positions in the pattern.
-func matchDeep(pattern, s string) bool {
+func matchDoubleStar(pattern, s string) bool {
 	reached := map[int]bool{}
 	addReachablePositions(pattern, 0, true, reached)
 	for at := 0; at < len(s); {
@@ -88,7 +88,7 @@ func matchDeep(pattern, s string) bool {
 					addReachablePositions(pattern, i, false, next)
 				}
 			default:
-				if rest, _, ok := matchOne(pattern[i:], s[at:]); ok {
+				if rest, _, ok := matchCharacter(pattern[i:], s[at:]); ok {
 					addReachablePositions(pattern, len(pattern)-len(rest), true, next)
 				}
 			}
@@ -114,9 +114,9 @@ func addReachablePositions(pattern string, i int, first bool, places map[int]boo
 	}
 }
 
-// matchOne matches one character of s with the beginning of p, which is not a star.
+// matchCharacter matches one character of s with the beginning of p, which is not a star.
 // It returns the rest of p and the size of the character.
-func matchOne(p, s string) (rest string, size int, ok bool) {
+func matchCharacter(p, s string) (rest string, size int, ok bool) {
 	if p == "" || s == "" {
 		return p, 0, false
 	}
@@ -152,7 +152,7 @@ func checkGlob(pattern string) (deep bool, err error) {
 			if end < 0 {
 				return false, errors.New("`[` without `]`")
 			}
-			if bad := emptyRange(pattern[i+1 : i+end]); bad != "" {
+			if bad := findEmptyRange(pattern[i+1 : i+end]); bad != "" {
 				return false, fmt.Errorf("the range `%s` is empty", bad)
 			}
 			i += end
@@ -198,7 +198,7 @@ func inClass(class string, r rune) bool {
 	return !in
 }
 
-func emptyRange(class string) string {
+func findEmptyRange(class string) string {
 	set := []rune(strings.TrimPrefix(class, "!"))
 	for i := 0; i+2 < len(set); i++ {
 		if set[i+1] == '-' {

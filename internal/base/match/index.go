@@ -7,59 +7,59 @@ import (
 	"strings"
 )
 
-// Index finds which of many matchers may match a text, without trying each. It is immutable and may be used by many
+// PatternIndex finds which of many matchers may match a text, without trying each. It is immutable and may be used by many
 // goroutines.
 //
 // Most matchers need some literal in the text. For each literal the index stores its rarest piece, and scans the
 // text once for these pieces. Matchers without a literal are always candidates.
-type Index struct {
+type PatternIndex struct {
 	unfiltered     []int32
-	grams          grams              // pieces of gramSize bytes
+	grams          gramTable          // pieces of gramBytes bytes
 	byShortLiteral map[string][]int32 // shorter literals
 }
 
-// gramSize is the length of a piece in bytes.
-const gramSize = 4
+// gramBytes is the length of a piece in bytes.
+const gramBytes = 4
 
-// NewIndex makes the index of matchers, which are identified by their position.
-func NewIndex(texts []Text) *Index {
-	x := &Index{byShortLiteral: map[string][]int32{}}
+// NewPatternIndex makes the index of matchers, which are identified by their position.
+func NewPatternIndex(texts []Pattern) *PatternIndex {
+	x := &PatternIndex{byShortLiteral: map[string][]int32{}}
 	needs := make([][]string, len(texts))
 	pieces := 0
 	for i, t := range texts {
 		needs[i] = t.requiredLiterals()
 		for _, literal := range needs[i] {
-			pieces += max(0, len(literal)-gramSize+1)
+			pieces += max(0, len(literal)-gramBytes+1)
 		}
 	}
-	common := newCounts(pieces)
+	common := newGramCounts(pieces)
 	for _, literals := range needs {
 		for _, literal := range literals {
 			common.add(literal)
 		}
 	}
-	x.grams = newGrams(len(texts))
+	x.grams = newGramTable(len(texts))
 	for i, literals := range needs {
 		if literals == nil {
 			x.unfiltered = append(x.unfiltered, int32(i))
 		}
 		for _, literal := range literals {
-			x.put(int32(i), literal, common)
+			x.addLiteral(int32(i), literal, common)
 		}
 	}
 	return x
 }
 
-func (x *Index) put(i int32, literal string, common counts) {
-	if len(literal) >= gramSize {
-		x.grams.put(common.rarestPiece(literal), i)
+func (x *PatternIndex) addLiteral(i int32, literal string, common gramCounts) {
+	if len(literal) >= gramBytes {
+		x.grams.put(common.rarestGram(literal), i)
 		return
 	}
 	x.byShortLiteral[literal] = append(x.byShortLiteral[literal], i)
 }
 
 // Candidates yields the positions of the matchers that may match a text, in order; all others cannot match.
-func (x *Index) Candidates(text string) iter.Seq[int] {
+func (x *PatternIndex) Candidates(text string) iter.Seq[int] {
 	found := x.grams.find(text)
 	for literal, matchers := range x.byShortLiteral {
 		if strings.Contains(text, literal) {
@@ -92,27 +92,27 @@ func hashSlot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift
 // shiftFor returns the shift of a table with room for n pieces.
 func shiftFor(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
 
-// counts holds the approximate frequency of pieces in literals.
-type counts struct {
+// gramCounts holds the approximate frequency of pieces in literals.
+type gramCounts struct {
 	n     []uint32
 	shift int
 }
 
-func newCounts(pieces int) counts {
+func newGramCounts(pieces int) gramCounts {
 	shift := shiftFor(pieces)
-	return counts{n: make([]uint32, 1<<(32-shift)), shift: shift}
+	return gramCounts{n: make([]uint32, 1<<(32-shift)), shift: shift}
 }
 
-func (c counts) add(literal string) {
-	for at := 0; at+gramSize <= len(literal); at++ {
+func (c gramCounts) add(literal string) {
+	for at := 0; at+gramBytes <= len(literal); at++ {
 		c.n[hashSlot(gramAt(literal, at), c.shift)]++
 	}
 }
 
-// rarestPiece returns the piece of a literal that occurs in the fewest literals.
-func (c counts) rarestPiece(literal string) (rarest uint32) {
+// rarestGram returns the piece of a literal that occurs in the fewest literals.
+func (c gramCounts) rarestGram(literal string) (rarest uint32) {
 	least := ^uint32(0)
-	for at := 0; at+gramSize <= len(literal); at++ {
+	for at := 0; at+gramBytes <= len(literal); at++ {
 		g := gramAt(literal, at)
 		if n := c.n[hashSlot(g, c.shift)]; n < least {
 			rarest, least = g, n
@@ -121,26 +121,26 @@ func (c counts) rarestPiece(literal string) (rarest uint32) {
 	return rarest
 }
 
-// grams is a hash table of pieces with their matchers.
-type grams struct {
+// gramTable is a hash table of pieces with their matchers.
+type gramTable struct {
 	shift int
 	heads []int32 // for each slot, an index into cells plus 1; 0 means empty
-	cells []cell
+	cells []gramCell
 }
 
-type cell struct {
+type gramCell struct {
 	gram     uint32
 	next     int32 // next cell of the slot, encoded as in heads
 	matchers []int32
 }
 
-func newGrams(n int) grams {
+func newGramTable(n int) gramTable {
 	shift := shiftFor(n)
-	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
+	return gramTable{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]gramCell, 0, n)}
 }
 
 // cellIndex returns the index of a piece in cells plus 1, or 0 if none exists.
-func (g *grams) cellIndex(gram uint32) int32 {
+func (g *gramTable) cellIndex(gram uint32) int32 {
 	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {
 		c = g.cells[c-1].next
@@ -148,11 +148,11 @@ func (g *grams) cellIndex(gram uint32) int32 {
 	return c
 }
 
-func (g *grams) put(gram uint32, i int32) {
+func (g *gramTable) put(gram uint32, i int32) {
 	c := g.cellIndex(gram)
 	if c == 0 {
 		head := &g.heads[hashSlot(gram, g.shift)]
-		g.cells = append(g.cells, cell{gram: gram, next: *head})
+		g.cells = append(g.cells, gramCell{gram: gram, next: *head})
 		c = int32(len(g.cells))
 		*head = c
 	}
@@ -160,9 +160,9 @@ func (g *grams) put(gram uint32, i int32) {
 }
 
 // find returns the matchers of all pieces of a text.
-func (g *grams) find(text string) (found []int32) {
+func (g *gramTable) find(text string) (found []int32) {
 	var seen []uint64 // one bit for each cell, set if its matchers were added
-	for at := 0; at+gramSize <= len(text); at++ {
+	for at := 0; at+gramBytes <= len(text); at++ {
 		c := g.cellIndex(gramAt(text, at))
 		if c == 0 {
 			continue

@@ -21,16 +21,16 @@ func (r random) word(most int) string {
 	return b.String()
 }
 
-func (r random) text(tb testing.TB, depth int) Text {
+func (r random) text(tb testing.TB, depth int) Pattern {
 	tb.Helper()
-	must := func(t Text, err error) Text {
+	must := func(t Pattern, err error) Pattern {
 		if err != nil {
 			return Any() // a pattern that cannot be loaded
 		}
 		return t
 	}
-	parts := func() []Text {
-		all := make([]Text, r.IntN(3))
+	parts := func() []Pattern {
+		all := make([]Pattern, r.IntN(3))
 		for i := range all {
 			all[i] = r.text(tb, depth-1)
 		}
@@ -66,11 +66,11 @@ func TestIndexFindsWhatMatches(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(1, 2))}
 	left, tried := 0, 0
 	for range 400 {
-		texts := make([]Text, r.IntN(60))
+		texts := make([]Pattern, r.IntN(60))
 		for i := range texts {
 			texts[i] = r.text(t, 2)
 		}
-		x := NewIndex(texts)
+		x := NewPatternIndex(texts)
 		for range 25 {
 			s := r.word(40)
 			got := slices.Collect(x.Candidates(s))
@@ -92,12 +92,12 @@ func TestIndexFindsWhatMatches(t *testing.T) {
 
 // TestIndexNarrows: a matcher with a literal is a candidate only if the text contains the literal.
 func TestIndexNarrows(t *testing.T) {
-	var texts []Text
+	var texts []Pattern
 	for i := range 1000 {
 		texts = append(texts, Contains(fmt.Sprintf("prompt %d end", i)))
 	}
 	texts = append(texts, Any())
-	x := NewIndex(texts)
+	x := NewPatternIndex(texts)
 	for s, most := range map[string]int{"prompt 7 end": 2, "prompt 777 end": 2, "another": 1, "": 1, strings.Repeat("prompt 123 end ", 1000): 2} {
 		if got := slices.Collect(x.Candidates(s)); len(got) > most || !slices.Contains(got, 1000) {
 			t.Errorf("%.30q: %d candidates", s, len(got))
@@ -109,16 +109,16 @@ func TestIndexNarrows(t *testing.T) {
 }
 
 func BenchmarkIndex(b *testing.B) {
-	texts := make([]Text, 10_000)
+	texts := make([]Pattern, 10_000)
 	for i := range texts {
 		texts[i] = Contains(fmt.Sprintf("prompt %d end", i))
 	}
 	b.Run("make", func(b *testing.B) {
 		for b.Loop() {
-			NewIndex(texts)
+			NewPatternIndex(texts)
 		}
 	})
-	x := NewIndex(texts)
+	x := NewPatternIndex(texts)
 	for _, size := range []int{10, 10_000} {
 		s := strings.Repeat("words ", size/6) + "prompt 1234 end"
 		b.Run(fmt.Sprintf("find in %d", len(s)), func(b *testing.B) {

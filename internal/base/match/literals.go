@@ -12,27 +12,27 @@ type literalMatcher interface {
 }
 
 // requiredLiterals returns literals of which a matching text contains at least one; nil means unknown.
-func (t Text) requiredLiterals() []string {
+func (t Pattern) requiredLiterals() []string {
 	if l, ok := t.m.(literalMatcher); ok {
 		return l.requiredLiterals()
 	}
 	return nil
 }
 
-func oneLiteral(literal string) []string {
+func literalList(literal string) []string {
 	if literal == "" {
 		return nil
 	}
 	return []string{literal}
 }
 
-func (e exact) requiredLiterals() []string    { return oneLiteral(string(e)) }
-func (c contains) requiredLiterals() []string { return oneLiteral(string(c)) }
-func (r *regex) requiredLiterals() []string   { return oneLiteral(r.literal) }
-func (g glob) requiredLiterals() []string     { return oneLiteral(g.longestLiteral()) }
+func (e exactMatcher) requiredLiterals() []string    { return literalList(string(e)) }
+func (c containsMatcher) requiredLiterals() []string { return literalList(string(c)) }
+func (r *regex) requiredLiterals() []string          { return literalList(r.literal) }
+func (g glob) requiredLiterals() []string            { return literalList(g.longestLiteral()) }
 
 // requiredLiterals returns the literals of the part whose shortest literal is the longest.
-func (a all) requiredLiterals() (best []string) {
+func (a allMatcher) requiredLiterals() (best []string) {
 	for _, part := range a {
 		if n := part.requiredLiterals(); shortestLength(n) > shortestLength(best) {
 			best = n
@@ -53,7 +53,7 @@ func shortestLength(literals []string) int {
 }
 
 // requiredLiterals returns the literals of all parts, if every part has some.
-func (a anyOf) requiredLiterals() (each []string) {
+func (a anyOfMatcher) requiredLiterals() (each []string) {
 	for _, part := range a {
 		n := part.requiredLiterals()
 		if n == nil {

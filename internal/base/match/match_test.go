@@ -12,7 +12,7 @@ import (
 
 // Pattern semantics: scenario-format 1, scenario-compat 1.3.1.
 func TestText(t *testing.T) {
-	regex := func(s string) Text {
+	regex := func(s string) Pattern {
 		m, err := Regex(s)
 		if err != nil {
 			t.Fatal(err)
@@ -21,11 +21,11 @@ func TestText(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		m    Text
+		m    Pattern
 		yes  []string
 		no   []string
 	}{
-		{"zero", Text{}, []string{"", "x"}, nil},
+		{"zero", Pattern{}, []string{"", "x"}, nil},
 		{"exact", Exact("Hi"), []string{"Hi"}, []string{"hi", "Hi ", " Hi", "Hi\n", ""}},
 		{"contains", Contains("ell"), []string{"hello", "ell"}, []string{"hEllo", ""}},
 		{"contains nothing", Contains(""), []string{"", "x"}, nil},
@@ -132,7 +132,7 @@ func TestCaptures(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := All(Contains("weather"), m)
-	for _, m := range []Text{m, both} {
+	for _, m := range []Pattern{m, both} {
 		c, ok := m.Match("weather in Oslo")
 		want := Captures{Groups: []string{"in Oslo", "Oslo", ""}, Names: []string{"", "city", ""}}
 		if diff := cmp.Diff(want, c); diff != "" || !ok {

@@ -18,12 +18,12 @@ type MismatchPoint struct {
 }
 
 // FirstMismatch returns the position where matching s fails. ok is false if the failure has no single position.
-func (t Text) FirstMismatch(s string) (m MismatchPoint, ok bool) {
+func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	switch p := t.m.(type) {
-	case exact:
+	case exactMatcher:
 		n := commonPrefix(string(p), s)
 		return MismatchPoint{At: n, Want: string(p)[n:], Pattern: string(p)}, true
-	case contains:
+	case containsMatcher:
 		at, n := longestPrefix(string(p), s)
 		return MismatchPoint{At: at + n, Want: string(p)[n:], Pattern: string(p)}, n > 0
 	case *regex:
@@ -32,23 +32,23 @@ func (t Text) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	case glob:
 		at, want := p.longestPrefix(s)
 		return MismatchPoint{At: at, Want: want, Pattern: p.pattern}, true
-	case all:
+	case allMatcher:
 		for _, part := range p {
 			if _, fits := part.Match(s); !fits {
 				return part.FirstMismatch(s)
 			}
 		}
-	case anyOf:
-		return furthestMiss(p, s)
+	case anyOfMatcher:
+		return furthestMismatch(p, s)
 	}
 	return MismatchPoint{}, false
 }
 
 // MatchedParts returns how many parts of a pattern match a text, and the number of parts.
-func (t Text) MatchedParts(s string) (passed, of int) {
-	parts, ok := t.m.(all)
+func (t Pattern) MatchedParts(s string) (passed, of int) {
+	parts, ok := t.m.(allMatcher)
 	if !ok {
-		parts = all{t}
+		parts = allMatcher{t}
 	}
 	for _, part := range parts {
 		if _, fits := part.Match(s); fits {
@@ -58,8 +58,8 @@ func (t Text) MatchedParts(s string) (passed, of int) {
 	return passed, len(parts)
 }
 
-// furthestMiss returns the mismatch of the part that matches the longest text.
-func furthestMiss(parts []Text, s string) (best MismatchPoint, ok bool) {
+// furthestMismatch returns the mismatch of the part that matches the longest text.
+func furthestMismatch(parts []Pattern, s string) (best MismatchPoint, ok bool) {
 	for _, part := range parts {
 		if m, can := part.FirstMismatch(s); can && (!ok || m.At > best.At) {
 			best, ok = m, true
@@ -82,15 +82,15 @@ func commonPrefix(a, b string) int {
 }
 
 const (
-	// maxExplained limits the work for long texts.
-	maxExplained = 4 << 10
-	// maxRegexPrefix limits how many prefixes of an expression are tried.
-	maxRegexPrefix = 400
+	// maxExplainedBytes limits the work for long texts.
+	maxExplainedBytes = 4 << 10
+	// maxPrefixAttempts limits how many prefixes of an expression are tried.
+	maxPrefixAttempts = 400
 )
 
 // longestPrefix returns the longest prefix of a pattern that occurs in s, and its position.
 func longestPrefix(pattern, s string) (at, n int) {
-	s = s[:min(len(s), maxExplained)]
+	s = s[:min(len(s), maxExplainedBytes)]
 	for i := range s {
 		if c := commonPrefix(pattern, s[i:]); c > n {
 			at, n = i, c
@@ -102,7 +102,7 @@ func longestPrefix(pattern, s string) (at, n int) {
 // longestPrefix shortens the expression until the rest is found in s. A prefix that ends
 // inside a group is not a valid expression and is skipped.
 func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
-	if len(r.expr) > maxRegexPrefix {
+	if len(r.expr) > maxPrefixAttempts {
 		return 0, "", false
 	}
 	for n := len(r.expr) - 1; n > 0; n-- {
@@ -119,7 +119,7 @@ func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
 
 // longestPrefix finds the longest prefix of the pattern that matches a prefix of s.
 func (g glob) longestPrefix(s string) (at int, want string) {
-	s = s[:min(len(s), maxExplained)]
+	s = s[:min(len(s), maxExplainedBytes)]
 	for n := len(g.pattern); n > 0; n-- {
 		head, err := Glob(g.pattern[:n])
 		if err != nil {
@@ -134,15 +134,15 @@ func (g glob) longestPrefix(s string) (at int, want string) {
 	return 0, g.pattern
 }
 
-// Distance returns the edit distance of two texts: changed, inserted or deleted
+// EditDistance returns the edit distance of two texts: changed, inserted or deleted
 // characters. Only the first few hundred characters are compared.
-func Distance(a, b string) int {
+func EditDistance(a, b string) int {
 	row := prefixDistances(a, b, 1)
 	return row[len(row)-1]
 }
 
-// MinDistance returns the smallest [Distance] between a pattern and any part of a text.
-func MinDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
+// MinEditDistance returns the smallest [EditDistance] between a pattern and any part of a text.
+func MinEditDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
 
 // prefixDistances returns the distances of first to each prefix of second, where skipping
 // a leading character of second costs cost.

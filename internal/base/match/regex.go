@@ -85,7 +85,7 @@ func findRustSyntax(expr string) string {
 		rest := expr[i:]
 		switch {
 		case rest[0] == '\\':
-			if what := rustEscape(rest); what != "" {
+			if what := describeRustEscape(rest); what != "" {
 				return what
 			}
 			i++
@@ -101,9 +101,9 @@ func findRustSyntax(expr string) string {
 			}
 		case !inClass && rest[0] == '[':
 			inClass = true
-			i += classOpening(rest) - 1
+			i += classOpeningLength(rest) - 1
 		case !inClass && strings.HasPrefix(rest, "(?"):
-			if what := rustFlag(rest[2:]); what != "" {
+			if what := describeRustFlag(rest[2:]); what != "" {
 				return what
 			}
 		}
@@ -111,8 +111,8 @@ func findRustSyntax(expr string) string {
 	return ""
 }
 
-// classOpening returns the length of "[", "[^", "[]" or "[^]".
-func classOpening(s string) int {
+// classOpeningLength returns the length of "[", "[^", "[]" or "[^]".
+func classOpeningLength(s string) int {
 	n := 1
 	if strings.HasPrefix(s[n:], "^") {
 		n++
@@ -123,7 +123,7 @@ func classOpening(s string) int {
 	return n
 }
 
-func rustEscape(s string) string {
+func describeRustEscape(s string) string {
 	if len(s) < 2 {
 		return ""
 	}
@@ -138,8 +138,8 @@ func rustEscape(s string) string {
 	return ""
 }
 
-// rustFlag describes the first flag in the text after "(?" that only Rust supports; empty means none.
-func rustFlag(s string) string {
+// describeRustFlag describes the first flag in the text after "(?" that only Rust supports; empty means none.
+func describeRustFlag(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
 		case 'x', 'u', 'R':

@@ -27,7 +27,7 @@ func scanSimple(expr string) (regexInfo, bool) {
 			return regexInfo{}, false
 		}
 	}
-	s.endRun(len(expr))
+	s.endLiteralRun(len(expr))
 	if s.hasAlternative {
 		s.info.literal = ""
 	}
@@ -49,10 +49,10 @@ func (s *regexScan) readElement() bool {
 	case c == '*' || c == '+' || c == '?':
 		return s.readQuantifier(c)
 	}
-	s.endRun(s.at)
+	s.endLiteralRun(s.at)
 	switch c {
 	case '\\':
-		return s.escape()
+		return s.readEscape()
 	case '[':
 		return s.readClass()
 	case '.':
@@ -63,7 +63,7 @@ func (s *regexScan) readElement() bool {
 		s.hasAlternative = s.hasAlternative || s.depth == 0
 		s.hasAtom = false
 	case '(':
-		return s.open()
+		return s.readGroupOpening()
 	case ')':
 		s.depth--
 		s.hasAtom = true
@@ -85,8 +85,8 @@ func isMeta(c byte) bool {
 	return false
 }
 
-// endRun stores the literal run that ends before end, if it is the longest.
-func (s *regexScan) endRun(end int) {
+// endLiteralRun stores the literal run that ends before end, if it is the longest.
+func (s *regexScan) endLiteralRun(end int) {
 	if s.runStart >= 0 && end-s.runStart > len(s.info.literal) {
 		s.info.literal = s.expr[s.runStart:end]
 	}
@@ -102,7 +102,7 @@ func (s *regexScan) readQuantifier(c byte) bool {
 		end-- // the last character may be optional
 	}
 	if s.runStart >= 0 {
-		s.endRun(end)
+		s.endLiteralRun(end)
 	}
 	s.at++
 	if s.at < len(s.expr) && s.expr[s.at] == '?' {
@@ -112,7 +112,7 @@ func (s *regexScan) readQuantifier(c byte) bool {
 	return true
 }
 
-func (s *regexScan) escape() bool {
+func (s *regexScan) readEscape() bool {
 	if s.at+1 >= len(s.expr) {
 		return false
 	}
@@ -164,8 +164,8 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= lower && lower <= 'z'
 }
 
-// open parses "(", "(?:" or "(?P<name>".
-func (s *regexScan) open() bool {
+// readGroupOpening parses "(", "(?:" or "(?P<name>".
+func (s *regexScan) readGroupOpening() bool {
 	const deepest = 50
 	s.depth++
 	s.hasAtom = false
@@ -185,7 +185,7 @@ func (s *regexScan) open() bool {
 		return false
 	}
 	name, _, ok = strings.Cut(name, ">")
-	if !ok || !isName(name) || slices.Contains(s.info.names, name) {
+	if !ok || !isGroupName(name) || slices.Contains(s.info.names, name) {
 		return false
 	}
 	s.info.names = append(s.info.names, name)
@@ -193,7 +193,7 @@ func (s *regexScan) open() bool {
 	return true
 }
 
-func isName(s string) bool {
+func isGroupName(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20
 		if (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {

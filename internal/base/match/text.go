@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Text matches strings. The zero value matches every string. A Text is immutable and may be used by many goroutines.
-type Text struct{ m matcher }
+// Pattern matches strings. The zero value matches every string. A Text is immutable and may be used by many goroutines.
+type Pattern struct{ m matcher }
 
 type matcher interface {
 	match(s string) (Captures, bool)
@@ -42,7 +42,7 @@ func (c Captures) Named() map[string]string {
 }
 
 // Match reports whether s matches and returns the captures.
-func (t Text) Match(s string) (Captures, bool) {
+func (t Pattern) Match(s string) (Captures, bool) {
 	if t.m == nil {
 		return wholeCapture(s), true
 	}
@@ -51,7 +51,7 @@ func (t Text) Match(s string) (Captures, bool) {
 
 // Explain explains why s does not match, such as `the text does not contain "x"`. The pattern is passed to hide before
 // it is truncated and shown; nil shows it unchanged.
-func (t Text) Explain(s string, hide Redactor) string {
+func (t Pattern) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"
 	}
@@ -62,18 +62,18 @@ func (t Text) Explain(s string, hide Redactor) string {
 }
 
 // GroupNames lists the named groups that a match captures.
-func (t Text) GroupNames() []string {
+func (t Pattern) GroupNames() []string {
 	if r, ok := t.m.(*regex); ok {
 		return r.names
 	}
-	if a, ok := t.m.(all); ok {
+	if a, ok := t.m.(allMatcher); ok {
 		for _, part := range a {
 			if names := part.GroupNames(); names != nil {
 				return names
 			}
 		}
 	}
-	if a, ok := t.m.(anyOf); ok {
+	if a, ok := t.m.(anyOfMatcher); ok {
 		var names []string
 		for _, part := range a {
 			names = append(names, part.GroupNames()...)
@@ -86,56 +86,56 @@ func (t Text) GroupNames() []string {
 func wholeCapture(s string) Captures { return Captures{Groups: []string{s}, Names: []string{""}} }
 
 // Any matches every text.
-func Any() Text { return Text{} }
+func Any() Pattern { return Pattern{} }
 
 // Exact matches exactly the text s.
-func Exact(s string) Text { return Text{exact(s)} }
+func Exact(s string) Pattern { return Pattern{exactMatcher(s)} }
 
-type exact string
+type exactMatcher string
 
-func (e exact) match(s string) (Captures, bool) {
+func (e exactMatcher) match(s string) (Captures, bool) {
 	if string(e) != s {
 		return Captures{}, false
 	}
 	return wholeCapture(s), true
 }
 
-func (e exact) explain(s string, hide Redactor) string {
+func (e exactMatcher) explain(s string, hide Redactor) string {
 	switch {
 	case strings.EqualFold(string(e), s):
-		return fmt.Sprintf("it differs from %s only in upper and lower case", quote(hide.Hide(string(e))))
+		return fmt.Sprintf("it differs from %s only in upper and lower case", quotePattern(hide.Hide(string(e))))
 	case strings.TrimSpace(s) == strings.TrimSpace(string(e)):
-		return fmt.Sprintf("it differs from %s in leading or trailing white space", quote(hide.Hide(string(e))))
+		return fmt.Sprintf("it differs from %s in leading or trailing white space", quotePattern(hide.Hide(string(e))))
 	}
-	return fmt.Sprintf("it is not %s", quote(hide.Hide(string(e))))
+	return fmt.Sprintf("it is not %s", quotePattern(hide.Hide(string(e))))
 }
 
 // Contains matches texts that contain s.
-func Contains(s string) Text { return Text{contains(s)} }
+func Contains(s string) Pattern { return Pattern{containsMatcher(s)} }
 
-type contains string
+type containsMatcher string
 
-func (c contains) match(s string) (Captures, bool) {
+func (c containsMatcher) match(s string) (Captures, bool) {
 	if !strings.Contains(s, string(c)) {
 		return Captures{}, false
 	}
 	return wholeCapture(string(c)), true
 }
 
-func (c contains) explain(s string, hide Redactor) string {
+func (c containsMatcher) explain(s string, hide Redactor) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it contains %s only in a different case", quote(hide.Hide(string(c))))
+		return fmt.Sprintf("it contains %s only in a different case", quotePattern(hide.Hide(string(c))))
 	}
-	return fmt.Sprintf("it does not contain %s", quote(hide.Hide(string(c))))
+	return fmt.Sprintf("it does not contain %s", quotePattern(hide.Hide(string(c))))
 }
 
 // All matches texts that every part matches. The captures are those of the first
 // part with named groups, otherwise those of the first part.
-func All(parts ...Text) Text { return Text{all(parts)} }
+func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
-type all []Text
+type allMatcher []Pattern
 
-func (a all) match(s string) (Captures, bool) {
+func (a allMatcher) match(s string) (Captures, bool) {
 	best := wholeCapture(s)
 	for i, part := range a {
 		c, ok := part.Match(s)
@@ -149,7 +149,7 @@ func (a all) match(s string) (Captures, bool) {
 	return best, true
 }
 
-func (a all) explain(s string, hide Redactor) string {
+func (a allMatcher) explain(s string, hide Redactor) string {
 	for _, part := range a {
 		if _, ok := part.Match(s); !ok {
 			return part.Explain(s, hide)
@@ -159,11 +159,11 @@ func (a all) explain(s string, hide Redactor) string {
 }
 
 // AnyOf matches texts that at least one part matches; the captures are those of the first matching part.
-func AnyOf(parts ...Text) Text { return Text{anyOf(parts)} }
+func AnyOf(parts ...Pattern) Pattern { return Pattern{anyOfMatcher(parts)} }
 
-type anyOf []Text
+type anyOfMatcher []Pattern
 
-func (a anyOf) match(s string) (Captures, bool) {
+func (a anyOfMatcher) match(s string) (Captures, bool) {
 	for _, part := range a {
 		if c, ok := part.Match(s); ok {
 			return c, true
@@ -172,7 +172,7 @@ func (a anyOf) match(s string) (Captures, bool) {
 	return Captures{}, false
 }
 
-func (a anyOf) explain(s string, hide Redactor) string {
+func (a anyOfMatcher) explain(s string, hide Redactor) string {
 	reasons := make([]string, 0, len(a))
 	for _, part := range a {
 		reasons = append(reasons, part.Explain(s, hide))
@@ -184,29 +184,29 @@ func (a anyOf) explain(s string, hide Redactor) string {
 }
 
 // Not matches texts that part does not match.
-func Not(part Text) Text { return Text{not{part}} }
+func Not(part Pattern) Pattern { return Pattern{notMatcher{part}} }
 
-type not struct{ part Text }
+type notMatcher struct{ part Pattern }
 
-func (n not) match(s string) (Captures, bool) {
+func (n notMatcher) match(s string) (Captures, bool) {
 	if _, ok := n.part.Match(s); ok {
 		return Captures{}, false
 	}
 	return wholeCapture(s), true
 }
 
-func (n not) explain(string, Redactor) string { return "it matches the pattern in `not`" }
+func (n notMatcher) explain(string, Redactor) string { return "it matches the pattern in `not`" }
 
 // Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use.
-func Regex(expr string) (Text, error) {
+func Regex(expr string) (Pattern, error) {
 	info, err := parseRegex(expr)
 	if err != nil {
-		return Text{}, err
+		return Pattern{}, err
 	}
 	if info.isPlain {
 		return Contains(expr), nil
 	}
-	return Text{&regex{expr: expr, literal: info.literal, names: info.names}}, nil
+	return Pattern{&regex{expr: expr, literal: info.literal, names: info.names}}, nil
 }
 
 type regex struct {
@@ -238,11 +238,11 @@ func (r *regex) match(s string) (Captures, bool) {
 }
 
 func (r *regex) explain(_ string, hide Redactor) string {
-	return "the regex " + quote(hide.Hide(r.expr)) + " does not match"
+	return "the regex " + quotePattern(hide.Hide(r.expr)) + " does not match"
 }
 
-// quote formats a pattern on one line of limited length.
-func quote(s string) string {
+// quotePattern formats a pattern on one line of limited length.
+func quotePattern(s string) string {
 	const most = 60
 	if len(s) > most {
 		return fmt.Sprintf("%.*q…", most, s)

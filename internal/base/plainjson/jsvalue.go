@@ -8,8 +8,8 @@ import (
 // IsSet reports whether a value was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// Read decodes a value. A value of the wrong type becomes the zero value, and so does a field of the wrong type.
-func Read[T any](raw json.RawMessage) T {
+// DecodeOrZero decodes a value. A value of the wrong type becomes the zero value, and so does a field of the wrong type.
+func DecodeOrZero[T any](raw json.RawMessage) T {
 	var in T
 	_ = json.Unmarshal(raw, &in)
 	return in
@@ -24,8 +24,8 @@ func StringValue(raw json.RawMessage) (string, bool) {
 	return *value, true
 }
 
-// String formats a value as JavaScript does in a template string.
-func String(raw json.RawMessage) string {
+// JSString formats a value as JavaScript does in a template string.
+func JSString(raw json.RawMessage) string {
 	if text, ok := StringValue(raw); ok {
 		return text
 	}

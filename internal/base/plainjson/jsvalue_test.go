@@ -31,7 +31,7 @@ func TestValues(t *testing.T) {
 	for raw, want := range tests {
 		v := json.RawMessage(raw)
 		_, text := StringValue(v)
-		got := taken{Given: IsSet(v), Falsy: IsFalsy(v), Objects: IsObjectOfObjects(v), IsText: text, Word: String(v)}
+		got := taken{Given: IsSet(v), Falsy: IsFalsy(v), Objects: IsObjectOfObjects(v), IsText: text, Word: JSString(v)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}
@@ -41,10 +41,10 @@ func TestValues(t *testing.T) {
 // A key with a value of the wrong type is skipped; the others are read.
 func TestRead(t *testing.T) {
 	type keys struct{ A, B string }
-	if got := Read[keys](json.RawMessage(`{"a":7,"b":"x"}`)); got != (keys{B: "x"}) {
+	if got := DecodeOrZero[keys](json.RawMessage(`{"a":7,"b":"x"}`)); got != (keys{B: "x"}) {
 		t.Errorf("got %+v", got)
 	}
-	if got := Read[keys](json.RawMessage(`[1]`)); got != (keys{}) {
+	if got := DecodeOrZero[keys](json.RawMessage(`[1]`)); got != (keys{}) {
 		t.Errorf("got %+v", got)
 	}
 }

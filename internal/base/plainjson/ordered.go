@@ -110,7 +110,7 @@ func (o Object) Raw() json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(Text(m.Key))
+		b.WriteString(MarshalString(m.Key))
 		b.WriteByte(':')
 		b.Write(m.Value)
 	}

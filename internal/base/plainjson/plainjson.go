@@ -22,8 +22,8 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Text returns a value as JSON; null if JSON cannot represent it.
-func Text(v any) string {
+// MarshalString returns a value as JSON; null if JSON cannot represent it.
+func MarshalString(v any) string {
 	b, err := Marshal(v)
 	if err != nil {
 		return "null"
@@ -38,9 +38,9 @@ func Decode(data []byte) (v any, err error) {
 	return v, dec.Decode(&v)
 }
 
-// Normalize replaces each [json.Number] of a decoded tree, in place: by an int if it
+// NormalizeNumbers replaces each [json.Number] of a decoded tree, in place: by an int if it
 // fits, otherwise by a float64, otherwise by its text.
-func Normalize(v any) any {
+func NormalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case json.Number:
 		if n, err := strconv.Atoi(x.String()); err == nil {
@@ -52,11 +52,11 @@ func Normalize(v any) any {
 		return x.String()
 	case []any:
 		for i := range x {
-			x[i] = Normalize(x[i])
+			x[i] = NormalizeNumbers(x[i])
 		}
 	case map[string]any:
 		for k := range x {
-			x[k] = Normalize(x[k])
+			x[k] = NormalizeNumbers(x[k])
 		}
 	}
 	return v

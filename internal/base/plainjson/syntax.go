@@ -40,8 +40,8 @@ func (s *scanner) peek() byte {
 	return s.rest[0]
 }
 
-// take consumes the next byte if it is c, and reports whether it was.
-func (s *scanner) take(c byte) bool {
+// takeByte consumes the next byte if it is c, and reports whether it was.
+func (s *scanner) takeByte(c byte) bool {
 	if s.peek() != c || len(s.rest) == 0 {
 		return false
 	}
@@ -53,11 +53,11 @@ func (s *scanner) value() error {
 	switch c := s.peek(); {
 	case len(s.rest) == 0:
 		return syntaxError("Unexpected EOF")
-	case s.take('{'):
+	case s.takeByte('{'):
 		return s.scanObject()
-	case s.take('['):
+	case s.takeByte('['):
 		return s.scanArray()
-	case s.take('"'):
+	case s.takeByte('"'):
 		return s.stringValue()
 	case c == '\'':
 		return syntaxError("Single quotes (') are not allowed in JSON")
@@ -70,46 +70,46 @@ func (s *scanner) value() error {
 }
 
 func (s *scanner) scanObject() error {
-	if s.take('}') {
+	if s.takeByte('}') {
 		return nil
 	}
 	if s.peek() != '"' {
 		return syntaxError("Expected '}'")
 	}
 	for {
-		if !s.take('"') {
+		if !s.takeByte('"') {
 			return syntaxError("Property name must be a string literal")
 		}
 		if err := s.stringValue(); err != nil {
 			return err
 		}
-		if !s.take(':') {
+		if !s.takeByte(':') {
 			return syntaxError("Expected ':' before value in object property definition")
 		}
 		if err := s.value(); err != nil {
 			return err
 		}
-		if s.take('}') {
+		if s.takeByte('}') {
 			return nil
 		}
-		if !s.take(',') {
+		if !s.takeByte(',') {
 			return syntaxError("Expected '}'")
 		}
 	}
 }
 
 func (s *scanner) scanArray() error {
-	if s.take(']') {
+	if s.takeByte(']') {
 		return nil
 	}
 	for {
 		if err := s.value(); err != nil {
 			return err
 		}
-		if s.take(']') {
+		if s.takeByte(']') {
 			return nil
 		}
-		if !s.take(',') {
+		if !s.takeByte(',') {
 			return syntaxError("Expected ']'")
 		}
 		if s.peek() == ']' {
@@ -126,24 +126,24 @@ func (s *scanner) stringValue() error {
 			s.rest = s.rest[i+1:]
 			return nil
 		case c < ' ':
-			return errUnterminated
+			return errUnterminatedString
 		case c == '\\':
 			i++
-			if err := escape(s.rest[i:]); err != nil {
+			if err := checkEscape(s.rest[i:]); err != nil {
 				return err
 			}
 		}
 	}
-	return errUnterminated
+	return errUnterminatedString
 }
 
-const errUnterminated = syntaxError("Unterminated string")
+const errUnterminatedString = syntaxError("Unterminated string")
 
-// escape checks the characters after a backslash.
-func escape(rest []byte) error {
+// checkEscape checks the characters after a backslash.
+func checkEscape(rest []byte) error {
 	switch {
 	case len(rest) == 0:
-		return errUnterminated
+		return errUnterminatedString
 	case strings.IndexByte(`"\/bfnrt`, rest[0]) >= 0:
 		return nil
 	case rest[0] != 'u':
@@ -158,7 +158,7 @@ func escape(rest []byte) error {
 }
 
 func (s *scanner) scanNumber() error {
-	s.take('-')
+	s.takeByte('-')
 	whole := s.scanDigits()
 	switch {
 	case whole == "":

@@ -14,9 +14,9 @@ import (
 // dieWithParent makes the kernel kill the child, but not its group, when the thread that started it exits.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
-// groupRuns reports whether a group has a running member other than guards. Zombies, which remain in containers whose
+// isGroupRunning reports whether a group has a running member other than guards. Zombies, which remain in containers whose
 // first process does not reap them, do not count.
-func groupRuns(pgid int, guards ...int) bool {
+func isGroupRunning(pgid int, guards ...int) bool {
 	if !groupAlive(pgid) {
 		return false
 	}
@@ -33,9 +33,9 @@ func groupRuns(pgid int, guards ...int) bool {
 	})
 }
 
-// networkModes returns the ways to give a child its own network namespace, in the order to try them: with the rights of
+// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: with the rights of
 // the superuser, or with a user namespace. The child has the rights to set up the network.
-func networkModes() []func(*syscall.SysProcAttr) {
+func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {
 		attr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET
@@ -52,7 +52,7 @@ func networkModes() []func(*syscall.SysProcAttr) {
 // isolateChild gives a child its own network and process namespaces, so that all processes that it starts are killed
 // when it exits.
 func isolateChild(attr *syscall.SysProcAttr) error {
-	networkModes()[0](attr)
+	networkNamespaceModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID
 	return nil
 }

@@ -7,10 +7,10 @@ import "syscall"
 // dieWithParent does nothing: only Linux has death signals.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// groupRuns reports whether a group has a member, including zombies. A group with guards counts as ended.
-func groupRuns(pgid int, guards ...int) bool { return len(guards) == 0 && groupAlive(pgid) }
+// isGroupRunning reports whether a group has a member, including zombies. A group with guards counts as ended.
+func isGroupRunning(pgid int, guards ...int) bool { return len(guards) == 0 && groupAlive(pgid) }
 
-// networkModes returns nothing: only Linux has network namespaces.
-func networkModes() []func(*syscall.SysProcAttr) { return nil }
+// networkNamespaceModes returns nothing: only Linux has network namespaces.
+func networkNamespaceModes() []func(*syscall.SysProcAttr) { return nil }
 
 func isolateChild(*syscall.SysProcAttr) error { return ErrNetwork }

@@ -14,10 +14,10 @@ import (
 // [Process.Stop], and the script of a directory removes the directory. The script of a run stops all processes with the
 // mark of the run in their environment (Linux), and removes its directory.
 const (
-	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
-	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
-	dirScript     = `read -r _; rm -rf -- "$1"`
-	runScript     = `read -r _; for s in TERM KILL; do
+	killGroupScript      = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
+	killOtherGroupScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
+	removeDirScript      = `read -r _; rm -rf -- "$1"`
+	cleanUpRunScript     = `read -r _; for s in TERM KILL; do
 for e in /proc/[0-9]*/environ; do grep -qsF -- "$2" "$e" && p=${e#/proc/} && kill -s $s "${p%/environ}"; done
 test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 )
@@ -31,18 +31,18 @@ type guard struct {
 
 // startGuard starts a guard in the group of a leader that was not waited for yet. As a
 // member of the group, the guard keeps the group id from being reused.
-func startGuard(pgid int) guard { return newGuard(pgid, groupScript) }
+func startGuard(pgid int) guard { return newGuard(pgid, killGroupScript) }
 
 // startExternalGuard starts a guard of a group without joining it, so that the group's remaining processes can be counted.
 // It may be used until shortly after the leader was waited for.
-func startExternalGuard(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(pgid)) }
+func startExternalGuard(pgid int) guard { return newGuard(0, killOtherGroupScript, strconv.Itoa(pgid)) }
 
-// watchDir starts a guard of a directory, in its own group.
-func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }
+// startDirGuard starts a guard of a directory, in its own group.
+func startDirGuard(dir string) guard { return newGuard(0, removeDirScript, dir) }
 
-// watchRun starts a guard of a directory and of the processes that have a variable,
+// startRunGuard starts a guard of a directory and of the processes that have a variable,
 // K=V, in their environment, including those that have left the group of the run.
-func watchRun(dir, variable string) guard { return newGuard(0, runScript, dir, variable) }
+func startRunGuard(dir, variable string) guard { return newGuard(0, cleanUpRunScript, dir, variable) }
 
 // newGuard starts a guard in a group; 0 means a new group. A system without a shell
 // gets no guard; it is only needed after a SIGKILL.

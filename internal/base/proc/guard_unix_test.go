@@ -29,7 +29,7 @@ func TestGuardGoesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer input.Close()
-	shell := exec.Command("/bin/sh", "-c", groupScript)
+	shell := exec.Command("/bin/sh", "-c", killGroupScript)
 	shell.Stdin = input
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: leader.Process.Pid}
 	if err := shell.Start(); err != nil {
@@ -67,7 +67,7 @@ func TestStoppedLeavesNoGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Stop()
-	_, _, left := j.Leave()
+	_, _, left := j.WaitExit()
 	select {
 	case <-j.guard.ended:
 	default:
@@ -92,7 +92,7 @@ func TestLeftOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, left := j.Leave(); !left {
+	if _, _, left := j.WaitExit(); !left {
 		t.Fatal("nothing is left")
 	}
 	first := j.guard
@@ -113,7 +113,7 @@ func TestLeftOver(t *testing.T) {
 		}
 	}
 	<-last.ended
-	if j.guard.shell != nil || groupRuns(j.pid) {
+	if j.guard.shell != nil || isGroupRunning(j.pid) {
 		t.Error("a guard stays when its group has gone")
 	}
 }
@@ -129,7 +129,7 @@ func TestJobIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exit, _, _ := j.Leave(); exit.Code != 0 {
+	if exit, _, _ := j.WaitExit(); exit.Code != 0 {
 		t.Error(exit)
 	}
 }

@@ -23,7 +23,7 @@ type JobOptions struct {
 }
 
 // Job is a command that writes its output to a file. It needs no reader, so the command and its background processes
-// may run longer than the call that started them. The caller must stop it with [Job.Stop], or call [Job.Leave] after it
+// may run longer than the call that started them. The caller must stop it with [Job.Stop], or call [Job.WaitExit] after it
 // has exited.
 type Job struct {
 	pid      int
@@ -48,10 +48,10 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	}
 	cmd.Stdout, cmd.Stderr = o.Output, o.Output
 	var pp pipes
-	input := pp.toChild(&cmd.Stdin)
+	input := pp.pipeToChild(&cmd.Stdin)
 	j := &Job{noteFile: pp.passFD(cmd, o.NoteFD), state: func() *os.ProcessState { return cmd.ProcessState }}
 	err = pp.start(o.Command, func() (err error) {
-		j.done, err = startFollowed(cmd)
+		j.done, err = startWithDeathSignal(cmd)
 		return err
 	})
 	if err != nil {
@@ -73,18 +73,18 @@ func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true
 	j.mu.Unlock()
-	terminate(j.pid, j.done, defaultGrace)
+	terminate(j.pid, j.done, defaultStopGrace)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	endGroup(j.guard, j.pid)
 	<-j.done
 }
 
-// Leave waits until the command exits. note is the text that the command wrote to its note descriptor. left is true if
+// WaitExit waits until the command exits. note is the text that the command wrote to its note descriptor. left is true if
 // a process that the command started is still running: it continues until [Job.Stop].
-func (j *Job) Leave() (exit Exit, note []byte, left bool) {
+func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
 	<-j.done
-	note = noteOf(j.noteFile)
+	note = readNote(j.noteFile)
 	if j.noteFile != nil {
 		j.noteFile.Close()
 		j.noteFile = nil
@@ -95,7 +95,7 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 		return exitOf(j.state()), note, false
 	}
 	outside := j.guard
-	if left = groupRuns(j.pid); left {
+	if left = isGroupRunning(j.pid); left {
 		j.guard = startGuard(j.pid)
 	}
 	outside.end() // only after another guard runs
@@ -103,13 +103,13 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 }
 
 // AllEnded reports whether all background processes of the command have exited. Then the job is complete, and Stop
-// must not be called. Call it after [Job.Leave].
+// must not be called. Call it after [Job.WaitExit].
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	outside := startExternalGuard(j.pid)
 	j.guard.end() // otherwise the guard would be counted as a member of the group
-	if groupRuns(j.pid) {
+	if isGroupRunning(j.pid) {
 		j.guard = startGuard(j.pid)
 		outside.end()
 		return false
@@ -159,7 +159,7 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	}
 	ways := []func(*syscall.SysProcAttr){func(*syscall.SysProcAttr) {}}
 	if o.Network {
-		ways = networkModes()
+		ways = networkNamespaceModes()
 	}
 	err := ErrNetwork
 	for _, way := range ways {
@@ -186,12 +186,12 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 	a := &Attached{cmd: cmd}
 	switch in, ok := o.Stdin.(*os.File); {
 	case o.OwnTerminal:
-		startSession(cmd.SysProcAttr)
+		makeSessionLeader(cmd.SysProcAttr)
 	case ok && o.Terminal:
 		a.terminal = in
-		toForeground(cmd.SysProcAttr, in)
+		startInForeground(cmd.SysProcAttr, in)
 	}
-	if a.done, err = startFollowed(cmd); err != nil {
+	if a.done, err = startWithDeathSignal(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
 	a.pid = cmd.Process.Pid
@@ -202,8 +202,8 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 // PID returns the command's process id, which is also the id of its group.
 func (a *Attached) PID() int { return a.pid }
 
-// Own returns the processes that this program started itself: the command and the guard of its group.
-func (a *Attached) Own() []int {
+// OwnPIDs returns the processes that this program started itself: the command and the guard of its group.
+func (a *Attached) OwnPIDs() []int {
 	return append([]int{a.pid}, a.guard.pids()...)
 }
 
@@ -230,7 +230,7 @@ func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.end() // otherwise the group would never be empty
 		signalGroup(a.pid, sigTerm)
-		waitWhile(func() bool { return groupRuns(a.pid) }, grace)
+		waitWhile(func() bool { return isGroupRunning(a.pid) }, grace)
 	}
 	endGroup(a.guard, a.pid)
 	<-a.done

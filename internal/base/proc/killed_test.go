@@ -28,14 +28,14 @@ func hostProgram(as string, hold Command) {
 	case "job", "left job":
 		var j *Job
 		if j, err = StartJob(context.Background(), JobOptions{Command: hold, Output: os.Stdout}); err == nil && as == "left job" {
-			_, _, _ = j.Leave()
+			_, _, _ = j.WaitExit()
 		}
 		fmt.Println("under way") // the output of the job may come before its guard runs
 	case "unguarded": // a command whose guard has not started yet
 		var cmd *exec.Cmd
 		if cmd, err = hold.build(); err == nil {
 			cmd.Stdout = os.Stdout
-			_, err = startFollowed(cmd)
+			_, err = startWithDeathSignal(cmd)
 		}
 	case "run": // a process that is watched only by the guard of its run
 		var dir *TempDir

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 const (
-	defaultGrace      = 500 * time.Millisecond
+	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
 	// groupWaitLimit bounds the wait for the rest of a killed group, because the group id stays in use until the last
 	// zombie is reaped.
@@ -52,7 +52,7 @@ type Process struct {
 	grace, termGrace time.Duration
 	stdin            *Queue
 	stdout, stderr   *os.File
-	tail             *ring
+	tail             *tailBuffer
 	done             chan struct{} // closed after the child was reaped
 	exit             Exit          // valid after done
 	drained          chan struct{} // closed at the end of standard error
@@ -71,17 +71,17 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{
-		grace:     orDefault(o.Grace, defaultGrace),
-		termGrace: orDefault(o.TermGrace, defaultGrace),
-		tail:      &ring{limit: ringSize},
+		grace:     orDefault(o.Grace, defaultStopGrace),
+		termGrace: orDefault(o.TermGrace, defaultStopGrace),
+		tail:      &tailBuffer{limit: ringSize},
 		done:      make(chan struct{}),
 		drained:   make(chan struct{}),
 		stopped:   make(chan struct{}),
 	}
 	var pp pipes
-	stdin := pp.toChild(&cmd.Stdin)
-	p.stdout = pp.fromChild(&cmd.Stdout)
-	p.stderr = pp.fromChild(&cmd.Stderr)
+	stdin := pp.pipeToChild(&cmd.Stdin)
+	p.stdout = pp.pipeFromChild(&cmd.Stdout)
+	p.stderr = pp.pipeFromChild(&cmd.Stderr)
 	if err := pp.start(o.Command, cmd.Start); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (pp *pipes) newPipe() (r, w *os.File) {
 	return r, w
 }
 
-func (pp *pipes) toChild(stream *io.Reader) *os.File {
+func (pp *pipes) pipeToChild(stream *io.Reader) *os.File {
 	r, w := pp.newPipe()
 	if pp.err == nil {
 		*stream = r
@@ -152,8 +152,8 @@ func (pp *pipes) toChild(stream *io.Reader) *os.File {
 	return w
 }
 
-func (pp *pipes) fromChild(stream *io.Writer) *os.File {
-	r, w := pp.fromChildTo()
+func (pp *pipes) pipeFromChild(stream *io.Writer) *os.File {
+	r, w := pp.newChildOutputPipe()
 	if w != nil {
 		*stream = w
 	}
@@ -166,12 +166,12 @@ func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
 	if fd < first || !inheritsFiles {
 		return nil
 	}
-	r, w := pp.fromChildTo()
+	r, w := pp.newChildOutputPipe()
 	cmd.ExtraFiles = append(make([]*os.File, fd-first), w)
 	return r
 }
 
-func (pp *pipes) fromChildTo() (r, w *os.File) {
+func (pp *pipes) newChildOutputPipe() (r, w *os.File) {
 	if r, w = pp.newPipe(); pp.err == nil {
 		pp.childEnds, pp.parentEnds = append(pp.childEnds, w), append(pp.parentEnds, r)
 	}
@@ -263,7 +263,7 @@ func (p *Process) StderrTail() string {
 // child has exited and before Stop. It is false on systems that do not report this.
 func (p *Process) HasDescendants() bool {
 	guards := p.guard.pids()
-	return len(guards) > 0 && groupRuns(p.pid, guards...)
+	return len(guards) > 0 && isGroupRunning(p.pid, guards...)
 }
 
 // Stop stops the child and its group, and returns when they have exited and all pipes are closed, at the latest after
@@ -362,15 +362,15 @@ func exitOf(state *os.ProcessState) Exit {
 	return Exit{Code: state.ExitCode()}
 }
 
-// ring keeps the last limit bytes written to it.
-type ring struct {
+// tailBuffer keeps the last limit bytes written to it.
+type tailBuffer struct {
 	limit int
 
 	mu  sync.Mutex
 	buf []byte
 }
 
-func (r *ring) write(p []byte) {
+func (r *tailBuffer) write(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(p) >= r.limit {
@@ -384,7 +384,7 @@ func (r *ring) write(p []byte) {
 }
 
 // String returns the kept bytes, oldest first.
-func (r *ring) String() string {
+func (r *tailBuffer) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return string(r.buf)

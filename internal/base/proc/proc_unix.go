@@ -48,15 +48,15 @@ func isExecutable(_ string, info fs.FileInfo) bool {
 
 func withExtensions(path string) []string { return []string{path} }
 
-// toForeground makes the child's group the foreground group of the terminal when it starts: ^C is sent only to this
+// startInForeground makes the child's group the foreground group of the terminal when it starts: ^C is sent only to this
 // group, and it may read from the terminal.
-func toForeground(attr *syscall.SysProcAttr, terminal *os.File) {
+func startInForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 
-// startSession makes the child the leader of a session, and of a process group, with its
+// makeSessionLeader makes the child the leader of a session, and of a process group, with its
 // standard input as the controlling terminal.
-func startSession(attr *syscall.SysProcAttr) {
+func makeSessionLeader(attr *syscall.SysProcAttr) {
 	attr.Setpgid, attr.Setsid, attr.Setctty, attr.Ctty = false, true, true, 0
 }
 

@@ -62,21 +62,21 @@ func startGuard(int) guard { return guard{} }
 
 func startExternalGuard(int) guard { return guard{} }
 
-func watchDir(string) guard { return guard{} }
+func startDirGuard(string) guard { return guard{} }
 
-func watchRun(string, string) guard { return guard{} }
+func startRunGuard(string, string) guard { return guard{} }
 
 func (guard) end() {}
 
 func (guard) pids() []int { return nil }
 
 // Windows terminals have no foreground group.
-func toForeground(*syscall.SysProcAttr, *os.File) {}
+func startInForeground(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}
 
-// startSession does nothing: Windows has no sessions.
-func startSession(*syscall.SysProcAttr) {}
+// makeSessionLeader does nothing: Windows has no sessions.
+func makeSessionLeader(*syscall.SysProcAttr) {}
 
 // replaceProcess is not supported: a Windows process cannot be replaced.
 func replaceProcess(string, []string, []string) error { return errors.ErrUnsupported }

@@ -32,8 +32,8 @@ type RunOptions struct {
 }
 
 const (
-	defaultRunLimit = 10 << 20
-	noteLimit       = 4 << 10 // the size that a pipe transfers in one read
+	defaultOutputLimit = 10 << 20
+	maxNoteBytes       = 4 << 10 // the size that a pipe transfers in one read
 )
 
 // Result is the outcome of a command.
@@ -57,23 +57,23 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		return Result{}, err
 	}
 	cmd.Stdin = bytes.NewReader(o.Stdin)
-	limit := orDefault(o.Limit, defaultRunLimit)
+	limit := orDefault(o.Limit, defaultOutputLimit)
 	out := &capture{limit: limit, tee: o.Tee}
 	errs := out
 	var pp pipes
-	stdout := pp.fromChild(&cmd.Stdout)
+	stdout := pp.pipeFromChild(&cmd.Stdout)
 	stderr := stdout
 	if o.Combined {
 		cmd.Stderr = cmd.Stdout
 	} else {
 		errs = &capture{limit: limit}
-		stderr = pp.fromChild(&cmd.Stderr)
+		stderr = pp.pipeFromChild(&cmd.Stderr)
 	}
 	aside := pp.passFD(cmd, o.NoteFD)
 	cmd.WaitDelay = groupWaitLimit // bounds the copying of Stdin after the exit
 	var done <-chan struct{}
 	err = pp.start(o.Command, func() (err error) {
-		done, err = startFollowed(cmd)
+		done, err = startWithDeathSignal(cmd)
 		return err
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	timedOut := o.waitWithTimeout(ctx, cmd.Process.Pid, done)
 	endGroup(guard, cmd.Process.Pid)
 	<-done
-	res.Exit, res.Note = exitOf(cmd.ProcessState), noteOf(aside)
+	res.Exit, res.Note = exitOf(cmd.ProcessState), readNote(aside)
 	waitAtMost(&copies, groupWaitLimit)
 	closeAll(pp.parentEnds)
 	copies.Wait()
@@ -106,10 +106,10 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startFollowed starts a command that is killed when this program exits, and waits for it; done is closed when it
+// startWithDeathSignal starts a command that is killed when this program exits, and waits for it; done is closed when it
 // exits. The goroutine is locked to its thread, because the death signal is sent when the thread that started the
 // command exits.
-func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
+func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() { // returns when the command exits
@@ -125,13 +125,13 @@ func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// noteOf reads the note of a command that has exited. A process that left the group may still have the pipe open.
-func noteOf(noteFile *os.File) []byte {
+// readNote reads the note of a command that has exited. A process that left the group may still have the pipe open.
+func readNote(noteFile *os.File) []byte {
 	if noteFile == nil {
 		return nil
 	}
 	defer time.AfterFunc(groupWaitLimit, func() { noteFile.Close() }).Stop()
-	left := make([]byte, noteLimit)
+	left := make([]byte, maxNoteBytes)
 	n, _ := noteFile.Read(left) // an error means that the command wrote no note
 	return left[:n]
 }
@@ -152,7 +152,7 @@ func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan st
 		timedOut = true
 	case <-ctx.Done():
 	}
-	terminate(pid, done, orDefault(o.KillAfter, defaultGrace))
+	terminate(pid, done, orDefault(o.KillAfter, defaultStopGrace))
 	return timedOut
 }
 

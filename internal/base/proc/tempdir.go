@@ -21,7 +21,7 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &TempDir{Path: dir, guard: watchDir(dir)}, nil
+	return &TempDir{Path: dir, guard: startDirGuard(dir)}, nil
 }
 
 // MakeRunDir is like MakeTempDir, but for a run of many processes. These are marked by a variable with the base name
@@ -32,7 +32,7 @@ func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &TempDir{Path: dir, guard: watchRun(dir, variable+"="+filepath.Base(dir))}, nil
+	return &TempDir{Path: dir, guard: startRunGuard(dir, variable+"="+filepath.Base(dir))}, nil
 }
 
 // Remove removes the directory with its content; further calls return the result of the first.

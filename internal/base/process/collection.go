@@ -5,10 +5,10 @@ import (
 	"runtime/debug"
 )
 
-// DelayCollection delays the first garbage collection until the heap is larger than a run with a file of size bytes
+// DelayGarbageCollection delays the first garbage collection until the heap is larger than a run with a file of size bytes
 // needs, because most processes exit before that. It is called once in a process. The first collection restores the
 // usual percentage.
-func DelayCollection(size int64) {
+func DelayGarbageCollection(size int64) {
 	percent := gcPercent(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {
 		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)

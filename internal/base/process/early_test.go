@@ -17,7 +17,7 @@ import (
 func TestEarlySignal(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGINT
-	s := (&process.System{}).WithEarly(early)
+	s := (&process.System{}).WithEarlySignals(early)
 	other := make(chan os.Signal, 1)
 	s.Notify(other, syscall.SIGUSR1)()
 	full := make(chan os.Signal) // no goroutine receives from it
@@ -38,7 +38,7 @@ func TestEarlySignal(t *testing.T) {
 func TestEarlySignalUnread(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGTERM
-	s := (&process.System{}).WithEarly(early)
+	s := (&process.System{}).WithEarlySignals(early)
 	s.Notify(make(chan os.Signal), syscall.SIGINT, syscall.SIGTERM)()
 	if len(early) != 0 {
 		t.Error("it waits still")

@@ -82,7 +82,7 @@ func Exit(w io.Writer, err error) int {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &sig):
-		return signalCode(sig.Signal)
+		return signalExitCode(sig.Signal)
 	case errors.As(err, &code):
 		if code.Err != nil {
 			Exit(w, code.Err)
@@ -105,8 +105,8 @@ func Exit(w io.Writer, err error) int {
 	return ExitFailed
 }
 
-// signalCode returns the exit code of the real CLI after a signal; for an interrupt it is 0.
-func signalCode(s os.Signal) int {
+// signalExitCode returns the exit code of the real CLI after a signal; for an interrupt it is 0.
+func signalExitCode(s os.Signal) int {
 	switch s {
 	case syscall.SIGTERM:
 		return exitSIGTERM

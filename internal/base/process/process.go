@@ -50,7 +50,7 @@ type System struct {
 // process. SIGPIPE is handled and not ignored, because child processes would inherit that.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	log.SetOutput(libraryLog{os.Stderr})
+	log.SetOutput(logFilter{os.Stderr})
 	return &System{
 		Args:        os.Args,
 		Environ:     normalizeEnviron(os.Environ(), runtime.GOOS),
@@ -141,8 +141,8 @@ func (s *System) Progress() io.Writer {
 	return nil
 }
 
-// BypassError returns an error if the superuser may not bypass permissions; nil = allowed.
-func (s *System) BypassError() error {
+// PermissionBypassError returns an error if the superuser may not bypass permissions; nil = allowed.
+func (s *System) PermissionBypassError() error {
 	if s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
 		return Verbatimf("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
 	}
@@ -152,12 +152,12 @@ func (s *System) BypassError() error {
 // IsEnabled reports whether the value of a variable enables something.
 func IsEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// libraryLog receives the log of the standard library. It drops messages of net/http about unexpected responses of
+// logFilter receives the log of the standard library. It drops messages of net/http about unexpected responses of
 // MCP servers, which do not concern the user.
-type libraryLog struct{ w io.Writer }
+type logFilter struct{ w io.Writer }
 
 // Write implements io.Writer for one line at a time.
-func (l libraryLog) Write(line []byte) (int, error) {
+func (l logFilter) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("Unsolicited response received on idle HTTP channel")) {
 		return len(line), nil
 	}

@@ -57,15 +57,15 @@ func drainSignals(early chan os.Signal) []os.Signal {
 	}
 }
 
-// WithEarly returns the system with the signals that arrived in early before a handler was registered.
-func (s *System) WithEarly(early chan os.Signal) *System {
+// WithEarlySignals returns the system with the signals that arrived in early before a handler was registered.
+func (s *System) WithEarlySignals(early chan os.Signal) *System {
 	out := *s
 	out.Lifetime = processLifetime{early}
 	return &out
 }
 
-// Redeliver gives early signals their default effect.
-func Redeliver(early chan os.Signal) {
+// RedeliverSignals gives early signals their default effect.
+func RedeliverSignals(early chan os.Signal) {
 	for _, sig := range drainSignals(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Signal(sig) // Windows has no signals
@@ -146,12 +146,12 @@ func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Sto
 // Interrupted reports whether a SIGINT has called cancel. From then on, a SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
-// writeGrace is how long a write may take after a signal.
-const writeGrace = time.Second
+// signalWriteTimeout is how long a write may take after a signal.
+const signalWriteTimeout = time.Second
 
-// Streams returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
+// LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
 // signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes.
-func (w *Signals) Streams(s *System) *System {
+func (w *Signals) LimitWrites(s *System) *System {
 	if s.Lifetime == nil {
 		return s
 	}
@@ -193,7 +193,7 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-time.After(writeGrace):
+	case <-time.After(signalWriteTimeout):
 		m.failed = true
 		return 0, io.ErrClosedPipe
 	}

@@ -35,7 +35,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		_, signals := system.Watch(t.Context())
 		defer signals.Stop()
 		defer r.Close()
-		system = signals.Streams(system)
+		system = signals.LimitWrites(system)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := system.Stdout.Write([]byte("one"))

@@ -148,12 +148,12 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 	case "ifconfig":
 		return optionGrammar{maxOperands: 1}, true
 	default:
-		return searchGrammar(name)
+		return searchCommandGrammar(name)
 	}
 }
 
-// searchGrammar is grammarOf for commands that search text and files.
-func searchGrammar(name string) (g optionGrammar, ok bool) {
+// searchCommandGrammar is grammarOf for commands that search text and files.
+func searchCommandGrammar(name string) (g optionGrammar, ok bool) {
 	switch name {
 	case "grep", "egrep", "fgrep":
 		return optionGrammar{

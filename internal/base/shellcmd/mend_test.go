@@ -59,11 +59,11 @@ func TestMended(t *testing.T) {
 // Quoting that prevents a decision about a script, as in the real CLI (2.1.330).
 func TestQuotingObstacles(t *testing.T) {
 	for kind, commands := range map[ObstacleKind][]string{
-		CodedText:        {"ls $'a'", `ls $"a"`, "ls x$'a'", "cat <<< $'a'", "ls < $'a'"},
-		LoneDollar:       {"echo $", "echo a$", "echo $ a"},
-		ClosedDescriptor: {"ls <&-", "ls >&-", "ls 2>&-", "ls >& -", "ls 2>&1-", "ls >&-; ls"},
-		HiddenLine:       {"ls 'a\n#b'", "ls \"a\n \t# b\"", "ls '\n#'", "ls a'\n'#b", "test 'a\n#b'", "cat < 'a\n#b'", "ls > /dev/null 'a\n#b'"},
-		NoObstacle:       {"ls >&2", "ls 2>&1", "ls '#a\nb'", "ls 'a\nb #c'", "echo '$x'", "ls &>-", "cat <<'E'\n# $\nE", "echo \"a$\""},
+		ObstacleCodedText:        {"ls $'a'", `ls $"a"`, "ls x$'a'", "cat <<< $'a'", "ls < $'a'"},
+		ObstacleLoneDollar:       {"echo $", "echo a$", "echo $ a"},
+		ObstacleClosedDescriptor: {"ls <&-", "ls >&-", "ls 2>&-", "ls >& -", "ls 2>&1-", "ls >&-; ls"},
+		ObstacleHiddenLine:       {"ls 'a\n#b'", "ls \"a\n \t# b\"", "ls '\n#'", "ls a'\n'#b", "test 'a\n#b'", "cat < 'a\n#b'", "ls > /dev/null 'a\n#b'"},
+		NoObstacle:               {"ls >&2", "ls 2>&1", "ls '#a\nb'", "ls 'a\nb #c'", "echo '$x'", "ls &>-", "cat <<'E'\n# $\nE", "echo \"a$\""},
 	} {
 		for _, command := range commands {
 			if s, err := Parse(command); err != nil || s.Obstacle.Kind != kind {

@@ -15,31 +15,31 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 		return statementObstacle(n)
 	case *syntax.BinaryCmd:
 		if n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[n.OpPos.Offset():max(n.OpPos.Offset(), n.Y.Pos().Offset())], "#") {
-			return Obstacle{Kind: HiddenLine}
+			return Obstacle{Kind: ObstacleHiddenLine}
 		}
 	case *syntax.Subshell:
-		return Obstacle{Kind: Subshell}
+		return Obstacle{Kind: ObstacleSubshell}
 	case *syntax.Block, *syntax.ArithmCmd:
-		return Obstacle{Kind: Group}
+		return Obstacle{Kind: ObstacleGroup}
 	case *syntax.FuncDecl:
-		return Obstacle{Kind: Function}
+		return Obstacle{Kind: ObstacleFunction}
 	case *syntax.CaseClause:
-		return Obstacle{Kind: Case}
+		return Obstacle{Kind: ObstacleCase}
 	case *syntax.CStyleLoop:
-		return Obstacle{Kind: CountingLoop}
+		return Obstacle{Kind: ObstacleCountingLoop}
 	case *syntax.TestClause:
 		return testObstacle(n.X)
 	case *syntax.Assign:
 		return assignObstacle(n)
 	case *syntax.Redirect:
 		if n.Word != nil && (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && strings.HasSuffix(n.Word.Lit(), "-") {
-			return Obstacle{Kind: ClosedDescriptor}
+			return Obstacle{Kind: ObstacleClosedDescriptor}
 		}
 		return r.descriptorObstacle(n)
 	case *syntax.LetClause:
-		return Obstacle{Kind: Evaluates, Text: "let"}
+		return Obstacle{Kind: ObstacleEvaluates, Text: "let"}
 	case *syntax.ProcSubst:
-		return Obstacle{Kind: ProcessSubstitution}
+		return Obstacle{Kind: ObstacleProcessSubstitution}
 	case *syntax.CmdSubst:
 		return r.substitutionObstacle()
 	case *syntax.ParamExp:
@@ -50,11 +50,11 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 		return r.callObstacle(n)
 	case *syntax.SglQuoted, *syntax.DblQuoted:
 		if isDollarQuoted(n) {
-			return Obstacle{Kind: CodedText}
+			return Obstacle{Kind: ObstacleCodedText}
 		}
 	case *syntax.Word:
-		if hiddenLine().MatchString(r.text(n)) && !r.inHeredoc(n) {
-			return Obstacle{Kind: HiddenLine}
+		if hiddenLine().MatchString(r.sourceText(n)) && !r.inHeredoc(n) {
+			return Obstacle{Kind: ObstacleHiddenLine}
 		}
 	case *syntax.Lit:
 		return r.literalObstacle(n)
@@ -66,12 +66,12 @@ func statementObstacle(s *syntax.Stmt) Obstacle {
 	heredoc, open, writesAfter := false, false, false
 	for _, redir := range s.Redirs {
 		if isCompound(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
-			return Obstacle{Kind: CodedText}
+			return Obstacle{Kind: ObstacleCodedText}
 		}
 		switch redir.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			heredoc = true
-			open = open || !quotedDelimiter(redir.Word)
+			open = open || !isDelimiterQuoted(redir.Word)
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.AppClob, syntax.RdrAll, syntax.AppAll:
 			writesAfter = writesAfter || heredoc
 		default:
@@ -79,18 +79,18 @@ func statementObstacle(s *syntax.Stmt) Obstacle {
 	}
 	switch {
 	case open:
-		return Obstacle{Kind: OpenHeredoc}
+		return Obstacle{Kind: ObstacleOpenHeredoc}
 	case writesAfter, len(s.Redirs) > 0 && isCompound(s.Cmd):
-		return Obstacle{Kind: UnclearRedirect}
+		return Obstacle{Kind: ObstacleUnclearRedirect}
 	case s.Background:
-		return Obstacle{Kind: Background}
+		return Obstacle{Kind: ObstacleBackground}
 	}
 	return Obstacle{}
 }
 
-// quotedDelimiter reports whether the whole word that ends a here-document is quoted, so that its text is not expanded.
+// isDelimiterQuoted reports whether the whole word that ends a here-document is quoted, so that its text is not expanded.
 // For the real CLI, a partly quoted word is not quoted (observed with 2.1.330).
-func quotedDelimiter(w *syntax.Word) bool {
+func isDelimiterQuoted(w *syntax.Word) bool {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	return len(w.Parts) == 1 && (!ok || strings.LastIndexByte(lit.Value, '\\') == 0)
 }
@@ -108,34 +108,34 @@ func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.DblQuoted:
-			return Obstacle{Kind: NestedInQuotes}
+			return Obstacle{Kind: ObstacleNestedInQuotes}
 		case *syntax.Assign:
 			if !n.Naked {
 				return Obstacle{}
 			}
 		case *syntax.Stmt:
-			return Obstacle{Kind: Nested}
+			return Obstacle{Kind: ObstacleNested}
 		}
 	}
-	return Obstacle{Kind: Nested}
+	return Obstacle{Kind: ObstacleNested}
 }
 
 func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
-		return Obstacle{Kind: BracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && !r.onlyVariable():
+		return Obstacle{Kind: ObstacleBracedVariable}
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && !r.isOnlyVariable():
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
-		return Obstacle{Kind: AssignedVariable}
+		return Obstacle{Kind: ObstacleAssignedVariable}
 	}
-	return Obstacle{Kind: BareVariable}
+	return Obstacle{Kind: ObstacleBareVariable}
 }
 
-// onlyVariable reports whether the current variable is the whole argument "$PWD".
-func (r *scriptReader) onlyVariable() bool {
+// isOnlyVariable reports whether the current variable is the whole argument "$PWD".
+func (r *scriptReader) isOnlyVariable() bool {
 	word, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
-	return ok && r.text(word) == `"$PWD"`
+	return ok && r.sourceText(word) == `"$PWD"`
 }
 
 // numberLiteral matches arithmetic numbers in any base.
@@ -143,12 +143,12 @@ var numberLiteral = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCom
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
-		return Obstacle{Kind: Arithmetic, Text: "$["}
+		return Obstacle{Kind: ObstacleArithmetic, Text: "$["}
 	}
 	syntax.Walk(n.X, func(node syntax.Node) bool {
 		if w, ok := node.(*syntax.Word); ok && found.Kind == NoObstacle {
 			if lit := w.Lit(); !numberLiteral().MatchString(lit) {
-				found = Obstacle{Kind: Arithmetic, Text: lit}
+				found = Obstacle{Kind: ObstacleArithmetic, Text: lit}
 			}
 		}
 		return true
@@ -158,7 +158,7 @@ func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 
 func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	if len(n.Args) == 0 && len(n.Assigns) > 1 {
-		return Obstacle{Kind: Assignments}
+		return Obstacle{Kind: ObstacleAssignments}
 	}
 	for _, a := range n.Assigns {
 		if a.Name != nil {
@@ -170,11 +170,11 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	}
 	name := n.Args[0].Lit()
 	if name != "[" && slices.ContainsFunc(n.Args, func(w *syntax.Word) bool { return w.Lit() == "=" }) {
-		return Obstacle{Kind: LoneEquals}
+		return Obstacle{Kind: ObstacleLoneEquals}
 	}
 	switch name {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
-		return Obstacle{Kind: Evaluates, Text: name}
+		return Obstacle{Kind: ObstacleEvaluates, Text: name}
 	case "test", "[":
 		return testWordsObstacle(n.Args)
 	}
@@ -199,7 +199,7 @@ func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
 
 func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
 	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.isQuoted() && (!ok || redirect.Hdoc == nil) {
-		return Obstacle{Kind: LoneDollar}
+		return Obstacle{Kind: ObstacleLoneDollar}
 	}
 	for _, p := range r.parents {
 		switch p.(type) {
@@ -212,7 +212,7 @@ func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
 		return Obstacle{}
 	}
 	if inner, _, found := strings.Cut(n.Value[open+1:], "}"); found && (strings.Contains(inner, ",") || strings.Contains(inner, "..")) {
-		return Obstacle{Kind: Braces}
+		return Obstacle{Kind: ObstacleBraces}
 	}
 	return Obstacle{}
 }
@@ -222,14 +222,14 @@ func (r *scriptReader) isQuoted() bool {
 	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }
 
-// quotesText reports whether a substitution only produces a constant text, which is
+// isConstantSubstitution reports whether a substitution only produces a constant text, which is
 // the usual way to pass a long message: $(cat <<'EOF' … EOF).
-func quotesText(n *syntax.CmdSubst) bool {
+func isConstantSubstitution(n *syntax.CmdSubst) bool {
 	if len(n.Stmts) != 1 || len(n.Stmts[0].Redirs) != 1 || n.Stmts[0].Background {
 		return false
 	}
 	redir := n.Stmts[0].Redirs[0]
 	call, ok := n.Stmts[0].Cmd.(*syntax.CallExpr)
 	return ok && len(call.Args) == 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "cat" &&
-		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) && quotedDelimiter(redir.Word)
+		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) && isDelimiterQuoted(redir.Word)
 }

@@ -12,15 +12,15 @@ import (
 func textObstacle(cmd string) Obstacle {
 	switch {
 	case strings.ContainsFunc(cmd, isForeignSpace):
-		return Obstacle{Kind: ForeignSpace}
+		return Obstacle{Kind: ObstacleForeignSpace}
 	case hasEscapedSpace(cmd):
-		return Obstacle{Kind: EscapedSpace}
+		return Obstacle{Kind: ObstacleEscapedSpace}
 	case strings.Contains(cmd, "~["):
-		return Obstacle{Kind: NamedDirectory}
+		return Obstacle{Kind: ObstacleNamedDirectory}
 	case equalsExpansion().MatchString(cmd):
-		return Obstacle{Kind: EqualsExpansion}
+		return Obstacle{Kind: ObstacleEqualsExpansion}
 	case hasQuotedBrace(cmd):
-		return Obstacle{Kind: QuotedBrace}
+		return Obstacle{Kind: ObstacleQuotedBrace}
 	}
 	return Obstacle{}
 }

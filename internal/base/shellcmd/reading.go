@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxRepairs bounds how often a script is parsed again because the parser did not stop at the end of a comment.
-const maxRepairs = 64
+// maxCommentRepairs bounds how often a script is parsed again because the parser did not stop at the end of a comment.
+const maxCommentRepairs = 64
 
 // ErrUncertain means that an independent check of the script does not confirm the
 // parser's result: the shell may run other commands than Parse returns.
@@ -35,7 +35,7 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 // again. A result that cannot be confirmed is ErrUncertain.
 func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
-	for range maxRepairs {
+	for range maxCommentRepairs {
 		stmts, err := parseStatements(text)
 		seen := newCoverage(text)
 		for _, s := range stmts {
@@ -108,19 +108,19 @@ func newCoverage(text string) *wordCoverage {
 func (c *wordCoverage) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
-		c.markNode(node, true)
+		c.setNodeCovered(node, true)
 		c.separated = c.separated || c.nodeContains(n, "\\\n") || (n.Index != nil || n.Slice != nil || n.Repl != nil) && c.nodeContains(n, "`")
 	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop:
-		c.markNode(node, true)
+		c.setNodeCovered(node, true)
 		c.separated = c.separated || c.nodeContains(n, "`")
 	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ExtGlob, *syntax.TestClause:
-		c.markNode(node, true)
+		c.setNodeCovered(node, true)
 	case *syntax.CmdSubst, *syntax.ProcSubst: // the content is checked separately; parentheses are operators
-		c.markNode(node, false)
+		c.setNodeCovered(node, false)
 		c.words[node.Pos().Offset()] = true
 		c.words[node.End().Offset()-1] = true
 	case *syntax.DeclClause:
-		c.markNode(n.Variant, true)
+		c.setNodeCovered(n.Variant, true)
 	case *syntax.TimeClause:
 		if n.PosixFormat {
 			c.words[int(n.Time.Offset())+strings.Index(c.text[n.Time.Offset():], "-p")+1] = true
@@ -142,7 +142,7 @@ func (c *wordCoverage) nodeContains(n syntax.Node, text string) bool {
 	return strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], text)
 }
 
-func (c *wordCoverage) markNode(n syntax.Node, value bool) {
+func (c *wordCoverage) setNodeCovered(n syntax.Node, value bool) {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	for i := from; i < min(to, len(c.words)); i++ {
 		c.words[i] = value
@@ -224,7 +224,7 @@ func (c *wordCoverage) isComplete() bool {
 			for end < len(c.text) && !c.words[end] && strings.IndexByte(" \t\r\n;&|<>()", c.text[end]) < 0 {
 				end++
 			}
-			if word := c.text[i:end]; !isReservedWord(word) && !c.isDelimiter(i, end) {
+			if word := c.text[i:end]; !isReservedWord(word) && !c.isHeredocEnd(i, end) {
 				return false
 			}
 			i = end
@@ -233,8 +233,8 @@ func (c *wordCoverage) isComplete() bool {
 	return true
 }
 
-// isDelimiter reports whether the text is a line that ends a here-document.
-func (c *wordCoverage) isDelimiter(from, to int) bool {
+// isHeredocEnd reports whether the text is a line that ends a here-document.
+func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	line := strings.LastIndexByte(c.text[:from], '\n') + 1
 	rest, _, _ := strings.Cut(c.text[to:], "\n")
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))

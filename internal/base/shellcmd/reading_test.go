@@ -95,7 +95,7 @@ func TestSecondReading(t *testing.T) {
 
 func TestUncertain(t *testing.T) {
 	for _, in := range []string{
-		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "ls ${(f)x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxRepairs) + "ls",
+		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "ls ${(f)x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxCommentRepairs) + "ls",
 	} {
 		if _, err := Parse(in); !errors.Is(err, ErrUncertain) {
 			t.Errorf("Parse(%q): %v", in, err)
@@ -111,14 +111,14 @@ func TestUncertain(t *testing.T) {
 // Obstacles in the plain text of a command, as the real CLI decides them (2.1.330).
 func TestTextObstacle(t *testing.T) {
 	for kind, commands := range map[ObstacleKind][]string{
-		ForeignSpace: {"ls\u00a0x", "ls '\u3000'", "ls \u200b", "ls \ufeff", "ls \u2029"},
-		EscapedSpace: {
+		ObstacleForeignSpace: {"ls\u00a0x", "ls '\u3000'", "ls \u200b", "ls \ufeff", "ls \u2029"},
+		ObstacleEscapedSpace: {
 			"ls a\\ b", "ls 'a\\ b'", "ls # a\\ b", "ls a\\\\ b", "ls a\\\tb", "\\\nls", "l\\\ns", "ls a\\\n", "ls;\\\npwd", "ls \\\n\\\npwd",
 			"ls \\\\\\\npwd", "ls a\\\\\\\npwd", "'a\\\nb'", "ls # x\\\nrm",
 		},
-		NamedDirectory:  {"ls ~[x]", "ls '~['", "ls #~["},
-		EqualsExpansion: {"=ls", "ls =ls", "ls;=ls", "ls # =ls", "ls ' =ls'", "ls\n=_"},
-		QuotedBrace:     {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo '' {\"a\"", `echo 'a\' {"b"`, `echo \' {"a"}`, "echo ${x:-'y'}", "echo {a\"b"},
+		ObstacleNamedDirectory:  {"ls ~[x]", "ls '~['", "ls #~["},
+		ObstacleEqualsExpansion: {"=ls", "ls =ls", "ls;=ls", "ls # =ls", "ls ' =ls'", "ls\n=_"},
+		ObstacleQuotedBrace:     {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo '' {\"a\"", `echo 'a\' {"b"`, `echo \' {"a"}`, "echo ${x:-'y'}", "echo {a\"b"},
 		NoObstacle: {
 			"ls é", " \\\nls", `echo \a 'b'`, "ls \u2060", "ls \\\n-la", "ls\t\\\n-la", "ls a\\\\\npwd", "ls \\\\\n", "ls \"x \\\n y\"", "ls ~/[x]", "[ a = b ]", "ls a=ls", "ls (=ls", "ls =1",
 			"echo {a} 'b'", "echo '{' 'x}'", "echo \"{\" 'x'", "echo {}'a'", "echo '{\"a\":1}'", "echo \"\\\"{\" 'x'", "{ echo a; }", "echo \"${x:-'y'}\"",

@@ -108,7 +108,7 @@ func isAlwaysReadOnly(name string) bool {
 // isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
-		return g.allows(args) && (name != "ps" || !printsEnvironment(args))
+		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args))
 	}
 	switch name {
 	case "find":
@@ -143,8 +143,8 @@ func isReadOnlyWith(name string, args []string) bool {
 // jqReadsMore matches constructs of a jq program that read more than its input.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// printsEnvironment reports whether ps may show the variables of processes: letters of BSD style, in any position.
-func printsEnvironment(args []string) bool {
+// psPrintsEnvironment reports whether ps may show the variables of processes: letters of BSD style, in any position.
+func psPrintsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }
 
@@ -185,22 +185,22 @@ func isReadOnlyGit(args []string) bool {
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
 		g.maxOperands = 0 // a name is used as a pattern
 	}
-	return ok && g.allows(rest) && !hasUnknownFormat(rest)
+	return ok && g.allows(rest) && !hasUnknownGitFormat(rest)
 }
 
-var knownFormat = sync.OnceValue(func() *regexp.Regexp {
+var knownGitFormatPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 })
 
-// hasUnknownFormat reports whether an argument selects a format that is not built into git. Such a format may be an
+// hasUnknownGitFormat reports whether an argument selects a format that is not built into git. Such a format may be an
 // alias in the configuration of git.
-func hasUnknownFormat(args []string) bool {
+func hasUnknownGitFormat(args []string) bool {
 	for i, a := range args {
 		name, value, assigned := strings.Cut(a, "=")
 		if !assigned && i+1 < len(args) {
 			value = args[i+1]
 		}
-		if (name == "--format" || name == "--pretty") && !knownFormat().MatchString(value) {
+		if (name == "--format" || name == "--pretty") && !knownGitFormatPattern().MatchString(value) {
 			return true
 		}
 	}

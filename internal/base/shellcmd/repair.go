@@ -23,7 +23,7 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 	}
 	text = source
 	for range maxSyntaxRepairs {
-		if text, ok = repair(text, mistake); !ok {
+		if text, ok = repairFirstError(text, mistake); !ok {
 			return "", nil, false
 		}
 		if stmts, mistake = parseConfirmed(text); mistake == nil {
@@ -33,8 +33,8 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 	return "", nil, false
 }
 
-// repair returns the text with its first error repaired; ok is false if it cannot be repaired.
-func repair(text string, mistake error) (string, bool) {
+// repairFirstError returns the text with its first error repaired; ok is false if it cannot be repaired.
+func repairFirstError(text string, mistake error) (string, bool) {
 	var wrong syntax.ParseError
 	if !errors.As(mistake, &wrong) {
 		return "", false

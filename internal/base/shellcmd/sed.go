@@ -9,24 +9,24 @@ import (
 
 // The patterns below were measured with 2.1.330, which judges a script of sed by its text. They also refuse many harmless scripts.
 var (
-	sedOptions = compiled(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
+	sedOptions = lazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// A substitution has one or no number after its flags.
-	sedSubstitution = compiled(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
+	sedSubstitution = lazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
 	// Comments, negations, steps, ranges, escaped delimiters, and text that looks like commands that write or execute.
-	sedDanger = compiled(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
+	sedDanger = lazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
 	// Commands of other forms. The sed of macOS takes the word after -i as a suffix and the next as its script.
-	sedCommand = compiled(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
-	sedPrint   = compiled(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
+	sedCommand = lazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
+	sedPrint   = lazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
-func compiled(pattern string) func() *regexp.Regexp {
+func lazyPattern(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // IsPlainSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.
 func (c Command) IsPlainSubstitution() bool {
-	args := afterSedOptions(c.Args[1:])
+	args := argsAfterSedOptions(c.Args[1:])
 	if !isSubstitution(args) {
 		return false
 	}
@@ -38,7 +38,7 @@ func (c Command) IsPlainSubstitution() bool {
 	return !sedDanger().MatchString(args[1]) && (file.IsDynamic || strings.Contains(file.Source, `\ `) || !sedCommand().MatchString(args[1]))
 }
 
-func afterSedOptions(args []string) []string {
+func argsAfterSedOptions(args []string) []string {
 	for len(args) > 0 && sedOptions().MatchString(args[0]) {
 		args = args[1:]
 	}
@@ -56,7 +56,7 @@ func isSubstitution(args []string) bool {
 
 // isPrintingSed allows `sed -n 10,20p FILE…`, and a substitution on the input.
 func isPrintingSed(args []string) bool {
-	if rest := afterSedOptions(args); len(rest) == 1 && isSubstitution(rest) {
+	if rest := argsAfterSedOptions(args); len(rest) == 1 && isSubstitution(rest) {
 		return !slices.ContainsFunc(args[:len(args)-1], func(a string) bool { return strings.Contains(a, "i") && a[1] != '-' || a == "--in-place" })
 	}
 	g := optionGrammar{flags: "nErz", longNames: " quiet silent regexp-extended null-data "}

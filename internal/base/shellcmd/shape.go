@@ -8,11 +8,11 @@ import (
 
 // Placeholders for expansions in a Shape. Command lines cannot contain these characters: the tools refuse them.
 const (
-	ShapeOutput    = '\x01' // $( … ), backquotes
-	ShapeVariable  = '\x02' // $NAME and ${NAME}
-	ShapeExpansion = '\x03' // any other expansion
-	ShapeHome      = '\x04' // $HOME, however it is expanded
-	ShapeNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
+	PlaceholderOutput    = '\x01' // $( … ), backquotes
+	PlaceholderVariable  = '\x02' // $NAME and ${NAME}
+	PlaceholderExpansion = '\x03' // any other expansion
+	PlaceholderHome      = '\x04' // $HOME, however it is expanded
+	PlaceholderNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
 )
 
 // wordShape returns a word without its quoting, with a placeholder for each expansion.
@@ -47,21 +47,21 @@ func appendShape(b *strings.Builder, part syntax.WordPart) {
 			appendShape(b, inner)
 		}
 	case *syntax.CmdSubst:
-		b.WriteByte(ShapeOutput)
+		b.WriteByte(PlaceholderOutput)
 	case *syntax.ParamExp:
 		switch {
 		case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
-			b.WriteByte(ShapeHome)
+			b.WriteByte(PlaceholderHome)
 		case isPlainExpansion(p):
-			b.WriteByte(ShapeVariable)
+			b.WriteByte(PlaceholderVariable)
 		case p.Exp != nil && (p.Exp.Op == syntax.DefaultUnsetOrNull || p.Exp.Op == syntax.ErrorUnsetOrNull):
-			b.WriteByte(ShapeNotEmpty)
+			b.WriteByte(PlaceholderNotEmpty)
 		default:
-			b.WriteByte(ShapeExpansion)
+			b.WriteByte(PlaceholderExpansion)
 		}
 	case *syntax.ExtGlob:
 		b.WriteString(p.Op.String() + p.Pattern.Value + ")")
 	default:
-		b.WriteByte(ShapeExpansion)
+		b.WriteByte(PlaceholderExpansion)
 	}
 }

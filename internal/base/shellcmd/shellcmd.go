@@ -11,8 +11,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxLength bounds the input of Parse; longer scripts are an error.
-const maxLength = 256 << 10
+// maxScriptBytes bounds the input of Parse; longer scripts are an error.
+const maxScriptBytes = 256 << 10
 
 // Script is a parsed command line.
 type Script struct {
@@ -75,10 +75,10 @@ func (c Command) Name() string {
 // Parse parses cmd as Bash. An error means that the text is not a complete script; the returned script then holds
 // the commands before the syntax error, which Bash runs.
 func Parse(cmd string) (Script, error) {
-	if len(cmd) > maxLength {
-		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
+	if len(cmd) > maxScriptBytes {
+		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mentionsHome(cmd), values: map[string]string{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	text, stmts, err := parse(cmd)
 	r.source, r.end = text, len(cmd)
@@ -88,14 +88,14 @@ func Parse(cmd string) (Script, error) {
 	return r.script, err
 }
 
-// mentionsHome reports whether a script may change HOME: it contains the name in other places than $HOME and ${HOME}.
-func mentionsHome(cmd string) bool {
+// mayChangeHome reports whether a script may change HOME: it contains the name in other places than $HOME and ${HOME}.
+func mayChangeHome(cmd string) bool {
 	uses := strings.Count(cmd, "$HOME") + strings.Count(cmd, "${HOME}")
 	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")
 }
 
-// statefulOperators are the expansions with side effects.
-var statefulOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
+// sideEffectOperators are the expansions with side effects.
+var sideEffectOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
 type scriptReader struct {
 	source   string
@@ -109,8 +109,8 @@ type scriptReader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// isList reports whether a statement in the subshell ends in a semicolon or an ampersand, not only in a newline.
-func (r *scriptReader) isList(n *syntax.Subshell) bool {
+// hasListSeparator reports whether a statement in the subshell ends in a semicolon or an ampersand, not only in a newline.
+func (r *scriptReader) hasListSeparator(n *syntax.Subshell) bool {
 	for _, s := range n.Stmts {
 		if s.Background || r.source[s.Semicolon.Offset()] == ';' {
 			return true
@@ -125,7 +125,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		r.parents = r.parents[:len(r.parents)-1]
 		return true
 	}
-	if sub, ok := node.(*syntax.CmdSubst); ok && quotesText(sub) {
+	if sub, ok := node.(*syntax.CmdSubst); ok && isConstantSubstitution(sub) {
 		return false
 	}
 	if r.script.Obstacle.Kind == NoObstacle {
@@ -133,7 +133,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	}
 	switch n := node.(type) {
 	case *syntax.Subshell:
-		r.script.SubshellList = r.script.SubshellList || r.isList(n)
+		r.script.SubshellList = r.script.SubshellList || r.hasListSeparator(n)
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			r.script.IsPipeline = true
@@ -161,7 +161,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
 		// Subscripts and slices are arithmetic, which evaluates the values of names.
-		if n.Exp != nil && slices.Contains(statefulOperators[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
+		if n.Exp != nil && slices.Contains(sideEffectOperators[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
 			r.script.IsOpaque = true
 		}
 	}
@@ -187,7 +187,7 @@ func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
 // addDeclaration adds export, declare and similar words as commands.
 func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.IsOpaque = true
-	c := Command{Text: r.text(n)}
+	c := Command{Text: r.sourceText(n)}
 	for _, a := range n.Args {
 		if a.Name != nil {
 			r.recordAssignment(a)
@@ -242,7 +242,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 				r.recordAssignment(a)
 			}
 		}
-		parts = append(parts, r.text(a))
+		parts = append(parts, r.sourceText(a))
 	}
 	for i, w := range call.Args {
 		text, known := r.readWord(w)
@@ -252,7 +252,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 		c.Args = append(c.Args, text)
 		c.Words = append(c.Words, known)
-		parts = append(parts, r.text(w))
+		parts = append(parts, r.sourceText(w))
 	}
 	c.Text = strings.Join(parts, " ")
 	r.addRedirects(&c, call, s.Redirs)
@@ -268,7 +268,7 @@ func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 		r.values[a.Name.Value] = ""
 		return
 	}
-	r.values[a.Name.Value] = cmp.Or(literalText(a.Value), r.value(a.Value))
+	r.values[a.Name.Value] = cmp.Or(literalText(a.Value), r.resolvedText(a.Value))
 }
 
 // addRedirects adds the redirections that precede a word to the text of the command.
@@ -318,7 +318,7 @@ func isDescriptor(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-func (r *scriptReader) text(n syntax.Node) string {
+func (r *scriptReader) sourceText(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from > to || to > len(r.source) {
 		return ""

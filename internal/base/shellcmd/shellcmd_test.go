@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
 			Words:     []Word{literalWord("echo"), literalWord("a b"), {IsDynamic: true, Shape: "c \x02"}, literalWord("d e")},
 			Redirects: []Redirect{{Op: ">", Target: "out", WritesFile: true, Word: literalWord("out")}, {Op: ">&", Target: "1", Word: literalWord("1")}},
-		}}, Obstacle: Obstacle{Kind: EscapedSpace}}},
+		}}, Obstacle: Obstacle{Kind: ObstacleEscapedSpace}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
 			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assignments: []string{"A"},
 			Words: []Word{literalWord("npm"), literalWord("run"), literalWord("build")}, Redirects: []Redirect{},
@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"{ ls; } >/dev/null", Script{
 			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Words: []Word{literalWord("ls")}, Redirects: []Redirect{}}},
 			Redirects: []Redirect{{Op: ">", Target: "/dev/null", Word: literalWord("/dev/null")}},
-			Obstacle:  Obstacle{Kind: Group},
+			Obstacle:  Obstacle{Kind: ObstacleGroup},
 		}},
 		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", WritesFile: true, Word: literalWord("made")}}}}}},
 	}
@@ -75,12 +75,12 @@ func TestParseNamesEveryCommand(t *testing.T) {
 }
 
 func TestParseError(t *testing.T) {
-	for _, in := range []string{`echo "x`, "for i in a; do b", "a &&", "(", strings.Repeat("a", maxLength+1)} {
+	for _, in := range []string{`echo "x`, "for i in a; do b", "a &&", "(", strings.Repeat("a", maxScriptBytes+1)} {
 		if _, err := Parse(in); err == nil {
 			t.Errorf("Parse(%.99q) gave no error", in)
 		}
 	}
-	if _, err := Parse(strings.Repeat("a", maxLength)); err != nil {
+	if _, err := Parse(strings.Repeat("a", maxScriptBytes)); err != nil {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
 			if w, ok := x.X.(*syntax.Word); !ok || !isVariableName(w) {
-				return Obstacle{Kind: SubscriptTest, Text: "[[ " + x.Op.String()}
+				return Obstacle{Kind: ObstacleSubscriptTest, Text: "[[ " + x.Op.String()}
 			}
 			return Obstacle{}
 		}
@@ -42,7 +42,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 		switch x.Op {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 			if !isNumeral(x.X) || !isNumeral(x.Y) {
-				return Obstacle{Kind: ArithmeticTest, Text: "[[ ... " + x.Op.String() + " ..."}
+				return Obstacle{Kind: ObstacleArithmeticTest, Text: "[[ ... " + x.Op.String() + " ..."}
 			}
 			return Obstacle{}
 		default:
@@ -91,11 +91,11 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 		switch op := literalText(w); op {
 		case "-v", "-R":
 			if i+1 < len(args) && literalText(args[i+1]) != "]" && !isVariableName(args[i+1]) {
-				return Obstacle{Kind: SubscriptTest, Text: shown + " " + op}
+				return Obstacle{Kind: ObstacleSubscriptTest, Text: shown + " " + op}
 			}
 		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
 			if i > 1 && i+1 < len(args) && (!isNumber(literalText(args[i-1])) || !isNumber(literalText(args[i+1]))) {
-				return Obstacle{Kind: ArithmeticTest, Text: shown + " ... " + op + " ..."}
+				return Obstacle{Kind: ObstacleArithmeticTest, Text: shown + " ... " + op + " ..."}
 			}
 		}
 	}
@@ -106,9 +106,9 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 func assignObstacle(n *syntax.Assign) Obstacle {
 	switch {
 	case n.Array != nil:
-		return Obstacle{Kind: List}
+		return Obstacle{Kind: ObstacleList}
 	case n.Index != nil:
-		return Obstacle{Kind: Subscript}
+		return Obstacle{Kind: ObstacleSubscript}
 	}
 	return Obstacle{}
 }
@@ -118,13 +118,13 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
 	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {
-		return Obstacle{Kind: DescriptorVariable}
+		return Obstacle{Kind: ObstacleDescriptorVariable}
 	}
 	switch {
 	case n.Op == syntax.RdrInOut, n.N != nil && strings.HasPrefix(n.N.Value, "{"):
-		return Obstacle{Kind: HiddenRedirect}
+		return Obstacle{Kind: ObstacleHiddenRedirect}
 	case n.N != nil && len(n.N.Value) > 1:
-		return Obstacle{Kind: UnclearRedirect}
+		return Obstacle{Kind: ObstacleUnclearRedirect}
 	}
 	return Obstacle{}
 }

@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxExpansions bounds the number of words that the braces of one word expand to; a word with more is unknown.
-const maxExpansions = 256
+// maxBraceExpansions bounds the number of words that the braces of one word expand to; a word with more is unknown.
+const maxBraceExpansions = 256
 
 // Word describes a word before it runs.
 type Word struct {
@@ -29,7 +29,7 @@ type Word struct {
 	// Value is the text of the word if the script has assigned a known text to all its variables. It is empty otherwise,
 	// and if the word has no variables.
 	Value string
-	// Shape is the word without its quoting, with placeholders such as [ShapeOutput] for expansions.
+	// Shape is the word without its quoting, with placeholders such as [PlaceholderOutput] for expansions.
 	Shape string
 }
 
@@ -44,13 +44,13 @@ type Path struct {
 
 // readWord returns the word without its quoting, or unchanged if it is dynamic, and its description.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.text(w)}
+	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.sourceText(w)}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
 	for _, part := range w.Parts {
 		known.IsDollarQuoted = known.IsDollarQuoted || isDollarQuoted(part)
 	}
-	known.Value = r.value(w)
+	known.Value = r.resolvedText(w)
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
 		// The real CLI resolves neither ${NAME} nor an unquoted variable with a value of several words (observed with
 		// 2.1.330).
@@ -61,14 +61,14 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	for _, part := range w.Parts {
 		if !appendLiteral(&b, part) {
 			known.IsDynamic = true
-			return r.text(w), known
+			return r.sourceText(w), known
 		}
 	}
 	return b.String(), known
 }
 
-// value returns the text of a word if it has variables and the script has set all of them; otherwise it returns "".
-func (r *scriptReader) value(w *syntax.Word) string {
+// resolvedText returns the text of a word if it has variables and the script has set all of them; otherwise it returns "".
+func (r *scriptReader) resolvedText(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
 		if !s.expandPart(part, false) {
@@ -109,7 +109,7 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 	if split := (&syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}); syntax.SplitBraces(split) {
 		words = nil
 		for one, err := range expand.BracesSeq(nil, split) {
-			if err != nil || len(words) == maxExpansions {
+			if err != nil || len(words) == maxBraceExpansions {
 				return nil
 			}
 			words = append(words, one)

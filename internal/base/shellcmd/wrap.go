@@ -200,10 +200,10 @@ func (c Command) Programs() []string {
 		}
 		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
 		out = append(out, strings.Join(args, " "))
-		if strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(ShapeOutput) {
+		if strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(PlaceholderOutput) {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
-		if script := scriptOption(args); script != "" {
+		if script := scriptOptionValue(args); script != "" {
 			return append(out, script)
 		}
 		w, ok := wrapperOf(args[0])
@@ -217,7 +217,7 @@ func (c Command) Programs() []string {
 		if own := words[1 : len(words)-len(rest)]; args[0] != "env" && isOpaqueWrapper(args[0], own) {
 			return out
 		}
-		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(ShapeVariable) {
+		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(PlaceholderVariable) {
 			out = append(out, strings.Join(args[1:], " ")) // the variable may be empty
 		}
 	}
@@ -248,8 +248,8 @@ func isOpaqueRunner(args []string) bool {
 	return false
 }
 
-// scriptOption returns the command line that is the value of an option; empty means none.
-func scriptOption(args []string) string {
+// scriptOptionValue returns the command line that is the value of an option; empty means none.
+func scriptOptionValue(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")
 		switch {
@@ -286,7 +286,7 @@ func (c Command) NestedScript() string {
 	case "eval":
 		return strings.Join(inner.Args[1:], " ")
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
-		if i := scriptArgument(inner.Args); inner.Words[i].IsDynamic {
+		if i := scriptArgumentIndex(inner.Args); inner.Words[i].IsDynamic {
 			return strings.Trim(inner.Args[i], `"`)
 		} else if i > 0 {
 			return inner.Args[i]
@@ -301,8 +301,8 @@ func (c Command) NestedScript() string {
 	return ""
 }
 
-// scriptArgument returns the index of the script in the arguments of a shell; 0 means that there is no script.
-func scriptArgument(args []string) int {
+// scriptArgumentIndex returns the index of the script in the arguments of a shell; 0 means that there is no script.
+func scriptArgumentIndex(args []string) int {
 	isOption := func(a string) bool { return len(a) > 1 && strings.ContainsAny(a[:1], "-+") }
 	for i, a := range args {
 		if i == 0 || !isOption(a) || strings.HasPrefix(a, "--") || !strings.Contains(a, "c") {

@@ -27,7 +27,7 @@ func Hunks(before, after string, context int) []Hunk {
 	a, b := split(before), split(after)
 	d := differ{a: a, b: b}
 	d.trimCommon()
-	d.compare()
+	d.markChanges()
 	return d.buildHunks(max(context, 0))
 }
 
@@ -58,14 +58,14 @@ func (d *differ) trimCommon() {
 	}
 }
 
-// compare runs Myers' greedy algorithm on the lines between the common beginning and end.
-func (d *differ) compare() {
+// markChanges runs Myers' greedy algorithm on the lines between the common beginning and end.
+func (d *differ) markChanges() {
 	a, b := d.a[d.prefix:len(d.a)-d.suffix], d.b[d.prefix:len(d.b)-d.suffix]
 	removed, created := d.removed[d.prefix:], d.added[d.prefix:]
-	trace, ok := findPath(a, b)
+	trace, ok := findEditPath(a, b)
 	if !ok {
-		setAll(removed[:len(a)])
-		setAll(created[:len(b)])
+		setAllTrue(removed[:len(a)])
+		setAllTrue(created[:len(b)])
 		return
 	}
 	x, y := len(a), len(b)
@@ -88,15 +88,15 @@ func (d *differ) compare() {
 	}
 }
 
-func setAll(flags []bool) {
+func setAllTrue(flags []bool) {
 	for i := range flags {
 		flags[i] = true
 	}
 }
 
-// findPath returns, for every number of edits, how far each diagonal reaches; ok is
+// findEditPath returns, for every number of edits, how far each diagonal reaches; ok is
 // false if more than maxEdits are needed.
-func findPath(a, b []string) (trace [][]int, ok bool) {
+func findEditPath(a, b []string) (trace [][]int, ok bool) {
 	for edits := 0; edits <= min(len(a)+len(b), maxEdits); edits++ {
 		front := make([]int, 2*edits+1) // diagonal k is at index k+edits
 		for k := -edits; k <= edits; k += 2 {

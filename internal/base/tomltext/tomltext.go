@@ -66,7 +66,7 @@ func Quote(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	quotes := 0 // number of consecutive quotes
 	for i := 0; i < len(s); {
-		n := plainLength(s[i:]) // usually most of the text
+		n := unescapedLength(s[i:]) // usually most of the text
 		if b.WriteString(s[i : i+n]); n > 0 {
 			quotes = 0
 		}
@@ -93,8 +93,8 @@ func Quote(s string) string {
 	return b.String()
 }
 
-// plainLength returns the number of bytes that a basic string can contain unescaped.
-func plainLength(s string) int {
+// unescapedLength returns the number of bytes that a basic string can contain unescaped.
+func unescapedLength(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {
 			return i

@@ -119,7 +119,7 @@ func New(o Options) (*Catalog, []string) {
 		for i, dir := range o.Plugins {
 			l.readPluginDir(o.Open(dir), dir, i)
 		}
-		l.readEnabled(o)
+		l.readEnabledPlugins(o)
 		l.readSource(o, o.UserDir, "userSettings")
 		l.readSource(o, o.ProjectDir, "projectSettings")
 		for _, dir := range o.AddedDirs {
@@ -198,11 +198,11 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// Suggestion returns a sentence that suggests the skill or command with the most similar name; empty if none is
+// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name; empty if none is
 // similar.
-func (c *Catalog) Suggestion(name string) string {
+func (c *Catalog) SimilarNameHint(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
-	for _, b := range claudecode.Builtins() {
+	for _, b := range claudecode.BuiltinCommands() {
 		names = append(append(names, b.Name), b.Aliases...)
 	}
 	if near := diag.Closest(name, names, 2); near != "" {
@@ -249,15 +249,15 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
-// Style returns the text of an output style file; empty means the style is not a file.
-func (c *Catalog) Style(name string) string {
+// OutputStyle returns the text of an output style file; empty means the style is not a file.
+func (c *Catalog) OutputStyle(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.styleTexts[name]
 }
 
-// Styles lists the output styles, built-in styles first.
-func (c *Catalog) Styles() []string {
+// OutputStyles lists the output styles, built-in styles first.
+func (c *Catalog) OutputStyles() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.styles)
@@ -435,8 +435,8 @@ func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// group determines the position of the command in lists: skills, commands, then commands and skills of plugins.
-func (k Command) group() int {
+// listPosition determines the position of the command in lists: skills, commands, then commands and skills of plugins.
+func (k Command) listPosition() int {
 	switch {
 	case k.Source == pluginSource && k.Skill:
 		return 3
@@ -464,7 +464,7 @@ func (l *loader) sortCommands() {
 	})
 	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
-		return cmp.Or(a.group()-b.group(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNames(a.Name, b.Name))
+		return cmp.Or(a.listPosition()-b.listPosition(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNames(a.Name, b.Name))
 	})
 	l.catalog.commands = slices.DeleteFunc(l.catalog.commands, func(k Command) bool {
 		defer func() { seen[k.Name] = true }()
@@ -481,11 +481,11 @@ const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijkl
 // compareNames orders names as the real CLI does: in natural order, the lower-case letter first if nothing else
 // differs. Letters outside ASCII come last.
 func compareNames(a, b string) int {
-	return cmp.Or(cmp.Compare(collation(a), collation(b)), cmp.Compare(b, a))
+	return cmp.Or(cmp.Compare(collationKey(a), collationKey(b)), cmp.Compare(b, a))
 }
 
-// collation returns a key for a name; comparing keys byte by byte gives the natural order.
-func collation(name string) string {
+// collationKey returns a key for a name; comparing keys byte by byte gives the natural order.
+func collationKey(name string) string {
 	return strings.Map(func(c rune) rune {
 		if at := strings.IndexRune(collationOrder, c); at >= 0 {
 			return rune(at)

@@ -81,11 +81,11 @@ func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memor
 			r.target = ""
 			r.readDirectory(o, dir)
 			r.target = file
-			r.projectRules(o, dir)
+			r.readProjectRules(o, dir)
 		}
 	}
 	for _, dir := range outer {
-		r.projectRules(o, dir)
+		r.readProjectRules(o, dir)
 	}
 	return r.memories
 }
@@ -108,10 +108,10 @@ func (r *memoryReader) readDirectory(o MemoryOptions, dir string) {
 	if o.Local {
 		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 	}
-	r.projectRules(o, dir)
+	r.readProjectRules(o, dir)
 }
 
-func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
+func (r *memoryReader) readProjectRules(o MemoryOptions, dir string) {
 	if o.Project {
 		r.readRules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
 	}
@@ -139,8 +139,8 @@ func parentDirs(dir string) []string {
 }
 
 const (
-	maxImports = 5       // depth of imports
-	maxMemory  = 1 << 20 // bytes of a file; longer files are omitted
+	maxImportDepth = 5       // depth of imports
+	maxMemoryBytes = 1 << 20 // bytes of a file; longer files are omitted
 )
 
 // memoryReader reads each file once, in the order in which the model receives the files.
@@ -154,11 +154,11 @@ type memoryReader struct {
 
 // read reads one file, whose path, type, parent and base are set, and then its imports.
 func (r *memoryReader) read(m Memory, depth int) {
-	if r.seen[m.Path] || depth > maxImports {
+	if r.seen[m.Path] || depth > maxImportDepth {
 		return
 	}
 	info, err := os.Stat(m.Path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemory {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemoryBytes {
 		return
 	}
 	data, err := os.ReadFile(m.Path)
@@ -166,7 +166,7 @@ func (r *memoryReader) read(m Memory, depth int) {
 		return
 	}
 	d := parseDocument(data)
-	m.Text, m.Globs = commentPattern().ReplaceAllString(d.body, ""), globs(d)
+	m.Text, m.Globs = commentPattern().ReplaceAllString(d.body, ""), pathGlobs(d)
 	if raw := string(data); raw != m.Text {
 		m.Raw = raw
 	}
@@ -175,7 +175,7 @@ func (r *memoryReader) read(m Memory, depth int) {
 	}
 	r.seen[m.Path] = true
 	r.memories = append(r.memories, m)
-	for _, name := range imports(m.Text) {
+	for _, name := range importedFiles(m.Text) {
 		target := r.resolveImport(name, filepath.Dir(m.Path))
 		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // project files may not import files outside the project without approval
 			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
@@ -198,8 +198,8 @@ func (r *memoryReader) isApplicable(m Memory) bool {
 	})
 }
 
-// globs returns the patterns of the paths to which a file applies, with braces expanded; nil means all paths.
-func globs(d document) []string {
+// pathGlobs returns the patterns of the paths to which a file applies, with braces expanded; nil means all paths.
+func pathGlobs(d document) []string {
 	var all []string
 	given := d.list("paths")
 	if text, ok := d.frontMatter["paths"].(string); ok {
@@ -233,13 +233,13 @@ func splitOutsideBraces(text string) []string {
 	}), func(part string) bool { return strings.TrimSpace(part) == "" })
 }
 
-// maxBraces bounds the number of patterns that the braces of one pattern expand to.
-const maxBraces = 1000
+// maxBracePatterns bounds the number of patterns that the braces of one pattern expand to.
+const maxBracePatterns = 1000
 
 // expandBraces lists the patterns that a pattern with alternatives in braces represents.
 func expandBraces(pattern string) []string {
 	all := []string{strings.TrimSpace(pattern)}
-	for i := 0; i < len(all) && len(all) < maxBraces; {
+	for i := 0; i < len(all) && len(all) < maxBracePatterns; {
 		end := strings.IndexByte(all[i], '}')
 		start := -1
 		if end >= 0 {
@@ -290,8 +290,8 @@ var (
 	importPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
 )
 
-// imports returns the files that a text names with @, outside of code.
-func imports(text string) []string {
+// importedFiles returns the files that a text names with @, outside of code.
+func importedFiles(text string) []string {
 	var names []string
 	for _, m := range importPattern().FindAllStringSubmatch(codePattern().ReplaceAllString(text, ""), -1) {
 		names = append(names, strings.TrimRight(m[1], ".,;:!?)"))

@@ -64,8 +64,8 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 // IsPluginDir reports whether a plugin is in this directory, or in one of its subdirectories.
 func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
-// Parts returns the parts of the plugins that were found at creation.
-func (c *Catalog) Parts() []PluginParts { return c.pluginParts }
+// PluginParts returns the parts of the plugins that were found at creation.
+func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 
 // readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
 func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
@@ -82,8 +82,8 @@ func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
 	}
 }
 
-// readEnabled reads the enabled plugins whose marketplaces are directories.
-func (l *loader) readEnabled(o Options) {
+// readEnabledPlugins reads the enabled plugins whose marketplaces are directories.
+func (l *loader) readEnabledPlugins(o Options) {
 	var known map[string]struct {
 		Dir string `json:"installLocation"`
 	}
@@ -175,7 +175,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 // and the default file exists, it returns the content of that file. Nil means none.
 func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
-		return expandRoot(declared, dir)
+		return expandPluginRoot(declared, dir)
 	}
 	var name string
 	if json.Unmarshal(declared, &name) == nil && name != "" {
@@ -187,13 +187,13 @@ func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file st
 		return nil
 	}
 	if inner, ok := outer[key]; ok {
-		return expandRoot(inner, dir)
+		return expandPluginRoot(inner, dir)
 	}
-	return expandRoot(data, dir)
+	return expandPluginRoot(data, dir)
 }
 
-// expandRoot fills in the plugin's directory inside JSON strings.
-func expandRoot(raw []byte, dir string) json.RawMessage {
+// expandPluginRoot fills in the plugin's directory inside JSON strings.
+func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	quoted, err := protocol.Marshal(dir)
 	if err != nil {
 		return raw

@@ -78,7 +78,7 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, raw := range lines {
-		var line line
+		var line transcriptLine
 		if json.Unmarshal(raw, &line) != nil {
 			continue
 		}
@@ -104,8 +104,8 @@ func nonNilFiles(files map[string]backup) map[string]backup {
 	return files
 }
 
-// line is one of the two kinds of transcript lines.
-type line struct {
+// transcriptLine is one of the two kinds of transcript lines.
+type transcriptLine struct {
 	Type       string    `json:"type"`
 	MessageID  string    `json:"messageId"`
 	Snapshot   *snapshot `json:"snapshot,omitempty"`
@@ -157,7 +157,7 @@ func (h *History) Record(ev protocol.Event) error {
 func (h *History) recordPrompt(uuid string) error {
 	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
 	var failed error
-	if err := h.store.move(h.dir()); err != nil {
+	if err := h.store.moveTo(h.dir()); err != nil {
 		failed = err
 	}
 	for path, newest := range h.newestBackups() {
@@ -170,7 +170,7 @@ func (h *History) recordPrompt(uuid string) error {
 	}
 	h.checkpoints = append(h.checkpoints, next)
 	clear(h.callMessages)
-	return errors.Join(failed, h.writeLine(line{
+	return errors.Join(failed, h.writeLine(transcriptLine{
 		Type: "file-history-snapshot", MessageID: uuid, IsUpdate: new(false),
 		Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.time},
 	}))
@@ -208,7 +208,7 @@ func (h *History) recordChange(use, path string, before *string) error {
 		return err
 	}
 	last.files[name] = b
-	return h.writeLine(line{
+	return h.writeLine(transcriptLine{
 		Type: "file-history-delta", MessageID: h.callMessages[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now(),
 	})
 }
@@ -244,7 +244,7 @@ func (h *History) oldestBackup(path string) backup {
 	return backup{}
 }
 
-func (h *History) writeLine(l line) error {
+func (h *History) writeLine(l transcriptLine) error {
 	raw, err := protocol.Marshal(l)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestRewind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Change{Files: []string{a, n, b}, Insertions: 1, Deletions: 4}
+	want := RewindEffect{Files: []string{a, n, b}, Insertions: 1, Deletions: 4}
 	if diff := cmp.Diff(want, preview); diff != "" {
 		t.Errorf("preview (-want +got):\n%s", diff)
 	}

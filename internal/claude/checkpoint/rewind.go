@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// Change is the effect of a rewind.
-type Change struct {
+// RewindEffect is the effect of a rewind.
+type RewindEffect struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // number of lines
 	// Skipped counts files that were not restored because a link has replaced the regular file.
@@ -29,25 +29,25 @@ type restoreTarget struct {
 }
 
 // Preview returns what [History.Rewind] would change, without symbolic links.
-func (h *History) Preview(uuid string) (Change, error) {
+func (h *History) Preview(uuid string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	files, err := h.targetsAt(uuid)
 	if err != nil {
-		return Change{}, err
+		return RewindEffect{}, err
 	}
-	return compare(files)
+	return compareFiles(files)
 }
 
 // Rewind restores all files to their content at the time of the prompt.
-func (h *History) Rewind(uuid string) (Change, error) {
+func (h *History) Rewind(uuid string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	files, err := h.targetsAt(uuid)
 	if err != nil {
-		return Change{}, err
+		return RewindEffect{}, err
 	}
-	change, err := compare(files)
+	change, err := compareFiles(files)
 	if err != nil {
 		return change, err
 	}
@@ -90,9 +90,9 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	return files, nil
 }
 
-// compare finds the files that differ now, and counts the lines that restoring adds and removes.
-func compare(files map[string]restoreTarget) (Change, error) {
-	var c Change
+// compareFiles finds the files that differ now, and counts the lines that restoring adds and removes.
+func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
+	var c RewindEffect
 	for path, want := range files {
 		now, err := readFile(path)
 		if err != nil {

@@ -22,9 +22,9 @@ func backupName(path string, version int) string {
 	return fmt.Sprintf("%.8x@v%d", sum, version)
 }
 
-// move changes the directory to dir and copies the versions of another session there, so that a fork does not need
+// moveTo changes the directory to dir and copies the versions of another session there, so that a fork does not need
 // its source.
-func (s *store) move(dir string) error {
+func (s *store) moveTo(dir string) error {
 	from := s.sourceDir
 	s.dir, s.sourceDir = dir, ""
 	if from == "" || from == dir {

@@ -49,14 +49,14 @@ func (p *Conn) State() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
 		return "requires_action"
-	case p.scheduler.active():
+	case p.scheduler.isActive():
 		return "running"
 	}
 	return "idle"
 }
 
 // TurnStarted reports whether a turn has started yet.
-func (p *Conn) TurnStarted() bool { return p.scheduler.turnStarted() }
+func (p *Conn) TurnStarted() bool { return p.scheduler.hasTurnStarted() }
 
 // EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
@@ -72,7 +72,7 @@ func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 }
 
 // ConnectingServers reports whether the servers listed in initialize are still being connected.
-func (p *Conn) ConnectingServers() bool { return p.scheduler.connectingServers() }
+func (p *Conn) ConnectingServers() bool { return p.scheduler.isConnectingServers() }
 
 // StoreHandshakes stores the answers that servers inside the host have already given, by server
 // name. They are used once instead of asking the server.
@@ -95,7 +95,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.session = s
-	defer context.AfterFunc(life, func() { p.out.lines.halt(context.Cause(life)) })()
+	defer context.AfterFunc(life, func() { p.out.lines.failWrites(context.Cause(life)) })()
 	go p.out.lines.run() // returns after close, or when its writer fails
 	p.outgoing.begin()
 	p.pending.begin()
@@ -155,7 +155,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
-		in, more := p.scheduler.takeNext()
+		in, more := p.scheduler.takeNextPrompt()
 		if in != nil {
 			return in, nil
 		}
@@ -225,7 +225,7 @@ func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	defer cut(nil)
 	p.scheduler.startTurn(cut)
 	for _, part := range in.parts[:max(0, len(in.parts)-1)] {
-		p.out.repeatPrompt(part)
+		p.out.echoPrompt(part)
 	}
 	if !in.startShown {
 		p.out.showEvents(in.lifecycleEvents("started")...)

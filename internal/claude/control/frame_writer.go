@@ -56,8 +56,8 @@ func (a *frameWriter) showState(state string) {
 	a.showEvents(ev)
 }
 
-// repeatPrompt echoes a prompt that gets no separate turn. Such an event has no time stamp.
-func (a *frameWriter) repeatPrompt(in protocol.UserMessage) {
+// echoPrompt echoes a prompt that gets no separate turn. Such an event has no time stamp.
+func (a *frameWriter) echoPrompt(in protocol.UserMessage) {
 	if !a.replay || !simulator.IsReplayable(in) {
 		return
 	}

@@ -33,7 +33,7 @@ func (g *hostServers) storeHandshakes(handshakes map[string]Handshake) {
 
 // answerFromStored handles a message from the stored handshake. It returns false if the message must be sent to the server.
 func (g *hostServers) answerFromStored(server string, message json.RawMessage) (json.RawMessage, bool) {
-	in := plainjson.Read[struct {
+	in := plainjson.DecodeOrZero[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}](message)

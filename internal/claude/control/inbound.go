@@ -79,13 +79,13 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 
 // parseError returns the error for a line that is not a frame; kind is the JavaScript error of the real CLI.
 func parseError(line []byte, kind string) error {
-	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessType(line), len(utf16.Encode([]rune(string(line)))), kind)
+	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), kind)
 }
 
 var typeKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
 
-// guessType returns the frame type that a broken line seems to have.
-func guessType(line []byte) string {
+// guessFrameType returns the frame type that a broken line seems to have.
+func guessFrameType(line []byte) string {
 	if found := typeKey().FindSubmatch(line); found != nil {
 		return string(found[1])
 	}
@@ -94,7 +94,7 @@ func guessType(line []byte) string {
 
 // dispatch handles one request of the host, either immediately or in a goroutine that runs its handler.
 func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
-	switch plainjson.Read[struct {
+	switch plainjson.DecodeOrZero[struct {
 		Subtype string `json:"subtype"`
 	}](f.Request).Subtype {
 	case "interrupt":
@@ -120,8 +120,8 @@ func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
 }
 
 func requestOf(f incomingFrame) Request {
-	keys := plainjson.Read[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
-	return Request{ID: f.RequestID, Subtype: plainjson.String(keys["subtype"]), Body: f.Request}
+	keys := plainjson.DecodeOrZero[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
+	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request}
 }
 
 // serveSlow runs a slow handler in a goroutine, sends the response and then calls then. A request that the host has
@@ -165,10 +165,10 @@ type interruptResult struct {
 // it withdraws requests to the host, then the response is written, then the remaining events of the turn (spec:
 // cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
-	in := plainjson.Read[struct {
+	in := plainjson.DecodeOrZero[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
-	defer p.out.lines.hold()()
+	defer p.out.lines.holdTurns()()
 	p.session.Interrupt()
 	p.scheduler.interrupt(in.CancelQueued, func(still, gone []*prompt) {
 		answer := interruptResult{StillQueued: promptUUIDs(still)}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxBacklog is the number of bytes that may wait for a slow host. If there are more, turns wait, too.
-	maxBacklog = 1 << 20
+	// maxQueuedBytes is the number of bytes that may wait for a slow host. If there are more, turns wait, too.
+	maxQueuedBytes = 1 << 20
 	// finalFlushTimeout is how long the last lines may take after a signal has ended the run.
 	finalFlushTimeout = time.Second
 )
@@ -118,7 +118,7 @@ func (l *lineWriter) Grouped(f func(w io.Writer) error) error {
 func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for (l.size > maxBacklog || l.holds > 0) && l.err == nil && l.haltErr == nil {
+	for (l.size > maxQueuedBytes || l.holds > 0) && l.err == nil && l.haltErr == nil {
 		l.changed.Wait()
 	}
 	if err := cmp.Or(l.err, l.haltErr); err != nil {
@@ -128,9 +128,9 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	return nil
 }
 
-// hold prevents turns from writing until release is called. Lines that are queued meanwhile precede the output of
+// holdTurns prevents turns from writing until release is called. Lines that are queued meanwhile precede the output of
 // turns.
-func (l *lineWriter) hold() (release func()) {
+func (l *lineWriter) holdTurns() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -141,8 +141,8 @@ func (l *lineWriter) hold() (release func()) {
 	return func() { add(-1) }
 }
 
-// halt makes every call of Write fail with err, including those that are waiting.
-func (l *lineWriter) halt(err error) {
+// failWrites makes every call of Write fail with err, including those that are waiting.
+func (l *lineWriter) failWrites(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.haltErr = err

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// canUseTool is a permission request to the host (spec: cli-contract 6.3).
-type canUseTool struct {
+// canUseToolRequest is a permission request to the host (spec: cli-contract 6.3).
+type canUseToolRequest struct {
 	Subtype            string                      `json:"subtype"` // "can_use_tool"
 	ToolName           string                      `json:"tool_name"`
 	DisplayName        string                      `json:"display_name"`
@@ -42,7 +42,7 @@ type canUseTool struct {
 // Ask sends a permission request to the host. A response, an error and a lost connection all become an answer. An
 // error is returned only if ctx is cancelled.
 func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
-	q := canUseTool{
+	q := canUseToolRequest{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
 		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
@@ -123,10 +123,10 @@ func (p *Conn) Message(ctx context.Context, server string, message json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	answer := plainjson.Read[struct {
+	answer := plainjson.DecodeOrZero[struct {
 		Response json.RawMessage `json:"mcp_response"`
 	}](raw).Response
-	if plainjson.Read[struct {
+	if plainjson.DecodeOrZero[struct {
 		ID json.RawMessage `json:"id"`
 	}](message).ID == nil {
 		return nil, nil
@@ -161,7 +161,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}
-	a := plainjson.Read[struct {
+	a := plainjson.DecodeOrZero[struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}](raw)

@@ -157,7 +157,7 @@ func errorText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}
-	return plainjson.String(raw)
+	return plainjson.JSString(raw)
 }
 
 // pendingPermissions returns the unanswered permission requests as they were sent; never nil.

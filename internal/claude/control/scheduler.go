@@ -22,7 +22,7 @@ type scheduler struct {
 	queue       queue
 	firstPrompt *prompt // run before all others; nil means none
 	turn        runningTurn
-	input       input
+	input       inputState
 	initialize  initializeState
 }
 
@@ -32,7 +32,7 @@ type runningTurn struct {
 	count     int                     // turns started so far
 }
 
-type input struct {
+type inputState struct {
 	stdinOpen    bool       // stdin is not at EOF
 	ended        bool       // no more prompts are accepted
 	linesPending bool       // complete lines are buffered but not handled yet
@@ -108,7 +108,7 @@ func (d *scheduler) enqueue(in *prompt) {
 		waits := d.queue.contains(in.message.UUID)
 		d.mu.Unlock()
 		if !waits {
-			d.out.repeatPrompt(in.message)
+			d.out.echoPrompt(in.message)
 		}
 		return
 	}
@@ -116,7 +116,7 @@ func (d *scheduler) enqueue(in *prompt) {
 	if d.initialize.unanswered > 0 {
 		in.unannounced = true
 	} else {
-		d.announce(in)
+		d.announcePrompt(in)
 	}
 	in.startsAtOnce = d.turn.prompt == nil && len(d.queue.waiting) == 0
 	d.queue.push(in)
@@ -126,8 +126,8 @@ func (d *scheduler) enqueue(in *prompt) {
 	d.notify()
 }
 
-// announce writes the events for a queued prompt. They also end the idle state. d.mu is held.
-func (d *scheduler) announce(in *prompt) {
+// announcePrompt writes the events for a queued prompt. They also end the idle state. d.mu is held.
+func (d *scheduler) announcePrompt(in *prompt) {
 	in.unannounced = false
 	d.out.showState("running")
 	d.out.showEvents(in.lifecycleEvents("queued")...)
@@ -135,14 +135,14 @@ func (d *scheduler) announce(in *prompt) {
 
 // supersedeTurn stops the running turn in favour of a prompt with priority "now"; d.mu is held.
 func (d *scheduler) supersedeTurn() {
-	defer d.out.lines.hold()()
+	defer d.out.lines.holdTurns()()
 	d.turn.prompt.cancelled = true
 	d.turn.interrupt(simulator.ErrSuperseded)
 	d.outgoing.withdrawAbandoned()
 }
 
-// takeNext removes the next prompt that may be played now. The result more reports whether others may follow later.
-func (d *scheduler) takeNext() (in *prompt, more bool) {
+// takeNextPrompt removes the next prompt that may be played now. The result more reports whether others may follow later.
+func (d *scheduler) takeNextPrompt() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	more = d.input.stdinOpen && !d.input.ended
@@ -259,14 +259,14 @@ func (d *scheduler) countWaiting() int {
 	return n
 }
 
-// active reports whether a prompt is being played or about to be.
-func (d *scheduler) active() bool {
+// isActive reports whether a prompt is being played or about to be.
+func (d *scheduler) isActive() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
-func (d *scheduler) turnStarted() bool {
+func (d *scheduler) hasTurnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.count > 0
@@ -291,8 +291,8 @@ func (d *scheduler) endConnecting() {
 	d.initialize.connecting--
 }
 
-// connectingServers reports whether servers listed in initialize are still being connected.
-func (d *scheduler) connectingServers() bool {
+// isConnectingServers reports whether servers listed in initialize are still being connected.
+func (d *scheduler) isConnectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.initialize.connecting > 0
@@ -322,7 +322,7 @@ func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.initialize.answered = true
 	for _, in := range d.queue.waiting {
 		if in.unannounced {
-			d.announce(in)
+			d.announcePrompt(in)
 		}
 	}
 	d.notify()

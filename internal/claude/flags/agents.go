@@ -64,13 +64,13 @@ func agentProblems(name string, agent plainjson.Object) []string {
 		name    string
 		problem func(json.RawMessage) string // message after the key; empty means that the value is valid
 	}{
-		{"description", stringWith("Description cannot be empty", func(text string) bool { return text != "" })},
+		{"description", stringCheck("Description cannot be empty", func(text string) bool { return text != "" })},
 		{"tools", stringsProblem},
 		{"disallowedTools", stringsProblem},
 		{"prompt", typeProblem("string")},
-		{"model", stringWith("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
+		{"model", stringCheck("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
 		{"effort", effortProblem},
-		{"permissionMode", modeProblem},
+		{"permissionMode", permissionModeProblem},
 		{"mcpServers", typeProblem("array")},
 		{"hooks", typeProblem("record")},
 		{"maxTurns", positiveProblem},
@@ -101,7 +101,7 @@ func typeProblem(want string) func(json.RawMessage) string {
 	}
 }
 
-func stringWith(problem string, isValid func(string) bool) func(json.RawMessage) string {
+func stringCheck(problem string, isValid func(string) bool) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !isValid(text) {
@@ -123,8 +123,8 @@ func stringsProblem(value json.RawMessage) string {
 	return typeProblem("array")(value)
 }
 
-// modeProblem also accepts "manual", another name of the default mode.
-func modeProblem(value json.RawMessage) string {
+// permissionModeProblem also accepts "manual", another name of the default mode.
+func permissionModeProblem(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
 	}

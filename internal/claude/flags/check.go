@@ -109,7 +109,7 @@ func checkFormats(s *process.System, f *Flags) error {
 
 func checkPrivileges(s *process.System, f *Flags) error {
 	if f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
-		return s.BypassError()
+		return s.PermissionBypassError()
 	}
 	return nil
 }
@@ -117,14 +117,14 @@ func checkPrivileges(s *process.System, f *Flags) error {
 // loadSystemPrompts reads the prompts from files. If a prompt is given both as text and as a file, the text from the
 // file comes second.
 func loadSystemPrompts(s *process.System, f *Flags) error {
-	err := appendFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
+	err := appendPromptFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
 	if err != nil {
 		return err
 	}
-	return appendFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")
+	return appendPromptFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")
 }
 
-func appendFile(s *process.System, f *Flags, prompt *string, file, what string) error {
+func appendPromptFile(s *process.System, f *Flags, prompt *string, file, what string) error {
 	if file == "" {
 		return nil
 	}

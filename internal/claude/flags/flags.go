@@ -178,7 +178,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	f.Given = result.Options
 	if errors.Is(err, errVersionRequested) {
 		f.Version = true
-		return f, versionOverride(s, f, words)
+		return f, parseVersionOverride(s, f, words)
 	}
 	if err != nil {
 		return nil, err
@@ -187,22 +187,22 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	if len(result.Operands) > 0 {
 		f.Prompt, f.HasPrompt = result.Operands[0], true
 	}
-	return f, fromEnvironment(s, f, mine)
+	return f, setFromEnvironment(s, f, mine)
 }
 
-// versionOverride finds --claude-version before or after -v. The rest of the line is ignored.
-func versionOverride(s *process.System, f *Flags, words []string) error {
+// parseVersionOverride finds --claude-version before or after -v. The rest of the line is ignored.
+func parseVersionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
 		result, _ := argv.Parse(parserOptions(mine), words) // all other flags on the line count as unknown here
 		f.Given = result.Options
 	}
-	return fromEnvironment(s, f, mine)
+	return setFromEnvironment(s, f, mine)
 }
 
-// fromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set if its variable is
+// setFromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set if its variable is
 // not empty, 0 or false.
-func fromEnvironment(s *process.System, f *Flags, mine []option) error {
+func setFromEnvironment(s *process.System, f *Flags, mine []option) error {
 	for _, o := range mine {
 		value := s.Getenv(o.env)
 		isSwitch := !strings.Contains(o.Flags, "<")
@@ -257,17 +257,17 @@ func (f *Flags) SwallowedPromptHint() string {
 	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.swallowed.Word, f.swallowed.Option)
 }
 
-// Listed is one flag of the real CLI.
-type Listed struct {
+// ListedFlag is one flag of the real CLI.
+type ListedFlag struct {
 	Flag      string // as shown in help
 	Name      string // long name
 	HasEffect bool
 }
 
-// List lists every flag in the order of its groups.
-func List() (list []Listed) {
+// ListFlags lists every flag in the order of its groups.
+func ListFlags() (list []ListedFlag) {
 	for _, o := range claudeOptions(&Flags{}) {
-		list = append(list, Listed{o.Flags, o.Name(), o.Set != nil})
+		list = append(list, ListedFlag{o.Flags, o.Name(), o.Set != nil})
 	}
 	return list
 }

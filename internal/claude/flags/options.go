@@ -132,7 +132,7 @@ func modelOptions(f *Flags) []option {
 		hiddenOption("--append-system-prompt-file <file>", setText(&f.AppendPromptFile)),
 		choiceOption("--system-prompt-snapshot <on|off>", "Record the system prompt once per conversation", nil, "on", "off"),
 		newOption("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
-		newOption("--autocompact <auto|tokens>", "Number of tokens at which the conversation is compacted", setWindow(&f.Autocompact)),
+		newOption("--autocompact <auto|tokens>", "Number of tokens at which the conversation is compacted", setCompactionWindow(&f.Autocompact)),
 	}
 }
 
@@ -155,7 +155,7 @@ func environmentOptions(f *Flags) []option {
 		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setTrue(&f.StrictMCPConfig)),
 		newOption("--add-dir <directories...>", "Additional directories that tools may access", appendList(&f.AddDirs)),
 		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", replaceList(&f.Settings)),
-		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", setSources(&f.SettingSources)),
+		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", setSettingSources(&f.SettingSources)),
 		newOption("--agent <agent>", "Agent to run the session with", setText(&f.Agent)),
 		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", setText(&f.Agents)),
 		newOption("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", appendList(&f.PluginDirs)),
@@ -332,9 +332,9 @@ type windowSizeError string
 
 func (e windowSizeError) Error() string { return string(e) }
 
-// setWindow accepts the size at which a conversation is compacted: auto, or a number of tokens. A small number means
+// setCompactionWindow accepts the size at which a conversation is compacted: auto, or a number of tokens. A small number means
 // thousands.
-func setWindow(target *string) func(string) error {
+func setCompactionWindow(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ContextWindow(value) < 100_000 {
 			return windowSizeError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
@@ -390,8 +390,8 @@ func camelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// setSources only splits the list. Check validates the names, because their error has another form.
-func setSources(target *[]string) func(string) error {
+// setSettingSources only splits the list. Check validates the names, because their error has another form.
+func setSettingSources(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil
 		if value == "" {

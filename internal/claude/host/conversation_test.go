@@ -350,8 +350,8 @@ func (f *fakeSession) CLIVersion() (version, built string) { return "2.1.329", "
 
 func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
 
-func (f *fakeSession) SideQuestion(_ context.Context, question string) (sideAnswer, error) {
-	return sideAnswer{Text: "about " + question}, nil
+func (f *fakeSession) SideQuestion(_ context.Context, question string) (sideQuestionAnswer, error) {
+	return sideQuestionAnswer{Text: "about " + question}, nil
 }
 
 func (f *fakeSession) RegisterRoot(dir string) (string, error) {
@@ -375,14 +375,14 @@ func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 	return nil
 }
 
-func (f *fakeSession) restore(uuid string, _ bool) (checkpoint.Change, error) {
+func (f *fakeSession) restore(uuid string, _ bool) (checkpoint.RewindEffect, error) {
 	switch {
 	case !f.rewind:
-		return checkpoint.Change{}, errNoRewind
+		return checkpoint.RewindEffect{}, errNoRewind
 	case uuid != "u-1":
-		return checkpoint.Change{}, errors.New("No file checkpoint found for this message.")
+		return checkpoint.RewindEffect{}, errors.New("No file checkpoint found for this message.")
 	}
-	return checkpoint.Change{Files: []string{"/w/a"}, Insertions: 1}, nil
+	return checkpoint.RewindEffect{Files: []string{"/w/a"}, Insertions: 1}, nil
 }
 
 func (f *fakeSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {

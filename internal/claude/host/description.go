@@ -89,7 +89,7 @@ func (h *hostedSession) describe() Description {
 	env := plan.Profile.Environment()
 	d := Description{
 		Commands: []Command{}, Agents: []Agent{},
-		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.Styles(),
+		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyles(),
 		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackMode{Kind: env.FeedbackMode()},
@@ -110,7 +110,7 @@ func (h *hostedSession) describe() Description {
 				listed.Aliases = []string{short}
 			}
 			d.Commands = append(d.Commands, listed)
-		} else if b, ok := claudecode.BuiltinNamed(name); ok {
+		} else if b, ok := claudecode.BuiltinCommandNamed(name); ok {
 			d.Commands = append(d.Commands, Command{
 				Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true,
 			})
@@ -126,7 +126,7 @@ func (h *hostedSession) describe() Description {
 func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {
-		b, builtin := claudecode.BuiltinNamed(c.Name)
+		b, builtin := claudecode.BuiltinCommandNamed(c.Name)
 		k, custom := h.session.Plan().Catalog.Command(c.Name)
 		if custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)

@@ -20,11 +20,11 @@ import (
 )
 
 // restore restores the files to their state at a prompt. With dryRun it only reports the changes.
-func (h *hostedSession) restore(uuid string, dryRun bool) (checkpoint.Change, error) {
+func (h *hostedSession) restore(uuid string, dryRun bool) (checkpoint.RewindEffect, error) {
 	history := h.session.Checkpoints()
 	switch {
 	case history == nil:
-		return checkpoint.Change{}, errNoRewind
+		return checkpoint.RewindEffect{}, errNoRewind
 	case dryRun:
 		return history.Preview(uuid)
 	default:
@@ -100,7 +100,7 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 		Lossy     *bool  `json:"lossy,omitempty"` // nil means the contents are exact
 		Path      string `json:"requested_path"`
 	}{AbsPath: abs, Path: path}
-	limit := byteLimit(in.keys["max_bytes"])
+	limit := requestedByteLimit(in.keys["max_bytes"])
 	if out.Truncated = len(data) > limit; out.Truncated {
 		data = data[:limit]
 	}
@@ -112,8 +112,8 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// byteLimit returns the number of bytes that a host requests.
-func byteLimit(raw json.RawMessage) int {
+// requestedByteLimit returns the number of bytes that a host requests.
+func requestedByteLimit(raw json.RawMessage) int {
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
 		return int(n)
 	}

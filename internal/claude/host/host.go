@@ -32,7 +32,7 @@ type Host struct {
 // Open builds the session of a plan and connects it to the host on the streams of sys. It starts nothing.
 func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Host, error) {
 	marks := &frameMetadata{plan: plan}
-	peer := control.New(options(plan, sys, marks))
+	peer := control.New(controlOptions(plan, sys, marks))
 	s, err := session.Open(plan, peer)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 	}}}, nil
 }
 
-func options(plan launch.Plan, sys *process.System, marks control.FrameMetadata) control.Options {
+func controlOptions(plan launch.Plan, sys *process.System, marks control.FrameMetadata) control.Options {
 	o := control.Options{
 		In: sys.Stdin, Out: sys.Stdout, Metadata: marks,
 		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns,
@@ -133,7 +133,7 @@ func handlerFor(subtype string) (handler, bool) {
 		"submit_feedback":         {run: submitFeedback},
 		"get_hooks_listing":       {run: describeSession},
 
-		"set_mcp_permission_mode_override": {run: overrideMode},
+		"set_mcp_permission_mode_override": {run: overridePermissionMode},
 
 		"cancel_async_message":   {run: cancelMessage},
 		"stop_task":              {run: stopTask},
@@ -150,7 +150,7 @@ func handlerFor(subtype string) (handler, bool) {
 		"reload_plugins":         {run: describeSession},
 		"reload_output_styles":   {run: describeSession},
 		"get_task_output":        {run: taskOutput},
-		"background_tasks":       {run: backgroundTask},
+		"background_tasks":       {run: moveTaskToBackground},
 		"generate_session_title": {run: generateTitle},
 		"set_has_subscribers":    {run: setSubscribers},
 		"get_binary_version":     {run: binaryVersion},

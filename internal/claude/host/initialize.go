@@ -16,7 +16,7 @@ import (
 // Initialize answers the host's first request.
 func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
-	in := plainjson.Read[InitializeOptions](g.Body)
+	in := plainjson.DecodeOrZero[InitializeOptions](g.Body)
 	in.TurnStarted = g.TurnStarted
 	if text, is := plainjson.StringValue(sent.keys["systemPrompt"]); is {
 		in.SystemPrompt = []string{text}
@@ -25,7 +25,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	if err := validateInitialize(sent, &in); err != nil {
 		return control.Answer{}, err
 	}
-	became, parked := collectHandshakes(sent, in.SDKMCPServers, r.connected)
+	became, parked := collectHandshakes(sent, in.SDKMCPServers, r.isConnected)
 	if became != nil {
 		r.conn.StoreHandshakes(parked)
 	}
@@ -96,8 +96,8 @@ func collectHandshakes(in request, names []string, connected func(name string) b
 		if whole && !sent {
 			continue
 		}
-		one := plainjson.Read[control.Handshake](entry)
-		hello := plainjson.Read[struct {
+		one := plainjson.DecodeOrZero[control.Handshake](entry)
+		hello := plainjson.DecodeOrZero[struct {
 			Version *string `json:"protocolVersion"`
 		}](one.InitializeResult)
 		switch {
@@ -131,7 +131,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 			h.session.Log().Hint(err.Error()) // one invalid agent drops all of them
 		}
 	}
-	h.session.Apply(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
+	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
 	if in.Hooks != nil {
 		h.session.Hooks().Callbacks(in.Hooks)
 	}

@@ -64,7 +64,7 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 // server itself afterwards.
 func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
-	if _, err := r.server(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
+	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
 		return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
 	}
 	l := r.session.Servers().PendingLogin(name)
@@ -110,7 +110,7 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 // that runs as a process.
 func (r *requestServer) remoteServer(in request, format, kind string) (mcp.ServerStatus, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
-	st, err := r.server(name)
+	st, err := r.findServer(name)
 	if err == nil && st.Config.URL == "" {
 		if st.Config.Type != "stdio" {
 			kind = cmp.Or(st.Config.Type, kind)

@@ -43,7 +43,7 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 		if name, ok = plainjson.StringValue(raw); !ok {
 			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), Model: r.identity.Model()}
 		}
-		if code, text := modelError(name); code != "" {
+		if code, text := modelNameError(name); code != "" {
 			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.identity.Model()}
 		}
 	}
@@ -53,9 +53,9 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: map[string]string{"model": r.identity.Model()}}, nil
 }
 
-// modelError returns the error code and text for a name that cannot be a model. An empty code means that the name is
+// modelNameError returns the error code and text for a name that cannot be a model. An empty code means that the name is
 // acceptable.
-func modelError(name string) (code, text string) {
+func modelNameError(name string) (code, text string) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "":
 		return "catalog_unknown", `Model "(unrecognized model name)" is not a recognized model id. Run /model to see available models.`
@@ -100,10 +100,10 @@ func setThinking(_ context.Context, _ *requestServer, in request) (control.Answe
 	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
 }
 
-// overrideMode validates a permission mode for one server's tools. It is not stored, because it
+// overridePermissionMode validates a permission mode for one server's tools. It is not stored, because it
 // would not change any decision.
-func overrideMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	name, err := in.text("serverName")
+func overridePermissionMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -117,7 +117,7 @@ func overrideMode(_ context.Context, r *requestServer, in request) (control.Answ
 		}
 		return control.Answer{}, &control.HostError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
 	}
-	if _, err := r.server(name); err == nil {
+	if _, err := r.findServer(name); err == nil {
 		return control.Answer{}, nil
 	}
 	warning := "MCP server '" + name + "' is not yet known; override stored but will not apply until a server with that exact name connects."

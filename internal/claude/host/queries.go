@@ -21,7 +21,7 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "get_context_usage":
 		return contextUsageFor(h.session), true
 	case "get_settings":
-		return h.settings(), true
+		return h.describeSettings(), true
 	case "get_usage":
 		return usageFor(h.session), true
 	case "list_permission_rules":
@@ -31,7 +31,7 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "get_session_cost":
 		return costAnswer{h.session.Cost().Text()}, true
 	case "get_hooks_listing":
-		return h.hooks(), true
+		return h.describeHooks(), true
 	case "reload_skills":
 		return skillsAnswer{h.skillCommands()}, true
 	case "reload_plugins":
@@ -42,7 +42,7 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "get_status":
 		return statusAnswer{statusSections(h.session)}, true
 	case "reload_output_styles":
-		return stylesAnswer{h.session.Plan().Catalog.Styles()}, true
+		return stylesAnswer{h.session.Plan().Catalog.OutputStyles()}, true
 	}
 	return nil, false
 }
@@ -119,7 +119,7 @@ func checkSkipBehaviors(in request) error {
 	if !plainjson.IsSet(in.keys["skip_behaviors"]) {
 		return nil
 	}
-	_, err := in.flag("skip_behaviors")
+	_, err := in.boolKey("skip_behaviors")
 	return err
 }
 

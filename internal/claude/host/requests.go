@@ -92,7 +92,7 @@ type settingsUpdater interface {
 type fileService interface {
 	// restore restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errNoRewind] if the session keeps no copies.
-	restore(promptUUID string, dryRun bool) (checkpoint.Change, error)
+	restore(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }
@@ -106,10 +106,10 @@ type backgroundTasks interface {
 	// TaskOutput returns the output so far of a shell command in the background.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model a question outside the conversation.
-	SideQuestion(ctx context.Context, question string) (sideAnswer, error)
+	SideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error)
 }
 
-type sideAnswer struct {
+type sideQuestionAnswer struct {
 	Text      string `json:"response"`
 	Synthetic bool   `json:"synthetic"` // the text comes from the CLI, not from the model
 }
@@ -132,11 +132,11 @@ type request struct {
 }
 
 func readRequest(r control.Request) request {
-	return request{r, plainjson.Read[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
+	return request{r, plainjson.DecodeOrZero[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
-// text reads a key that must be a string.
-func (r request) text(key string) (string, error) {
+// stringKey reads a key that must be a string.
+func (r request) stringKey(key string) (string, error) {
 	value, ok := plainjson.StringValue(r.keys[key])
 	if !ok {
 		return "", r.typeError(key, "a string")
@@ -144,8 +144,8 @@ func (r request) text(key string) (string, error) {
 	return value, nil
 }
 
-// flag reads a key that must be a boolean.
-func (r request) flag(key string) (bool, error) {
+// boolKey reads a key that must be a boolean.
+func (r request) boolKey(key string) (bool, error) {
 	switch string(r.keys[key]) {
 	case "true":
 		return true, nil
@@ -155,8 +155,8 @@ func (r request) flag(key string) (bool, error) {
 	return false, r.typeError(key, "a boolean")
 }
 
-// has reports whether a key was sent, even with the value null.
-func (r request) has(key string) bool { return r.keys[key] != nil }
+// hasKey reports whether a key was sent, even with the value null.
+func (r request) hasKey(key string) bool { return r.keys[key] != nil }
 
 func (r request) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
@@ -193,11 +193,11 @@ func endSession(_ context.Context, r *requestServer, _ request) (control.Answer,
 
 // generateTitle responds that the model proposes no title.
 func generateTitle(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
-	if _, err := in.text("description"); err != nil {
+	if _, err := in.stringKey("description"); err != nil {
 		return control.Answer{}, err
 	}
 	if plainjson.IsSet(in.keys["persist"]) {
-		if _, err := in.flag("persist"); err != nil {
+		if _, err := in.boolKey("persist"); err != nil {
 			return control.Answer{}, err
 		}
 	}
@@ -228,7 +228,7 @@ func submitFeedback(context.Context, *requestServer, request) (control.Answer, e
 
 // renameSession sets the session's title, reduced to one line.
 func renameSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	title, err := in.text("title")
+	title, err := in.stringKey("title")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -239,7 +239,7 @@ func renameSession(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, in.typeError("source", "'remote' or 'host'")
 	case title == "":
 		return control.Answer{}, &control.HostError{Text: "title must be non-empty"}
-	case plainjson.IsSet(session) && plainjson.String(session) != r.metadata.SessionID():
+	case plainjson.IsSet(session) && plainjson.JSString(session) != r.metadata.SessionID():
 		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
 	}
 	r.identity.Rename(title)

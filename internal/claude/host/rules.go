@@ -12,24 +12,24 @@ import (
 
 // ruleRow is one rule as list_permission_rules shows it.
 type ruleRow struct {
-	Behavior    string    `json:"behavior"`
-	Source      string    `json:"source"`
-	Rule        string    `json:"rule"`
-	Description *ruleText `json:"description,omitempty"`
-	Editability string    `json:"editability"` // persistent, readonly, session
+	Behavior    string           `json:"behavior"`
+	Source      string           `json:"source"`
+	Rule        string           `json:"rule"`
+	Description *ruleDescription `json:"description,omitempty"`
+	Editability string           `json:"editability"` // persistent, readonly, session
 }
 
-type ruleText struct {
+type ruleDescription struct {
 	Prefix   string `json:"prefix"`
 	Emphasis string `json:"emphasis,omitempty"`
 	Suffix   string `json:"suffix,omitempty"`
 }
 
-type ruleAnswer struct {
-	State ruleState `json:"state"`
+type permissionRulesAnswer struct {
+	State permissionRulesState `json:"state"`
 }
 
-type ruleState struct {
+type permissionRulesState struct {
 	ManagedOnly bool                   `json:"managedOnly"`
 	CWD         string                 `json:"originalCwd"`
 	Rules       []ruleRow              `json:"rules"`
@@ -37,7 +37,7 @@ type ruleState struct {
 }
 
 // permissionRules handles list_permission_rules: allow, ask and deny rules, grouped by source.
-func permissionRules(s *session.Session) ruleAnswer {
+func permissionRules(s *session.Session) permissionRulesAnswer {
 	list := []ruleRow{}
 	for _, r := range s.Policy().Rules() {
 		parts := r.Parts()
@@ -57,23 +57,23 @@ func permissionRules(s *session.Session) ruleAnswer {
 			slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior),
 			slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
-	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
+	return permissionRulesAnswer{permissionRulesState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
 }
 
 // describeRule describes in words what a rule covers. It returns nil if the rule needs no explanation.
-func describeRule(r protocol.PermissionRule) *ruleText {
+func describeRule(r protocol.PermissionRule) *ruleDescription {
 	switch {
 	case r.RuleContent == "" && r.ToolName == "Bash":
-		return &ruleText{Prefix: "Any Bash command"}
+		return &ruleDescription{Prefix: "Any Bash command"}
 	case r.RuleContent == "":
-		return &ruleText{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
+		return &ruleDescription{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
 	case r.ToolName != "Bash":
 		return nil
 	}
 	for _, wildcard := range []string{":*", " *"} {
 		if start, ok := strings.CutSuffix(r.RuleContent, wildcard); ok {
-			return &ruleText{Prefix: "Any Bash command starting with ", Emphasis: start}
+			return &ruleDescription{Prefix: "Any Bash command starting with ", Emphasis: start}
 		}
 	}
-	return &ruleText{Prefix: "The Bash command ", Emphasis: r.RuleContent}
+	return &ruleDescription{Prefix: "The Bash command ", Emphasis: r.RuleContent}
 }

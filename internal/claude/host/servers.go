@@ -40,18 +40,18 @@ type serverConfig struct {
 }
 
 type serverTool struct {
-	Name        string      `json:"name"`
-	Annotations annotations `json:"annotations"`
+	Name        string          `json:"name"`
+	Annotations toolAnnotations `json:"annotations"`
 }
 
-type annotations struct {
+type toolAnnotations struct {
 	ReadOnly    bool `json:"readOnly,omitempty"`
 	Destructive bool `json:"destructive,omitempty"`
 	OpenWorld   bool `json:"openWorld,omitempty"`
 }
 
-// needsAuth is the status of a server to which the user must log in; it has no error.
-const needsAuth = string(mcp.StateNeedsAuth)
+// statusNeedsAuth is the status of a server to which the user must log in; it has no error.
+const statusNeedsAuth = string(mcp.StateNeedsAuth)
 
 func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
 	list := []serverStatus{}
@@ -85,7 +85,7 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 		out.Scope = "dynamic"
 	}
 	if st.Status != "connected" {
-		if kind != "sdk" && st.Status != needsAuth {
+		if kind != "sdk" && st.Status != statusNeedsAuth {
 			out.Error = st.WireError
 		}
 		return out
@@ -93,18 +93,18 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	out.ServerInfo, out.Tools = new(st.Info), []serverTool{}
 	for _, t := range st.Tools {
 		tool := serverTool{Name: t.RawName}
-		hints := plainjson.Read[struct {
+		hints := plainjson.DecodeOrZero[struct {
 			ReadOnly    bool `json:"readOnlyHint"`
 			Destructive bool `json:"destructiveHint"`
 			OpenWorld   bool `json:"openWorldHint"`
 		}](t.Annotations)
-		tool.Annotations = annotations(hints)
+		tool.Annotations = toolAnnotations(hints)
 		out.Tools = append(out.Tools, tool)
 	}
 	return out
 }
 
-func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
+func (r *requestServer) findServer(name string) (mcp.ServerStatus, error) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
 			if st.Name == name {
@@ -115,17 +115,17 @@ func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
 	return mcp.ServerStatus{}, &control.HostError{Text: "Server not found: " + name}
 }
 
-func (r *requestServer) connected(name string) bool {
-	st, err := r.server(name)
+func (r *requestServer) isConnected(name string) bool {
+	st, err := r.findServer(name)
 	return err == nil && st.Status == "connected"
 }
 
 func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	name, err := in.text("serverName")
+	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	st, err := r.server(name)
+	st, err := r.findServer(name)
 	switch {
 	case err != nil:
 		return control.Answer{}, err
@@ -141,27 +141,27 @@ func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.An
 func (r *requestServer) reconnect(ctx context.Context, name string) error {
 	for range 2 {
 		err := r.session.Servers().Reconnect(ctx, name)
-		st, _ := r.server(name)
+		st, _ := r.findServer(name)
 		switch {
-		case err == nil || st.WireError == "" && st.Status != needsAuth:
+		case err == nil || st.WireError == "" && st.Status != statusNeedsAuth:
 			return err
-		case st.Status != needsAuth:
+		case st.Status != statusNeedsAuth:
 			return &control.HostError{Text: st.WireError}
 		}
 	}
-	return &control.HostError{Text: "Server status: " + needsAuth}
+	return &control.HostError{Text: "Server status: " + statusNeedsAuth}
 }
 
 func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	name, err := in.text("serverName")
+	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	enabled, err := in.flag("enabled")
+	enabled, err := in.boolKey("enabled")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	st, err := r.server(name)
+	st, err := r.findServer(name)
 	switch {
 	case err != nil:
 		return control.Answer{}, err
@@ -181,7 +181,7 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 	if !plainjson.IsObjectOfObjects(servers) {
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
-	release := r.conn.HoldServerMessages(r.connected)
+	release := r.conn.HoldServerMessages(r.isConnected)
 	context.AfterFunc(ctx, release) // if the request gets no response, the servers must not stay blocked
 	change, err := r.session.SetServers(ctx, servers)
 	if err != nil {
@@ -203,7 +203,7 @@ func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answ
 	server, _ := plainjson.StringValue(in.keys["server_name"])
 	message := in.keys["message"]
 	var a control.Answer
-	if _, err := r.server(server); err == nil {
+	if _, err := r.findServer(server); err == nil {
 		a.AfterWrite = func() { // the effects of the message follow the answer
 			r.conn.Go(func() { // returns when the message was answered or the session is closed
 				_ = r.session.Servers().Deliver(ctx, server, message) // the answer has already been sent
@@ -214,7 +214,7 @@ func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answ
 }
 
 func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	tool, err := in.text("tool")
+	tool, err := in.stringKey("tool")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -222,7 +222,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	if !ok || !strings.HasPrefix(tool, "mcp__") {
 		return control.Answer{}, &control.HostError{Text: "Not a fully-qualified MCP tool name: " + tool}
 	}
-	st, found := r.canonical(server)
+	st, found := r.findByCanonicalName(server)
 	switch {
 	case found && st.Config.Type == "sdk":
 		return control.Answer{}, &control.HostError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
@@ -236,8 +236,8 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// canonical returns the server with the same form in tool names as name.
-func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
+// findByCanonicalName returns the server with the same form in tool names as name.
+func (r *requestServer) findByCanonicalName(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
 			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
@@ -249,18 +249,18 @@ func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 }
 
 func mcpReadResource(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	name, err := in.text("serverName")
+	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	uri, err := in.text("uri")
+	uri, err := in.stringKey("uri")
 	if err != nil {
 		return control.Answer{}, err
 	}
 	if !strings.HasPrefix(uri, "ui://") {
 		return control.Answer{}, errors.New("mcp_read_resource: uri must use the ui:// scheme")
 	}
-	st, err := r.server(name)
+	st, err := r.findServer(name)
 	switch {
 	case err != nil:
 		return control.Answer{}, err

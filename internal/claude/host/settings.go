@@ -255,7 +255,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	if err != nil {
 		return control.Answer{}, err
 	}
-	source := plainjson.String(in.keys["source"])
+	source := plainjson.JSString(in.keys["source"])
 	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
 	switch {
 	case !ok:
@@ -295,7 +295,7 @@ func registerRoot(_ context.Context, r *requestServer, in request) (control.Answ
 }
 
 type settingsAnswer struct {
-	Applied   settingsResult   `json:"applied"`
+	Applied   appliedSettings  `json:"applied"`
 	Effective json.RawMessage  `json:"effective"`
 	Served    string           `json:"served_settings_state"`
 	Sources   []settingsSource `json:"sources"`
@@ -306,8 +306,8 @@ type settingsSource struct {
 	Settings json.RawMessage `json:"settings"`
 }
 
-// settingsResult is the part of the answer that reports the effect of the settings.
-type settingsResult struct {
+// appliedSettings is the part of the answer that reports the effect of the settings.
+type appliedSettings struct {
 	Advisor             *string `json:"advisor"` // nil means none
 	Effort              *string `json:"effort"`  // nil means the model has no effort levels
 	LaunchEnvLeft       bool    `json:"launchEnvLeftOwnFilesInPlace"`
@@ -321,11 +321,11 @@ type settingsResult struct {
 	UltrathinkAvailable bool    `json:"ultrathinkAvailable"`
 }
 
-func (h *hostedSession) settings() settingsAnswer {
+func (h *hostedSession) describeSettings() settingsAnswer {
 	live := h.session.State().Snapshot()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: settingsResult{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).HasUltracode},
+		Applied: appliedSettings{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).HasUltracode},
 	}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort
@@ -347,8 +347,8 @@ func (h *hostedSession) settings() settingsAnswer {
 	return out
 }
 
-// hooks handles get_hooks_listing.
-func (h *hostedSession) hooks() any {
+// describeHooks handles get_hooks_listing.
+func (h *hostedSession) describeHooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.currentSettings()

@@ -63,12 +63,12 @@ func baseURL(environ []string) string {
 	return url
 }
 
-type suggestionsAnswer struct {
-	Suggestions []suggestion `json:"suggestions"`
-	CWD         string       `json:"cwd"`
+type fileSuggestionsAnswer struct {
+	Suggestions []fileSuggestion `json:"suggestions"`
+	CWD         string           `json:"cwd"`
 }
 
-type suggestion struct {
+type fileSuggestion struct {
 	Path string `json:"path"`
 }
 
@@ -76,7 +76,7 @@ type suggestion struct {
 // real CLI looks them up in an index that is empty right after the start.
 func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	cwd := r.describer.Directory()
-	answer := suggestionsAnswer{Suggestions: []suggestion{}, CWD: cwd}
+	answer := fileSuggestionsAnswer{Suggestions: []fileSuggestion{}, CWD: cwd}
 	query, ok := plainjson.StringValue(in.keys["query"])
 	dir, prefix := filepath.Split(strings.TrimPrefix(query, "./"))
 	if !ok || dir == "" && prefix != "" || dir != "" && prefix == "" {
@@ -92,7 +92,7 @@ func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answ
 			if e.IsDir() {
 				path += "/"
 			}
-			answer.Suggestions = append(answer.Suggestions, suggestion{path})
+			answer.Suggestions = append(answer.Suggestions, fileSuggestion{path})
 		}
 	}
 	return control.Answer{Payload: answer}, nil
@@ -106,8 +106,8 @@ func rateMessage(_ context.Context, _ *requestServer, in request) (control.Answe
 	var cleared bool
 	switch {
 	case !named, sentiment != "positive" && sentiment != "negative",
-		in.has("surface") && surface != "tool_use" && surface != "assistant_text",
-		in.has("cleared") && json.Unmarshal(in.keys["cleared"], &cleared) != nil:
+		in.hasKey("surface") && surface != "tool_use" && surface != "assistant_text",
+		in.hasKey("cleared") && json.Unmarshal(in.keys["cleared"], &cleared) != nil:
 		return control.Answer{}, errors.New(`message_rated: messageUuid must be a string, sentiment "positive" or "negative", ` +
 			`surface "tool_use" or "assistant_text", and cleared a boolean`)
 	}

@@ -22,13 +22,13 @@ func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 }
 
 // SideQuestion asks the model outside the conversation and converts its reply to text.
-func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideAnswer, error) {
+func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error) {
 	reply, failed, err := h.session.AskSideQuestion(ctx, question)
 	if err != nil {
-		return sideAnswer{}, err
+		return sideQuestionAnswer{}, err
 	}
 	if reply.Failure != nil {
-		return sideAnswer{Text: "(API error: " + strings.TrimPrefix(failed, "API Error: ") + ")", Synthetic: true}, nil
+		return sideQuestionAnswer{Text: "(API error: " + strings.TrimPrefix(failed, "API Error: ") + ")", Synthetic: true}, nil
 	}
 	var said strings.Builder
 	for _, block := range reply.Blocks {
@@ -36,16 +36,16 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 		case protocol.TextBlock:
 			said.WriteString(block.Text)
 		case protocol.ToolUse:
-			return sideAnswer{Text: "(The model tried to call " + block.Name +
+			return sideQuestionAnswer{Text: "(The model tried to call " + block.Name +
 				" instead of answering directly. Try rephrasing or ask in the main conversation.)", Synthetic: true}, nil
 		}
 	}
-	return sideAnswer{Text: said.String()}, nil
+	return sideQuestionAnswer{Text: said.String()}, nil
 }
 
 // stopTask stops a task. The answer is the same if no such task exists.
 func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	id, err := in.text("task_id")
+	id, err := in.stringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -53,13 +53,13 @@ func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// backgroundTask handles a request to move work of the running turn to the background. It moves no work, because
+// moveTaskToBackground handles a request to move work of the running turn to the background. It moves no work, because
 // commands move there only after their timeout.
-func backgroundTask(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+func moveTaskToBackground(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil
 	}
-	if _, err := in.text("tool_use_id"); err != nil {
+	if _, err := in.stringKey("tool_use_id"); err != nil {
 		return control.Answer{}, err
 	}
 	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, nil
@@ -67,7 +67,7 @@ func backgroundTask(_ context.Context, _ *requestServer, in request) (control.An
 
 // sideQuestion asks the model a question outside the conversation.
 func sideQuestion(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	question, err := in.text("question")
+	question, err := in.stringKey("question")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -78,11 +78,11 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: said}, err
 }
 
-// maxTaskOutput is the number of bytes at the end of a task's output that are sent.
-const maxTaskOutput = 8 << 10
+// maxTaskOutputBytes is the number of bytes at the end of a task's output that are sent.
+const maxTaskOutputBytes = 8 << 10
 
 func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	id, err := in.text("task_id")
+	id, err := in.stringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -94,7 +94,7 @@ func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer
 	default:
 		return control.Answer{}, &control.HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 	}
-	cut := max(0, len(output)-maxTaskOutput)
+	cut := max(0, len(output)-maxTaskOutputBytes)
 	return control.Answer{Payload: struct {
 		Output    string `json:"output"`
 		Total     int    `json:"total_bytes"`

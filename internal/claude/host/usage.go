@@ -67,7 +67,7 @@ type contextUsage struct {
 	MCPInstructions  []struct{}         `json:"mcpInstructions"`
 	MCPTools         []toolUsage        `json:"mcpTools"`
 	MemoryFiles      []slash.MemoryFile `json:"memoryFiles"`
-	Breakdown        breakdown          `json:"messageBreakdown"`
+	Breakdown        messageBreakdown   `json:"messageBreakdown"`
 	Model            string             `json:"model"`
 	Percentage       int                `json:"percentage"`
 	RawMaxTokens     int                `json:"rawMaxTokens"`
@@ -110,9 +110,9 @@ type commandUsage struct {
 	Total    int `json:"totalCommands"`
 }
 
-// breakdown is the number of tokens by kind of message. It stays zero because a simulated session
+// messageBreakdown is the number of tokens by kind of message. It stays zero because a simulated session
 // does not distinguish them.
-type breakdown struct {
+type messageBreakdown struct {
 	Assistant         int        `json:"assistantMessageTokens"`
 	Attachments       int        `json:"attachmentTokens"`
 	AttachmentsByType []struct{} `json:"attachmentsByType"`
@@ -129,7 +129,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 	out := contextUsage{
 		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
-		Breakdown: breakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
+		Breakdown: messageBreakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
 		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
 		Commands: commandUsage{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
 	}

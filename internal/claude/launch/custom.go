@@ -101,14 +101,14 @@ func toolNames(rules []string) []string {
 
 // memoryOptions describes where to find instruction files; nil means they are not used.
 func (r *resolver) memoryOptions() *catalog.MemoryOptions {
-	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || envEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
+	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil
 	}
 	o := catalog.MemoryOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.HasSource("project"), Local: r.plan.Settings.HasSource("local")}
 	if r.plan.Settings.HasSource("user") {
 		o.UserDir = r.plan.State
 	}
-	if envEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {
+	if isEnvEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {
 		o.AddedDirs = r.addedDirs()
 	}
 	return &o

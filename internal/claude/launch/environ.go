@@ -50,25 +50,25 @@ func childEnviron(sys *process.System, p *Plan) []string {
 
 func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
-	var pace claudecode.Pace
+	var pace claudecode.Delays
 	if cmp.Or(sys.Getenv("CLAUDELESS_PACE"), p.Scenario.Pace) == "real" {
-		pace = p.Profile.Pace()
+		pace = p.Profile.Delays()
 	}
 	return Limits{
 		Pace:     pace,
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), GatewayHost: apiGateway(sys),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), GatewayHost: apiGatewayHost(sys),
 		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
 		CompactDelay:      timeoutFor(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 		ContextWindow:     flags.ContextWindow(f.Autocompact),
-		NoAutoCompact:     envEnabled(sys, "DISABLE_AUTO_COMPACT") || envEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
-		NoCompactCommand:  envEnabled(sys, "DISABLE_COMPACT"),
+		NoAutoCompact:     isEnvEnabled(sys, "DISABLE_AUTO_COMPACT") || isEnvEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
+		NoCompactCommand:  isEnvEnabled(sys, "DISABLE_COMPACT"),
 		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}
 }
 
-func envEnabled(sys *process.System, name string) bool { return process.IsEnabled(sys.Getenv(name)) }
+func isEnvEnabled(sys *process.System, name string) bool { return process.IsEnabled(sys.Getenv(name)) }
 
 // envInt reads a whole number from the environment; 0 means it is not a number.
 func envInt(sys *process.System, name string) int {
@@ -125,13 +125,13 @@ func retryScale(sys *process.System, f *flags.Flags) float64 {
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
-		Credentials: mcp.Credentials{Path: p.credentials(), Time: sys.Now},
+		Credentials: mcp.Credentials{Path: p.credentialsPath(), Time: sys.Now},
 		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }
 
-// credentials returns the path of the file with the OAuth credentials of servers; empty means none.
-func (p *Plan) credentials() string {
+// credentialsPath returns the path of the file with the OAuth credentials of servers; empty means none.
+func (p *Plan) credentialsPath() string {
 	if p.State == "" {
 		return ""
 	}
@@ -156,8 +156,8 @@ func serverEnviron(sys *process.System, environ []string) []string {
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// apiGateway returns the host of an API that is not the vendor's: it needs no credentials, and failures mention it.
-func apiGateway(sys *process.System) string {
+// apiGatewayHost returns the host of an API that is not the vendor's: it needs no credentials, and failures mention it.
+func apiGatewayHost(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
 	if err != nil || u.Hostname() == "api.anthropic.com" {
 		return ""

@@ -29,7 +29,7 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 		r.flags = &flags.Flags{}
 		steps = []func(*resolver) error{(*resolver).resolveDirectories, (*resolver).useEmptyScenario, (*resolver).readSettings}
 	}
-	if f != nil && envEnabled(sys, "CLAUDE_CODE_SIMPLE") {
+	if f != nil && isEnvEnabled(sys, "CLAUDE_CODE_SIMPLE") {
 		simple := *f
 		simple.Bare = true
 		r.flags = &simple
@@ -73,7 +73,7 @@ func (r *resolver) createClock() (err error) {
 // resolveModel determines the model and what the scenario needs to play it: the variables of its expressions, and the
 // failure of --failure.
 func (r *resolver) resolveModel() (err error) {
-	r.plan.Model = startModel(r.sys, r.flags, r.plan)
+	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
 	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
 	if r.plan.Profile.Environment().Credential == claudecode.NoLogin {
@@ -83,7 +83,7 @@ func (r *resolver) resolveModel() (err error) {
 }
 
 func (r *resolver) resolvePermission() (err error) {
-	if r.plan.Permission, err = startPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
+	if r.plan.Permission, err = initialPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
 		fmt.Fprint(r.sys.Stderr, ruleNotices(r.flags, r.plan))
 	}
 	return err
@@ -102,16 +102,16 @@ func (r *resolver) resolveHostAndLimits() error {
 	if r.flags.InputFormat == "stream-json" {
 		r.plan.Host = HostOptions{
 			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
-			Checkpoints:         envEnabled(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
-			StateEvents:         envEnabled(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
-			StateEventsHostOnly: envEnabled(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),
+			Checkpoints:         isEnvEnabled(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
+			StateEvents:         isEnvEnabled(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
+			StateEventsHostOnly: isEnvEnabled(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),
 		}
 	}
-	r.plan.Tools = r.plan.Tools.withFlags(r.sys, r.flags)
+	r.plan.Tools = r.plan.Tools.withFlagRules(r.sys, r.flags)
 	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
 	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)
 	if r.plan.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
-		r.plan.Scenario.Engine.Counter = gate.Claims{Dir: r.plan.Records.Gates}
+		r.plan.Scenario.Engine.Counter = gate.NameClaims{Dir: r.plan.Records.Gates}
 	}
 	return nil
 }

@@ -32,9 +32,9 @@ func systemPrompt(sys *process.System, f *flags.Flags) SystemPrompt {
 	}
 }
 
-// startModel returns the model at the start: from a flag or agent, else from the environment, the settings, or the
+// initialModel returns the model at the start: from a flag or agent, else from the environment, the settings, or the
 // scenario.
-func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
+func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model
 	m.Aliases = Aliases{
 		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),

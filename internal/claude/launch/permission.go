@@ -23,13 +23,13 @@ func (t Tools) IsDefault() bool {
 	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
 }
 
-// withFlags returns the built-in tools that remain after the rules of the flags.
-func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
+// withFlagRules returns the built-in tools that remain after the rules of the flags.
+func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	return t
 }
 
-func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
+func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid other rules
 		for _, text := range f.AllowedTools {
@@ -42,7 +42,7 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	for _, text := range f.DisallowedTools {
 		rules = append(rules, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
 	}
-	mode, err := permission.ParseMode(startMode(f, p))
+	mode, err := permission.ParseMode(initialPermissionMode(f, p))
 	asks := f.PermissionPromptTool
 	if f.Interactive {
 		asks = cmp.Or(asks, "stdio")
@@ -53,10 +53,10 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}, err
 }
 
-// startMode returns the permission mode at the start, unless the settings forbid that mode; then it is the default
+// initialPermissionMode returns the permission mode at the start, unless the settings forbid that mode; then it is the default
 // mode.
-func startMode(f *flags.Flags, p *Plan) string {
-	mode, forbidden := requestedMode(f, p), p.Settings.Permissions
+func initialPermissionMode(f *flags.Flags, p *Plan) string {
+	mode, forbidden := requestedPermissionMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
 		(parsed == protocol.ModeBypass && forbidden.DisableBypass || parsed == protocol.ModeAuto && forbidden.DisableAuto) {
 		return string(protocol.ModeDefault)
@@ -64,8 +64,8 @@ func startMode(f *flags.Flags, p *Plan) string {
 	return mode
 }
 
-// requestedMode returns the requested mode: from a flag, else from the scenario, else from the settings.
-func requestedMode(f *flags.Flags, p *Plan) string {
+// requestedPermissionMode returns the requested mode: from a flag, else from the scenario, else from the settings.
+func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
 	case f.DangerouslySkipPermissions:
@@ -141,7 +141,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 		}
 	}
 	for _, r := range p.Permission.Rules {
-		if r.Behavior != permission.BehaviorAllow && !knownTool(r.Text) {
+		if r.Behavior != permission.BehaviorAllow && !isKnownTool(r.Text) {
 			line("Permission %s rule %q matches no known tool — check for typos.", r.Behavior, r.Text)
 		}
 	}
@@ -159,7 +159,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOrigin(p, r), r.Text, instead, text.Content, kind)
 		}
 	}
-	line("%s%s", incompleteRules("allow", "--allowedTools", f.AllowedTools), incompleteRules("deny", "--disallowedTools", f.DisallowedTools))
+	line("%s%s", incompleteRulesMessage("allow", "--allowedTools", f.AllowedTools), incompleteRulesMessage("deny", "--disallowedTools", f.DisallowedTools))
 	said := strings.TrimRight(b.String(), "\n")
 	if said != "" {
 		said += "\n"
@@ -170,8 +170,8 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	return said + settings.ReportByFile(p.Settings.Faults)
 }
 
-// incompleteRules returns a message about the entries of a list that are not complete rules; empty means none.
-func incompleteRules(behavior, flag string, list []string) string {
+// incompleteRulesMessage returns a message about the entries of a list that are not complete rules; empty means none.
+func incompleteRulesMessage(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		text := claudecode.ParseRuleText(rule)
 		return !strings.ContainsAny(rule, "()") || text.IsClosed && text.Tool != "" && !strings.Contains(text.Tool, ")")
@@ -211,8 +211,8 @@ func ruleOrigin(p *Plan, r permission.Rule) string {
 	return r.Source
 }
 
-// knownTool reports whether the tool of a rule exists. It returns true for MCP tools and patterns.
-func knownTool(rule string) bool {
+// isKnownTool reports whether the tool of a rule exists. It returns true for MCP tools and patterns.
+func isKnownTool(rule string) bool {
 	text := claudecode.ParseRuleText(rule)
 	name := text.Tool
 	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {

@@ -158,10 +158,10 @@ type SystemPrompt struct {
 type Limits struct {
 	MaxTurns          int
 	MaxBudgetUSD      float64
-	MaxRetries        int             // -1 means none
-	RetryScale        float64         // factor for the waits between retries; 1 means as in the real CLI
-	ResponseDelay     time.Duration   // wait before the first reply to every prompt
-	Pace              claudecode.Pace // minimum durations of the start and of each answer
+	MaxRetries        int               // -1 means none
+	RetryScale        float64           // factor for the waits between retries; 1 means as in the real CLI
+	ResponseDelay     time.Duration     // wait before the first reply to every prompt
+	Pace              claudecode.Delays // minimum durations of the start and of each answer
 	StopBlockCap      int
 	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact     bool   // a full conversation is not compacted

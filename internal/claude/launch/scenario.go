@@ -20,7 +20,7 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 	if info, err := os.Stat(path); err == nil {
 		size = info.Size()
 	}
-	process.DelayCollection(size) // the loaded data stays in use, so a garbage collection now would cost a fifth of the time without freeing memory
+	process.DelayGarbageCollection(size) // the loaded data stays in use, so a garbage collection now would cost a fifth of the time without freeing memory
 	s := Scenario{Name: name}
 	var err error
 	switch {

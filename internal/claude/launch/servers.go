@@ -110,7 +110,7 @@ func (p *Plan) scenarioServers() (string, error) {
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			entry["command"] = "${CLAUDELESS_BIN}"
-			entry["args"] = []string{"fixture", "serve", p.scenarioRelative(fixture)}
+			entry["args"] = []string{"fixture", "serve", p.resolveScenarioPath(fixture)}
 		}
 		key, err := protocol.Marshal(name)
 		if err != nil {
@@ -129,9 +129,9 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// scenarioRelative returns the absolute form of a path in the scenario file. A bare name, which is a fixture of the
+// resolveScenarioPath returns the absolute form of a path in the scenario file. A bare name, which is a fixture of the
 // library, is unchanged.
-func (p *Plan) scenarioRelative(path string) string {
+func (p *Plan) resolveScenarioPath(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path
 	}
@@ -164,7 +164,7 @@ func (r *resolver) dropForbiddenServers() {
 
 // addPluginServers adds the servers of plugins, except those that --plugin-dir-no-mcp names.
 func (r *resolver) addPluginServers() {
-	for _, parts := range r.plan.Catalog.Parts() {
+	for _, parts := range r.plan.Catalog.PluginParts() {
 		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginDir(parts.Dir, r.plan.Abs(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}

@@ -72,8 +72,8 @@ func (r *resolver) readSettings() error {
 	}
 	r.plan.Environ = childEnviron(r.sys, r.plan)
 	r.plan.Servers.Client = mcpOptions(r.sys, r.plan)
-	if r.flags.PermissionMode == "" && r.plan.Scenario.PermissionMode == "" && startMode(r.flags, r.plan) == string(protocol.ModeBypass) {
-		return r.sys.BypassError()
+	if r.flags.PermissionMode == "" && r.plan.Scenario.PermissionMode == "" && initialPermissionMode(r.flags, r.plan) == string(protocol.ModeBypass) {
+		return r.sys.PermissionBypassError()
 	}
 	return nil
 }

@@ -72,14 +72,14 @@ func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 		_, err := w.Write(slices.Concat(v.Stdout, v.End))
 		return err
 	}
-	write := func(w io.Writer) error { return repeatOutput(w, v) }
+	write := func(w io.Writer) error { return writeRepeated(w, v) }
 	if g, ok := w.(groupedWriter); ok {
 		return g.Grouped(write)
 	}
 	return write(w)
 }
 
-func repeatOutput(w io.Writer, v *protocol.VerbatimOutput) error {
+func writeRepeated(w io.Writer, v *protocol.VerbatimOutput) error {
 	const piece = 64 << 10
 	if len(v.Stdout) > 0 {
 		each := min(v.Times, max(1, piece/len(v.Stdout)))

@@ -25,7 +25,7 @@ func Text(l Limits) Encoder {
 				return err
 			}
 			if r, ok := ev.(*protocol.Result); ok {
-				if _, err := io.WriteString(w, between+l.text(r)); err != nil {
+				if _, err := io.WriteString(w, between+l.resultText(r)); err != nil {
 					return err
 				}
 				between = "\n"
@@ -35,7 +35,7 @@ func Text(l Limits) Encoder {
 	}
 }
 
-func (l Limits) text(r *protocol.Result) string {
+func (l Limits) resultText(r *protocol.Result) string {
 	switch {
 	case r.Result != nil:
 		text := *r.Result

@@ -17,14 +17,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// background holds the work outside the conversation: tasks and agents.
-type background struct {
+// backgroundWork holds the work outside the conversation: tasks and agents.
+type backgroundWork struct {
 	tasks         *task.Set
 	agents        *agent.Agents
 	model         *scriptedModel // model of the main conversation and of agents
 	plan          launch.Plan
 	tools         *toolbox
-	policy        *policy
+	policy        *permissionPolicy
 	records       *recorder
 	state         *simulator.SessionState
 	showAgentText atomic.Bool       // the text of agents for which a turn waits is shown
@@ -38,9 +38,9 @@ type tempDir struct {
 	dir  *proc.TempDir // nil means that the directory does not exist yet
 }
 
-// newBackground prepares agents and tasks. It starts nothing.
-func newBackground(plan launch.Plan, state *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
-	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: state}
+// newBackgroundWork prepares agents and tasks. It starts nothing.
+func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundWork {
+	b := &backgroundWork{plan: plan, tools: t, policy: p, records: p.records, state: state}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.IsRepeatable()})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
@@ -53,7 +53,7 @@ func newBackground(plan launch.Plan, state *simulator.SessionState, p *policy, t
 
 // dir returns the directory for the output of tasks. It is below the temporary directory, one folder for each user,
 // project and session (observed with 2.1.329), or a directory that is removed at the end unless it is kept.
-func (b *background) dir() string {
+func (b *backgroundWork) dir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
 	}
@@ -67,27 +67,27 @@ func (b *background) dir() string {
 }
 
 // planFile returns the file of the session's plan, or "" if nothing is saved.
-func (b *background) planFile() string { return b.plan.PlanFile(b.records.ID()) }
+func (b *backgroundWork) planFile() string { return b.plan.PlanFile(b.records.ID()) }
 
 // close stops the tasks that are still running.
-func (b *background) close() {
+func (b *backgroundWork) close() {
 	b.tasks.Close()
 	if err := b.tempDir.dir.Remove(); err != nil {
 		b.records.Warn(err.Error())
 	}
 }
 
-func (b *background) Options() simulator.Options { return b.options }
+func (b *backgroundWork) Options() simulator.Options { return b.options }
 
 // Name returns the name by which other sessions address this one.
-func (b *background) Name() string {
+func (b *backgroundWork) Name() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
 // ShowsAgentText reports whether the text of agents for which a turn waits is shown.
-func (b *background) ShowsAgentText() bool { return b.showAgentText.Load() }
+func (b *backgroundWork) ShowsAgentText() bool { return b.showAgentText.Load() }
 
-func (b *background) Find(name string) (agent.Definition, bool) {
+func (b *backgroundWork) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	mode, _ := permission.ParseMode(a.Mode) // an unknown mode is ignored
 	if mode == protocol.ModeBypass {
@@ -101,11 +101,11 @@ func (b *background) Find(name string) (agent.Definition, bool) {
 }
 
 // RunSkill runs a skill that the user typed in an agent, and returns its answer.
-func (b *background) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
+func (b *backgroundWork) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
-func (b *background) Names() []string { return b.plan.Catalog.AgentNames() }
+func (b *backgroundWork) Names() []string { return b.plan.Catalog.AgentNames() }
 
 // Denied returns the rule that prevents agents of a type from starting.
-func (b *background) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }
+func (b *backgroundWork) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }

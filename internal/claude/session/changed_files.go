@@ -23,19 +23,19 @@ type rereadEntry struct {
 	Length    int    `json:"contentLength"` // length in bytes
 }
 
-// changedContext tells the model about files that changed after the session, or an agent, had written them.
-func changedContext(changes []builtin.ChangedFile) []simulator.ContextFile {
+// changedFilesContext tells the model about files that changed after the session, or an agent, had written them.
+func changedFilesContext(changes []builtin.ChangedFile) []simulator.ContextFile {
 	var all []simulator.ContextFile
 	for _, file := range changes {
 		all = append(all, simulator.ContextFile{
 			Role: "system", Tool: "Read", Text: "The file " + file.Path + " was changed after you wrote it. Its changed lines, with their numbers:\n" + file.Snippet,
-			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: reread(file)},
+			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: newRereadEntry(file)},
 		})
 	}
 	return all
 }
 
-func reread(file builtin.ChangedFile) rereadEntry {
+func newRereadEntry(file builtin.ChangedFile) rereadEntry {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(file.Content))
 	return rereadEntry{Timestamp: file.Modified.UnixMilli(), Hash: strconv.FormatUint(hash.Sum64(), 36), Length: len(file.Content)}

@@ -21,7 +21,7 @@ func (v *servers) startInBackground(ctx context.Context) error {
 	go func() { // returns when the servers have settled or ctx is cancelled
 		defer close(v.dynamic.settled)
 		if v.dynamic.err = v.manager.Settle(ctx); v.dynamic.err == nil {
-			v.reportMissing()
+			v.reportMissingServers()
 			v.dynamic.err = v.checkRequired()
 		}
 	}()

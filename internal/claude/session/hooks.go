@@ -23,8 +23,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// hooks are the hooks of settings, plugins, skills and the host.
-type hooks struct {
+// sessionHooks are the hooks of settings, plugins, skills and the host.
+type sessionHooks struct {
 	*hook.Runner
 	state      *simulator.SessionState
 	workspace  workspace
@@ -33,14 +33,14 @@ type hooks struct {
 	disabled   bool // settings or flags disable all hooks
 }
 
-// newHooks reads the hooks of the settings (spec: cli-contract 5.5).
-func newHooks(plan launch.Plan, state *simulator.SessionState, b workspace, p *policy) *hooks {
-	h := &hooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
+// newSessionHooks reads the hooks of the settings (spec: cli-contract 5.5).
+func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspace, p *permissionPolicy) *sessionHooks {
+	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
-		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + agentName(plan.Version, "harness")}, messagingEnviron(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
-		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
+		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentName(plan.Version, "harness")}, messagingEnviron(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
+		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.callToolForHook, MatchRule: p.Covers,
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
 	o.PromptAnswer, _ = plan.Scenario.API.SideText("other")
@@ -58,7 +58,7 @@ func newHooks(plan launch.Plan, state *simulator.SessionState, b workspace, p *p
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
 	}
 	if !h.disabled {
-		for _, parts := range plan.Catalog.Parts() {
+		for _, parts := range plan.Catalog.PluginParts() {
 			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
 		if a, ok := plan.Catalog.Agent(plan.Customization.Agent); ok {
@@ -79,7 +79,7 @@ func pluginHooks(parts catalog.PluginParts) hook.Source {
 }
 
 // replaceSource replaces the hooks of a skill or an agent, unless hooks are disabled.
-func (h *hooks) replaceSource(s hook.Source) {
+func (h *sessionHooks) replaceSource(s hook.Source) {
 	if h.disabled {
 		return
 	}
@@ -93,7 +93,7 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 }
 
 // RunHooks runs the hooks of a tool's own events. If a hook refuses, feedback is its message.
-func (h *hooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
 	out := h.Run(ctx, hook.Input{Base: base, Event: in})
@@ -106,16 +106,16 @@ func (h *hooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback s
 // skillLibrary holds the skills and commands that the model may load.
 type skillLibrary struct {
 	catalog    *catalog.Catalog
-	policy     *policy
-	hooks      *hooks
+	policy     *permissionPolicy
+	hooks      *sessionHooks
 	allowed    atomic.Pointer[[]string] // skills that the model may load; nil means all
 	shell      command.Shell
 	state      *simulator.SessionState
 	hooksAdded sync.Map // names of skills with active hooks
 }
 
-// command finds a custom command or a skill as the Skill tool names it.
-func (l *skillLibrary) command(name string) (catalog.Command, bool) {
+// findCommand finds a custom command or a skill as the Skill tool names it.
+func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }
 
@@ -123,7 +123,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	if err := l.Check(name); err != nil {
 		return builtin.Skill{}, err
 	}
-	k, _ := l.command(name)
+	k, _ := l.findCommand(name)
 	l.policy.Grant(k.Tools)
 	l.addSkillHooks(k)
 	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
@@ -135,7 +135,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 }
 
 func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s agent.ForkedSkill, ok bool, err error) {
-	k, ok := l.command(name)
+	k, ok := l.findCommand(name)
 	if !ok || !k.RunsInAgent || l.Check(name) != nil {
 		return s, false, nil
 	}
@@ -145,7 +145,7 @@ func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s ag
 
 // Preload returns the text of a skill that an agent type lists.
 func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, ok bool) {
-	k, ok := l.command(name)
+	k, ok := l.findCommand(name)
 	if !ok {
 		return "", false
 	}
@@ -160,7 +160,7 @@ func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 // Check returns the error for a skill that the model cannot load, with the text of the real CLI.
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
-	k, ok := l.command(name)
+	k, ok := l.findCommand(name)
 	allowed := l.allowed.Load()
 	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
 	switch {
@@ -171,7 +171,7 @@ func (l *skillLibrary) Check(name string) error {
 	case !ok && command.IsKnown(name):
 		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
 	case !ok:
-		return errors.New("Unknown skill: " + name + l.catalog.Suggestion(name))
+		return errors.New("Unknown skill: " + name + l.catalog.SimilarNameHint(name))
 	case k.HiddenFromModel:
 		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved + " Do not replicate this skill's workflow by other means — it is reserved for explicit user invocation.")
 	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):

@@ -24,7 +24,7 @@ import (
 // This file has the methods for the host of a session: queries, and changes while the session runs.
 
 // ID returns the session id that was shown last.
-func (s *Session) ID() string { return s.records.shownID() }
+func (s *Session) ID() string { return s.records.shownSessionID() }
 
 // Plan returns the plan that the session started with.
 func (s *Session) Plan() *launch.Plan { return &s.plan }
@@ -115,8 +115,8 @@ type HostOptions struct {
 	Skills     []string // skills that the model may load; nil means unchanged
 }
 
-// Apply sets options of a host.
-func (s *Session) Apply(o HostOptions) {
+// ApplyHostOptions sets options of a host.
+func (s *Session) ApplyHostOptions(o HostOptions) {
 	if o.AgentTexts {
 		s.background.showAgentText.Store(true)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// inventory decides which tools the session has: the built-in tools and the tools of servers, except those that flags
+// toolInventory decides which tools the session has: the built-in tools and the tools of servers, except those that flags
 // and rules remove.
-type inventory struct {
+type toolInventory struct {
 	plan             launch.Tools
 	customization    launch.Customization
 	profile          claudecode.Profile
@@ -31,8 +31,8 @@ type inventory struct {
 	answersUserTools bool                    // a host or the scenario answers the tools that question the user
 }
 
-func newInventory(plan launch.Plan, state *simulator.SessionState) *inventory {
-	v := &inventory{
+func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInventory {
+	v := &toolInventory{
 		state: state, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
 		plan: plan.Tools, customization: plan.Customization, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
 		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
@@ -60,7 +60,7 @@ func answersUserTools(s launch.Scenario) bool {
 	}))
 }
 
-func (v *inventory) listingOptions(resources bool) toolListing {
+func (v *toolInventory) listingOptions(resources bool) toolListing {
 	return toolListing{
 		Tools: v.plan.Requested, ToolsGiven: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.customization.Bare,
 		HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
@@ -68,38 +68,38 @@ func (v *inventory) listingOptions(resources bool) toolListing {
 	}
 }
 
-func (v *inventory) offeredTools(hasResources bool) []string {
+func (v *toolInventory) offeredTools(hasResources bool) []string {
 	return listTools(v.listingOptions(hasResources))
 }
 
-// initTools returns the built-in tools that init lists. It adds no other tools instead of those that the session's
+// initEventTools returns the built-in tools that init lists. It adds no other tools instead of those that the session's
 // agent must not use.
-func (v *inventory) initTools(resources bool) []string {
+func (v *toolInventory) initEventTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// exists reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables hidden
+// hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables hidden
 // tools, any tool that --tools and deny rules do not remove.
-func (v *inventory) exists(name string) bool {
+func (v *toolInventory) hasBuiltinTool(name string) bool {
 	return v.isAvailable(name) && (v.hiddenTools || v.isListed(name))
 }
 
-func (v *inventory) isListed(name string) bool {
+func (v *toolInventory) isListed(name string) bool {
 	t := claudecode.ToolNamed(name)
 	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
 		return v.profile.HasTool(name)
 	}
-	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.InitName(name))
+	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.NameInInit(name))
 }
 
 // refusal returns the text for a call of a built-in tool that the session does not have. It returns false for tools
 // that the session has, and for names that are not tools in any version.
-func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
+func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
-	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.exists(t.Name) {
+	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) {
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
@@ -127,7 +127,7 @@ func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 }
 
 // isAvailable reports whether a built-in tool is not removed by --tools or deny rules.
-func (v *inventory) isAvailable(name string) bool {
+func (v *toolInventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
 		return match || agent.IsCall(other) && agent.IsCall(name)
@@ -142,7 +142,7 @@ func (v *inventory) isAvailable(name string) bool {
 }
 
 // isHidden reports whether a deny rule removes an MCP tool.
-func (v *inventory) isHidden(t protocol.Tool) bool {
+func (v *toolInventory) isHidden(t protocol.Tool) bool {
 	for _, rule := range v.denied {
 		match, _ := path.Match(rule, t.Name) // see isAvailable
 		rule = strings.TrimSuffix(rule, "__*")
@@ -154,7 +154,9 @@ func (v *inventory) isHidden(t protocol.Tool) bool {
 }
 
 // isDisallowed reports whether --disallowedTools contains the bare name of a tool, without parentheses.
-func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.plan.Disallowed, name) }
+func (v *toolInventory) isDisallowed(name string) bool {
+	return slices.Contains(v.plan.Disallowed, name)
+}
 
 // toolListing holds the options that decide which built-in tools a session lists.
 type toolListing struct {
@@ -219,7 +221,7 @@ func listTools(o toolListing) []string {
 			return true
 		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
-			match, _ := path.Match(claudecode.InitName(d), name) // a bad pattern matches nothing
+			match, _ := path.Match(claudecode.NameInInit(d), name) // a bad pattern matches nothing
 			return match
 		})
 	}
@@ -244,7 +246,7 @@ func requestedTools(o toolListing) []string {
 	}
 	var list []string
 	for _, name := range o.Tools {
-		name = claudecode.InitName(name)
+		name = claudecode.NameInInit(name)
 		// The session has either TodoWrite or the Task tools, never both.
 		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
 		if slices.Contains(known, name) && !off {
@@ -297,11 +299,11 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 // fileAccess decides about the file access of the built-in tools: without Read, only files that were read before
 // are changed.
 type fileAccess struct {
-	*policy
-	tools *inventory
+	*permissionPolicy
+	tools *toolInventory
 }
 
 // IsReadable reports whether a file may be read without asking.
 func (a fileAccess) IsReadable(path string) bool {
-	return a.tools.exists("Read") && a.policy.IsReadable(path)
+	return a.tools.hasBuiltinTool("Read") && a.permissionPolicy.IsReadable(path)
 }

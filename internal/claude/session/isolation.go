@@ -79,7 +79,7 @@ func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (execu
 }
 
 // Isolate creates a worktree for an agent (observed with 2.1.330).
-func (b *background) Isolate(ctx context.Context, id string) (dir string, err error) {
+func (b *backgroundWork) Isolate(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}
 	top, err := git.Top(ctx, t.builtin.Dir())
@@ -104,7 +104,7 @@ func (b *background) Isolate(ctx context.Context, id string) (dir string, err er
 }
 
 // Release removes the worktree of an agent that has changed nothing in it.
-func (b *background) Release(ctx context.Context, id string) (path, branch string) {
+func (b *backgroundWork) Release(ctx context.Context, id string) (path, branch string) {
 	a, ok := b.tools.isolated.find(id)
 	if !ok {
 		return "", ""

@@ -17,10 +17,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// mirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are written to disk
+// transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are written to disk
 // before the event that caused them is yielded. Reading them just before each event therefore emits all lines of a turn
 // before its result.
-type mirror struct {
+type transcriptMirror struct {
 	mu    sync.Mutex
 	files []*mirroredFile // files in the order of their first line
 }
@@ -32,7 +32,7 @@ type mirroredFile struct {
 }
 
 // add records a line that was written to the file at path.
-func (m *mirror) add(path string, line []byte) {
+func (m *transcriptMirror) add(path string, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	entry := json.RawMessage(bytes.Clone(line))
@@ -44,7 +44,7 @@ func (m *mirror) add(path string, line []byte) {
 }
 
 // take returns the frames of all lines since the last call. A nil mirror has none.
-func (m *mirror) take() []protocol.Event {
+func (m *transcriptMirror) take() []protocol.Event {
 	if m == nil {
 		return nil
 	}
@@ -125,8 +125,8 @@ func (l *debugLog) close() {
 	}
 }
 
-// event writes the line of one event; most events have none.
-func (l *debugLog) event(ev protocol.Event) {
+// logEvent writes the line of one event; most events have none.
+func (l *debugLog) logEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		l.printf("prompt %s from %s: %q", ev.UUID, ev.Source, ev.Content.Plain())

@@ -21,8 +21,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// policy decides which calls are allowed, and selects the prompter that answers permission questions.
-type policy struct {
+// permissionPolicy decides which calls are allowed, and selects the prompter that answers permission questions.
+type permissionPolicy struct {
 	*permission.Policy
 	servers  *servers
 	records  *recorder
@@ -38,8 +38,8 @@ type workspace interface {
 	Dir() string
 }
 
-func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
-	p := &policy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, canned: cannedOptions(plan.Scenario)}
+func newPermissionPolicy(plan launch.Plan, b workspace, v *servers) (*permissionPolicy, error) {
+	p := &permissionPolicy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, canned: cannedOptions(plan.Scenario)}
 	if te := plan.Scenario.ToolExecution; te != nil {
 		p.answers = te.Tools["AskUserQuestion"].Answers
 	}
@@ -86,18 +86,18 @@ func cannedOptions(s launch.Scenario) executor.CannedOptions {
 
 // autoApproves reports whether the scenario lets a tool run without asking. This includes questions
 // to the user that the scenario answers if no host can.
-func (p *policy) autoApproves(tool string) bool {
+func (p *permissionPolicy) autoApproves(tool string) bool {
 	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.answers) > 0
 	return p.canned.Tools[tool].AutoApprove || answered
 }
 
-func (p *policy) skillNeedsPermission(name string) bool {
+func (p *permissionPolicy) skillNeedsPermission(name string) bool {
 	k, ok := p.catalog.Command(strings.TrimPrefix(name, "/"))
 	return ok && len(k.Tools) > 0
 }
 
 // Grant allows the tools that a command or skill lists.
-func (p *policy) Grant(rules []string) {
+func (p *permissionPolicy) Grant(rules []string) {
 	var granted []permission.Rule
 	for _, text := range rules {
 		granted = append(granted, permission.Rule{Behavior: permission.BehaviorAllow, Source: "command", Text: text})
@@ -106,7 +106,7 @@ func (p *policy) Grant(rules []string) {
 }
 
 // prompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil.
-func (p *policy) prompter(host Host) permission.Prompter {
+func (p *permissionPolicy) prompter(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":
 		return nil
@@ -116,17 +116,17 @@ func (p *policy) prompter(host Host) permission.Prompter {
 		}
 		return host
 	}
-	return promptTool{servers: p.servers, name: p.settings.PromptTool}
+	return permissionPromptTool{servers: p.servers, name: p.settings.PromptTool}
 }
 
-// promptTool asks a tool of an MCP server (--permission-prompt-tool; spec: cli-contract 6.3).
-type promptTool struct {
+// permissionPromptTool asks a tool of an MCP server (--permission-prompt-tool; spec: cli-contract 6.3).
+type permissionPromptTool struct {
 	servers *servers
 	name    string
 }
 
 // Ask calls the tool. A missing tool is an error of the first question.
-func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	input, err := protocol.Marshal(struct {
 		ToolName  string          `json:"tool_name"`
 		Input     json.RawMessage `json:"input"`

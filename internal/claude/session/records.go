@@ -34,7 +34,7 @@ type recorder struct {
 	noHints     bool     // hints of claudeless are not written
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
-	mirror      *mirror                         // nil means no --session-mirror
+	mirror      *transcriptMirror               // nil means no --session-mirror
 	journal     *journal.Journal                // nil means no --capture
 	journalFile io.Closer                       // closed with the journal
 	debug       *debugLog                       // nil means no --debug
@@ -57,7 +57,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		}
 	}
 	if plan.Output.MirrorTranscript {
-		r.mirror = &mirror{}
+		r.mirror = &transcriptMirror{}
 		o.OnLine = r.mirror.add
 	}
 	var err error
@@ -119,11 +119,11 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	case *protocol.Result:
 		r.lastResult.Store(ev)
 		r.saveScenarioState()
-		r.recordUnplayed(ctx)
+		r.recordUnplayedSteps(ctx)
 	}
 	r.scenario.observe(ev)
 	if r.debug != nil {
-		r.debug.event(ev)
+		r.debug.logEvent(ev)
 	}
 	if r.checkpoints != nil {
 		if err := r.checkpoints.Record(ev); err != nil {
@@ -162,8 +162,8 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayed writes new unexpected results to the journal and, unless the turn was stopped, the next unplayed step.
-func (r *recorder) recordUnplayed(ctx context.Context) {
+// recordUnplayedSteps writes new unexpected results to the journal and, unless the turn was stopped, the next unplayed step.
+func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -226,8 +226,8 @@ func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.S
 	}
 }
 
-// shownID returns the session id that was shown last.
-func (r *recorder) shownID() string {
+// shownSessionID returns the session id that was shown last.
+func (r *recorder) shownSessionID() string {
 	if shown := r.lastInit.Load(); shown != nil {
 		return shown.SessionID
 	}
@@ -331,7 +331,7 @@ func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return
 	}
-	at := journal.Origin{AfterMS: float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)}
+	at := journal.LineOrigin{AfterMS: float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)}
 	for _, l := range lines {
 		p.summary.Add(at, l)
 	}

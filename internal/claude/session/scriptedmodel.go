@@ -132,7 +132,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 			return ctx.Err()
 		}
 		if err != nil {
-			p.reportUnopened(g.name, reply.Rule, err)
+			p.reportUnopenedGate(g.name, reply.Rule, err)
 		}
 	}
 	return nil
@@ -158,8 +158,8 @@ func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) e
 	return err
 }
 
-// reportUnopened reports that the gate was not opened: the message is sent anyway, and the run has a finding.
-func (p *scriptedModel) reportUnopened(name string, rule scenarios.RuleRef, err error) {
+// reportUnopenedGate reports that the gate was not opened: the message is sent anyway, and the run has a finding.
+func (p *scriptedModel) reportUnopenedGate(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
 	p.o.Records.WriteJournal(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serializedHits runs calls that are counted by a breakpoint one after another, so that the breakpoint stops the first
+// serializedCalls runs calls that are counted by a breakpoint one after another, so that the breakpoint stops the first
 // ones.
-type serializedHits struct {
+type serializedCalls struct {
 	executor.Executor
 	script *debug.ScriptedGate
 }
 
 // Tools returns the tools; tools whose calls are counted are not read-only, so that they run sequentially.
-func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (c serializedCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)
 	for i := range tools {

@@ -47,7 +47,7 @@ type HostCallbacks interface {
 
 type servers struct {
 	plan        launch.Servers
-	inventory   *inventory
+	inventory   *toolInventory
 	records     *recorder
 	requests    serverRequests
 	results     resultStore
@@ -73,7 +73,7 @@ type dynamicServers struct {
 
 func newServers(plan launch.Plan, state *simulator.SessionState, host Host, r *recorder) *servers {
 	return &servers{
-		plan: plan.Servers, inventory: newInventory(plan, state), records: r,
+		plan: plan.Servers, inventory: newToolInventory(plan, state), records: r,
 		requests: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
 		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
 		warnsOfMissing: !plan.AsClaude && !plan.Servers.Required,
@@ -99,20 +99,20 @@ func (v *servers) createManager(roots []string, capture bool) error {
 func (v *servers) start(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
-		v.reportMissing()
+		v.reportMissingServers()
 		return v.checkRequired()
 	}
-	if err := mcpcmd.Start(ctx, v.manager, v.progress); err != nil {
+	if err := mcpcmd.StartManager(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
-	v.reportMissing()
+	v.reportMissingServers()
 	return v.checkRequired()
 }
 
-// reportMissing writes to the journal which configured servers did not start. It also writes this to stderr, unless the
+// reportMissingServers writes to the journal which configured servers did not start. It also writes this to stderr, unless the
 // program runs under the name claude or the run ends with the same lines.
-func (v *servers) reportMissing() {
-	for _, m := range v.missing() {
+func (v *servers) reportMissingServers() {
+	for _, m := range v.missingServers() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
 		if v.warnsOfMissing {
 			v.records.Warn(m.String())
@@ -142,7 +142,7 @@ func (v *servers) statuses() []mcp.ServerStatus {
 // checkRequired returns an error if servers are required and some did not start. It has one line for each of them.
 func (v *servers) checkRequired() error {
 	var lines []string
-	for _, m := range v.missing() {
+	for _, m := range v.missingServers() {
 		lines = append(lines, m.String())
 	}
 	if !v.plan.Required || len(lines) == 0 {
@@ -158,8 +158,8 @@ func (m missingServer) String() string {
 	return fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason)
 }
 
-// missing lists the servers that did not start.
-func (v *servers) missing() []missingServer {
+// missingServers lists the servers that did not start.
+func (v *servers) missingServers() []missingServer {
 	var all []missingServer
 	for _, e := range v.plan.Errors {
 		all = append(all, missingServer{e.Name, e.Message})
@@ -281,9 +281,9 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 		case err != nil:
 			return nil, err
 		case answer == nil:
-			return nil, &mcp.RPCError{Code: refusedByUser, Message: "the scenario has no answer to this sampling request"}
+			return nil, &mcp.RPCError{Code: userRefusalCode, Message: "the scenario has no answer to this sampling request"}
 		case answer.Error != "":
-			return nil, &mcp.RPCError{Code: refusedByUser, Message: answer.Error}
+			return nil, &mcp.RPCError{Code: userRefusalCode, Message: answer.Error}
 		}
 		return protocol.Marshal(map[string]any{
 			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
@@ -295,8 +295,8 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 
 // JSON-RPC codes of answers to sampling requests.
 const (
-	refusedByUser = -1
-	invalidParams = -32602
+	userRefusalCode = -1
+	invalidParams   = -32602
 )
 
 // sampleText returns the text of a message whose content is one block or a list.
@@ -341,7 +341,7 @@ type serverObserver struct {
 }
 
 func (o *serverObserver) RecordCall(c mcp.CallRecord) {
-	c.Input, c.Result = o.fullValue(c.Input, c.InputCID), o.fullValue(c.Result, c.ResultCID)
+	c.Input, c.Result = o.valueForJournal(c.Input, c.InputCID), o.valueForJournal(c.Result, c.ResultCID)
 	o.records.WriteJournal(journal.MCPCall(c))
 }
 
@@ -349,16 +349,16 @@ func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }
 
-// fullValue returns a value that is too large for the call log but not for the journal.
-func (o *serverObserver) fullValue(value json.RawMessage, cid string) json.RawMessage {
+// valueForJournal returns a value that is too large for the call log but not for the journal.
+func (o *serverObserver) valueForJournal(value json.RawMessage, cid string) json.RawMessage {
 	if data, ok := o.log.Value(cid); ok && value == nil {
 		return data
 	}
 	return value
 }
 
-// hookTool calls an MCP tool for a hook and returns its text.
-func (v *servers) hookTool(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
+// callToolForHook calls an MCP tool for a hook and returns its text.
+func (v *servers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
 	if v.manager == nil {
 		return "", fmt.Errorf("unknown MCP server %q", server)
 	}

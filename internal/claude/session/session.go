@@ -30,11 +30,11 @@ type Session struct {
 	state        *simulator.SessionState
 	records      *recorder
 	servers      *servers
-	policy       *policy
-	hooks        *hooks
+	policy       *permissionPolicy
+	hooks        *sessionHooks
 	library      *skillLibrary
 	tools        *toolbox
-	background   *background
+	background   *backgroundWork
 	context      *sessionContext
 	conversation *conversation
 }
@@ -80,15 +80,15 @@ func (s *Session) build(host Host) error {
 	plan := s.plan
 	s.servers = newServers(plan, s.state, host, s.records)
 	var err error
-	if s.policy, err = newPolicy(plan, s.tools, s.servers); err != nil {
+	if s.policy, err = newPermissionPolicy(plan, s.tools, s.servers); err != nil {
 		return err
 	}
 	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.expectsServerCalls()); err != nil {
 		return err
 	}
-	s.hooks = newHooks(plan, s.state, s.tools, s.policy)
+	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)
 	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools, state: s.state}
-	s.background = newBackground(plan, s.state, s.policy, s.tools, s.library)
+	s.background = newBackgroundWork(plan, s.state, s.policy, s.tools, s.library)
 	parts := toolParts{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
 	if err := s.tools.build(plan, parts, s.servers, s.policy); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 		all = append(all, s.records.lifecycleEvents(in, "started"), s.conversation.sim.Turn(ctx, in), s.records.lifecycleEvents(in, "completed"))
 	}
 	all = append(all, s.conversation.sim.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.recordEvents(holdResults(s, func(yield func(protocol.Event, error) bool) {
+	return s.recordEvents(delayResults(s, func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -257,9 +257,9 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 	}))
 }
 
-// holdResults delays results while agents work in the background, as the real CLI does for a prompt on its command
+// delayResults delays results while agents work in the background, as the real CLI does for a prompt on its command
 // line. The results follow at the end, with the total usage.
-func holdResults(s *Session, events Events) Events {
+func delayResults(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []*protocol.Result
 		flush := func() bool {
@@ -300,7 +300,7 @@ func (s *Session) recordEvents(events Events) Events {
 				s.records.record(s.servers.callContext, ev)
 				s.records.telemetry.record(ev, s.tools.Mode())
 			}
-			for _, frame := range laterFrames(s) {
+			for _, frame := range pendingFrames(s) {
 				if !yield(frame, nil) {
 					return
 				}
@@ -329,7 +329,7 @@ func (s *Session) Close(ctx context.Context) {
 // late.
 func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
-		for _, frame := range laterFrames(s) {
+		for _, frame := range pendingFrames(s) {
 			if !yield(frame, nil) {
 				return
 			}
@@ -337,8 +337,8 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// laterFrames returns frames about earlier events: of transcripts, and the responses of asynchronous hooks.
-func laterFrames(s *Session) []protocol.Event {
+// pendingFrames returns frames about earlier events: of transcripts, and the responses of asynchronous hooks.
+func pendingFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.take()
 	for _, ev := range s.hooks.TakeResponses() {
 		atStart := slices.ContainsFunc(ev.Fields, func(f protocol.Field) bool { return f.Value == "SessionStart" || f.Value == "Setup" })

@@ -31,14 +31,14 @@ type sessionContext struct {
 
 // Init returns the init event of a turn from flags, settings and the current servers.
 func (s *sessionContext) Init(context.Context) protocol.Init {
-	s.warnModel()
+	s.warnAboutUnknownModel()
 	plan, v := &s.plan, s.tools.servers
 	ev := plan.Profile.Init()
 	if plan.Limits.NoCompactCommand {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
 	}
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.CurrentDirectory(), plan.CWD), plan.CWD
-	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.AdditionalDirectories())...)
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.initDirs(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Customization.Bare && !plan.Customization.Restricted && !plan.Customization.SafeMode && !plan.Settings.NoMemory {
@@ -59,7 +59,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	if plan.Output.Format != "stream-json" { // no process listens for a wake-up
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
-	ev.Tools = appendMCPNames(s.tools.inventory.initTools(v.hasResources()), tools)
+	ev.Tools = appendMCPNames(s.tools.inventory.initEventTools(v.hasResources()), tools)
 	plan.Catalog.FillInit(&ev)
 	for _, st := range v.statuses() {
 		for _, p := range st.Prompts {
@@ -80,7 +80,7 @@ func (s *sessionContext) FirstPromptContext() (before, after []string) {
 		before = append(before, text)
 	}
 	if style := s.state.Snapshot().OutputStyle; style != "" && style != "default" {
-		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.Style(style)))
+		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.OutputStyle(style)))
 	}
 	var servers strings.Builder
 	for _, st := range s.tools.servers.statuses() {
@@ -110,9 +110,9 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// shownDirs returns the working directories that init lists. Directories that only the project's files add are not
+// initDirs returns the working directories that init lists. Directories that only the project's files add are not
 // listed, nor are directories inside those unless the host added them.
-func (s *sessionContext) shownDirs(added []permission.Directory) []string {
+func (s *sessionContext) initDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
 		if d.Source == settings.SourceProject || d.Source == settings.SourceLocal {
@@ -132,9 +132,9 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 	return dirs
 }
 
-// warnModel warns on stderr, once for each model, that the real CLI does not know the current model (spec:
+// warnAboutUnknownModel warns on stderr, once for each model, that the real CLI does not know the current model (spec:
 // cli-observed 1). Models of scenarios may have any name.
-func (s *sessionContext) warnModel() {
+func (s *sessionContext) warnAboutUnknownModel() {
 	name := s.state.Model()
 	if claudecode.FactsOfModel(claudecode.ResolveModel(name)).IsKnown || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
 		return
@@ -153,7 +153,7 @@ func (s *sessionContext) warnModel() {
 func (s *sessionContext) SessionContext() transcript.SessionContext {
 	name := claudecode.ResolveModel(s.state.Model())
 	facts := claudecode.FactsOfModel(name)
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: facts.KnowledgeCutoff, BashSteer: facts.BashSteer(), ExplainsAuto: facts.ExplainsAuto()}
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: facts.KnowledgeCutoff, BashSteer: facts.BashPreference(), ExplainsAuto: facts.ExplainsAutoMode()}
 	now.Deferred = s.tools.deferredNames(s.tools.servers.callContext)
 	now.AdditionalDirs = s.additionalDirs()
 	if shown := claudecode.DisplayModel(name); shown != name {
@@ -244,14 +244,14 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	name := claudecode.ResolveModel(s.state.Model())
 	facts := claudecode.FactsOfModel(name)
 	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
-	deferred := s.tools.deferred(tools)
+	deferred := s.tools.filterDeferred(tools)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs()}
 	updates := kind == "" && s.plan.Output.Format == "stream-json"
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
-		Model: facts.Name, CanThink: facts.Thinking() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
+		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
 		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates,
 	})}
-	if how := facts.Thinking(); how != "" {
+	if how := facts.ThinkingMode(); how != "" {
 		now.Params.Thinking = &protocol.RequestThinking{Type: how, Display: "omitted"}
 		if how == "enabled" {
 			now.Params.Thinking.BudgetTokens = facts.MaxOutput - 1

@@ -15,7 +15,7 @@ import (
 // shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
 func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	env := append(slices.Clone(plan.Environ),
-		"AI_AGENT="+agentName(plan.Version, "agent"),
+		"AI_AGENT="+aiAgentName(plan.Version, "agent"),
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
 		"CLAUDE_CODE_SESSION_ID="+id,
@@ -34,8 +34,8 @@ func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	return env
 }
 
-// agentName returns the name of the program in the environment of the commands that it runs.
-func agentName(version, part string) string {
+// aiAgentName returns the name of the program in the environment of the commands that it runs.
+func aiAgentName(version, part string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }
 

@@ -74,10 +74,10 @@ func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode
 		return
 	}
 	for _, ran := range e.hooks.TakeReports() {
-		e.recorder.HooksRan(telemetry.HookRun(ran))
+		e.recorder.RecordHooks(telemetry.HookRun(ran))
 	}
 	now := e.state.Snapshot()
-	e.recorder.Record(ev, telemetry.Moment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
+	e.recorder.Record(ev, telemetry.SessionMoment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
 // close stops the goroutine, sends the remaining data and returns how much of each name the collector has accepted.
@@ -90,5 +90,5 @@ func (e *telemetryExport) close() (map[string]int, error) {
 		<-e.stopped
 		e.recorder.Close(e.ctx)
 	})
-	return e.recorder.Sent(), e.recorder.Err()
+	return e.recorder.AcceptedCounts(), e.recorder.Err()
 }

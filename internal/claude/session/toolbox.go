@@ -29,8 +29,8 @@ type toolbox struct {
 	executor.Executor  // the chain
 	builtin            *builtin.Tools
 	servers            *servers
-	policy             *policy
-	inventory          *inventory
+	policy             *permissionPolicy
+	inventory          *toolInventory
 	callGates          callGates
 	instructions       *nestedInstructions
 	aliases            map[string]string // tools that the host substitutes for others
@@ -44,19 +44,19 @@ type toolbox struct {
 type toolParts struct {
 	host       Host
 	state      *simulator.SessionState
-	hooks      *hooks
+	hooks      *sessionHooks
 	library    *skillLibrary
-	background *background
+	background *backgroundWork
 }
 
 // build creates the built-in tools and the chain.
-func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
+func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *permissionPolicy) error {
 	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.IsRepeatable()
 	t.instructions = &nestedInstructions{customization: plan.Customization, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
-		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID(), v.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
+		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID(), v.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.answers,
 		ReadFiles: v.records.transcript.ReadFiles(),
 		Hooks:     p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
 	}
@@ -85,7 +85,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 		return layer.RefusesImmediately(t.policy.Policy, p.hooks.Runner, host, call)
 	}
 	t.Executor = executor.Chain(base,
-		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
+		layer.Hooks(around), layer.Permission(permit), t.callGates.middleware(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
 
 // Dir returns the shell's current directory.
@@ -102,7 +102,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	if p.ExecutedName != "" {
 		call.Name = p.ExecutedName
 	}
-	p.ReadOnly = !t.callGates.countsHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
+	p.ReadOnly = !t.callGates.countsBreakpointHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
 	return p
 }
 
@@ -194,7 +194,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 
 // toolSearch returns the tool ToolSearch, which finds the tools that init lists.
 func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
-	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.exists(def.Name) })(executor.ToolSearch{
+	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := all.Tools(ctx)
 			listed := t.inventory.offeredTools(t.servers.hasResources())
@@ -210,11 +210,11 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	return t.deferred(tools)
+	return t.filterDeferred(tools)
 }
 
-// deferred returns those tools that the model must search for.
-func (t *toolbox) deferred(tools []protocol.Tool) []string {
+// filterDeferred returns those tools that the model must search for.
+func (t *toolbox) filterDeferred(tools []protocol.Tool) []string {
 	exists := t.inventory.offeredTools(t.servers.hasResources())
 	names := []string{}
 	for _, def := range tools {
@@ -237,7 +237,7 @@ func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	var g callGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {
-		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonical})
+		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonicalName})
 	}
 	if err == nil && plan.Records.DebuggerURL != "" {
 		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
@@ -256,23 +256,23 @@ func (g callGates) list() []debug.Gate {
 	return all
 }
 
-// countsHits reports whether calls of a tool count as hits of a breakpoint.
-func (g callGates) countsHits(tool string) bool {
+// countsBreakpointHits reports whether calls of a tool count as hits of a breakpoint.
+func (g callGates) countsBreakpointHits(tool string) bool {
 	return g.script != nil && g.script.HasLimitedRule(tool)
 }
 
-// layer returns the middleware that stops calls.
-func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
+// middleware returns the middleware that stops calls.
+func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range g.list() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
-			Run: callObserver{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
+			Run: debuggerRunInfo{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
 		}))
 	}
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = serializedHits{next, g.script}
+			next = serializedCalls{next, g.script}
 		}
 		return next
 	}
@@ -308,7 +308,7 @@ func (g callGates) close(r *recorder) {
 	}
 }
 
-func (t *toolbox) canonical(ctx context.Context, name string) string {
+func (t *toolbox) canonicalName(ctx context.Context, name string) string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
 		return name
@@ -316,16 +316,16 @@ func (t *toolbox) canonical(ctx context.Context, name string) string {
 	return executor.NewIndex(tools).Canonical(name)
 }
 
-// callObserver gives a debugger access to the session's calls.
-type callObserver struct{ *recorder }
+// debuggerRunInfo gives a debugger access to the session's calls.
+type debuggerRunInfo struct{ *recorder }
 
 // ShapeResult converts a text to a tool result.
-func (callObserver) ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
+func (debuggerRunInfo) ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
 	return builtin.ShapeResult(call, text)
 }
 
 // CallSite describes the sub-agent that makes a call; nil means the main conversation.
-func (callObserver) CallSite(call protocol.ToolUse) json.RawMessage {
+func (debuggerRunInfo) CallSite(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
 	}
@@ -385,9 +385,9 @@ type nestedInstructions struct {
 	shown map[string]map[string]bool // paths by conversation
 }
 
-// shownPaths returns the paths that a conversation, of an agent or the session, has received. A
+// receivedPaths returns the paths that a conversation, of an agent or the session, has received. A
 // cleared conversation starts empty.
-func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]bool {
+func (i *nestedInstructions) receivedPaths(agent *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agent != nil {
 		id = agent.ID
@@ -408,14 +408,14 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 	return known
 }
 
-// newlyReached returns the instructions that apply after the model has read or written a file.
-func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.ContextFile {
+// newInstructionsFor returns the instructions that apply after the model has read or written a file.
+func (i *nestedInstructions) newInstructionsFor(agent *protocol.AgentRef, file string) []simulator.ContextFile {
 	if i.customization.MemorySources == nil {
 		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known := i.shownPaths(agent)
+	known := i.receivedPaths(agent)
 	known[file] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
 	for _, m := range catalog.NestedMemories(*i.customization.MemorySources, file, known) {
@@ -486,12 +486,12 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
 	}
-	all := changedContext(t.builtinTools(protocol.ToolUse{Agent: agent}).Changes(agent))
+	all := changedFilesContext(t.builtinTools(protocol.ToolUse{Agent: agent}).Changes(agent))
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent
 		if file := t.builtinTools(call).TargetFile(call); file != "" {
-			all = append(all, t.instructions.newlyReached(agent, file)...)
+			all = append(all, t.instructions.newInstructionsFor(agent, file)...)
 		}
 	}
 	return all

@@ -13,14 +13,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// call holds the telemetry data of a tool call.
-type call struct {
+// toolCall holds the telemetry data of a tool call.
+type toolCall struct {
 	name, rawTool        string
 	input                string // input as JSON
 	command, path, skill string
 	editsFile            bool
-	attributes           values     // all attributes of the call's events
-	output               fileOutput // output of editing tools
+	attributes           attributeValues // all attributes of the call's events
+	output               fileOutput      // output of editing tools
 }
 
 type fileOutput struct {
@@ -35,7 +35,7 @@ type fileOutput struct {
 	} `json:"structuredPatch"`
 }
 
-func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
+func (r *Recorder) describeCall(ev *protocol.ToolExecuted) toolCall {
 	use := ev.Use
 	var in struct {
 		Command      string `json:"command"`
@@ -46,13 +46,13 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 		SubagentType string `json:"subagent_type"`
 	}
 	_ = json.Unmarshal(use.Input, &in) // other inputs have none of these fields
-	c := call{name: use.Name, command: in.Command, path: cmp.Or(in.FilePath, in.NotebookPath), skill: in.Skill, input: string(use.Input)}
+	c := toolCall{name: use.Name, command: in.Command, path: cmp.Or(in.FilePath, in.NotebookPath), skill: in.Skill, input: string(use.Input)}
 	c.editsFile = use.Name == "Edit" || use.Name == "Write" || use.Name == "NotebookEdit"
 	if use.Name != "Skill" {
 		c.skill = ""
 	}
 	name, source := use.Name, "builtin"
-	v := values{
+	v := attributeValues{
 		"tool_use_id": use.ID, "tool_name_safe": use.Name, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": use.Name, "gen_ai.tool.call.id": use.ID, "duration_ms": milliseconds(ev.Duration),
 	}
 	parameters := [][2]string{}
@@ -87,7 +87,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 }
 
 // errorText returns the error of a failed call in the form in which the real CLI reports it.
-func (c call) errorText(ev *protocol.ToolExecuted) string {
+func (c toolCall) errorText(ev *protocol.ToolExecuted) string {
 	if c.name == "Bash" {
 		return "Shell command failed"
 	}
@@ -96,7 +96,7 @@ func (c call) errorText(ev *protocol.ToolExecuted) string {
 }
 
 // contentEvents returns span events with the text that a call read or wrote.
-func (c call) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
+func (c toolCall) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
 	var list []attribute
 	switch {
 	case c.name == "Bash":
@@ -115,7 +115,7 @@ func (c call) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEven
 	return []spanEvent{{Name: "tool.output", Time: toNanos(now), Attributes: list}}
 }
 
-func (c call) errorType() string {
+func (c toolCall) errorType() string {
 	switch {
 	case c.name == "Bash":
 		return "ShellError"

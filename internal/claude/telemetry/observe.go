@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// state is the recorder's state of the running session.
-type state struct {
+// recorderState is the recorder's state of the running session.
+type recorderState struct {
 	started       bool
 	prompt        *protocol.PromptAccepted // prompt to report after the events of the session start
 	promptID      string
@@ -22,7 +22,7 @@ type state struct {
 	turns         int
 	traceID       hexID
 	turnStart     time.Time
-	prompts       values                        // attributes of the interaction span
+	prompts       attributeValues               // attributes of the interaction span
 	conversations map[string]*conversationState // state by agent id; "" is the main conversation
 	servers       map[string]string             // sources of MCP servers
 	connected     map[string]time.Time          // time at which each MCP server was connected
@@ -46,12 +46,12 @@ type conversationState struct {
 	startedAt     time.Time
 }
 
-func newState() state {
-	return state{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}}
+func newRecorderState() recorderState {
+	return recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}}
 }
 
 // Record takes an event of the session. A nil recorder ignores it.
-func (r *Recorder) Record(ev protocol.Event, at Moment) {
+func (r *Recorder) Record(ev protocol.Event, at SessionMoment) {
 	if r == nil {
 		return
 	}
@@ -124,13 +124,13 @@ func (r *Recorder) recordPrompt() {
 	r.state.traceID = r.newID(16)
 	r.state.interaction = spanData{SpanID: r.newID(8), Start: toNanos(r.state.turnStart)}
 	text := ev.Content.Plain()
-	shown := textIfSent(r.o.Prompts, text, "")
+	shown := textOrSubstitute(r.o.Prompts, text, "")
 	length := len([]rune(text))
-	r.state.prompts = values{
+	r.state.prompts = attributeValues{
 		"gen_ai.operation.name": "invoke_agent", "user_prompt": shown, "user_prompt_length": length,
 		"interaction.sequence": r.state.turns, "parent.source": "none", "queued_sends": 0,
 	}
-	r.recordEvent("user_prompt", r.state.interaction.SpanID, values{
+	r.recordEvent("user_prompt", r.state.interaction.SpanID, attributeValues{
 		"prompt_length": strconv.Itoa(length), "prompt": shown, "prompt_text": shown, "message.uuid": ev.UUID,
 	})
 }
@@ -140,7 +140,7 @@ func (r *Recorder) endTurn() {
 		return
 	}
 	took := r.o.Clock.Now().Sub(r.state.turnStart).Truncate(time.Millisecond)
-	r.addToMetric("active_time.total", took.Seconds(), values{"type": "cli"})
+	r.addToMetric("active_time.total", took.Seconds(), attributeValues{"type": "cli"})
 	span := r.state.interaction
 	span.End = toNanos(r.o.Clock.Now())
 	r.state.prompts["interaction.duration_ms"] = int(took.Milliseconds())
@@ -191,7 +191,7 @@ func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, ag
 	})
 	r.recordEvent("api_request", r.state.interaction.SpanID, v)
 	if text := l.text.String(); text != "" {
-		v["response_length"], v["response"] = len([]rune(text)), textIfSent(r.o.Responses, text, "")
+		v["response_length"], v["response"] = len([]rune(text)), textOrSubstitute(r.o.Responses, text, "")
 		r.recordEvent("assistant_response", r.state.interaction.SpanID, v)
 	}
 	r.recordRequestSpan(ev, l, v)
@@ -212,8 +212,8 @@ func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, ag
 	l.requestSent = now
 }
 
-func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationState, of values) {
-	v := values{
+func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationState, of attributeValues) {
+	v := attributeValues{
 		"gen_ai.system": "anthropic", "gen_ai.request.model": of["model"], "llm_request.context": "interaction", "query_source_safe": of["query_source"],
 		"success": true, "attempt": l.attempts + 1, "gen_ai.response.id": of["request_id"], "first_content_ms": of["ttft_ms"],
 		"stop_reason": ev.Final.StopReason, "gen_ai.response.finish_reasons": []string{ev.Final.StopReason},
@@ -226,8 +226,8 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 }
 
 // sourceAttributes returns the attributes that say who sent a request.
-func (r *Recorder) sourceAttributes(l *conversationState, agent string) values {
-	v := values{"query_source": "sdk", "skill.name": l.skill}
+func (r *Recorder) sourceAttributes(l *conversationState, agent string) attributeValues {
+	v := attributeValues{"query_source": "sdk", "skill.name": l.skill}
 	if r.o.Interactive {
 		v["query_source"] = "repl_main_thread"
 	}
@@ -235,7 +235,7 @@ func (r *Recorder) sourceAttributes(l *conversationState, agent string) values {
 		v["query_source"], v["agent.name"], v["agent_id"] = "agent:builtin:"+l.agent, l.agent, agent
 	}
 	if l.server != "" {
-		v["mcp_server.name"], v["mcp_tool.name"] = textIfSent(r.o.ToolDetails, l.server, "custom"), textIfSent(r.o.ToolDetails, l.tool, "custom")
+		v["mcp_server.name"], v["mcp_tool.name"] = textOrSubstitute(r.o.ToolDetails, l.server, "custom"), textOrSubstitute(r.o.ToolDetails, l.tool, "custom")
 	}
 	return v
 }
@@ -293,7 +293,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 		return
 	}
 	name := r.moment.Model
-	r.recordEvent("subagent_completed", r.state.interaction.SpanID, values{
+	r.recordEvent("subagent_completed", r.state.interaction.SpanID, attributeValues{
 		"agent_type": l.agent, "agent.source": "built-in", "is_built_in": true, "is_async": true, "total_tokens": usage.TotalTokens,
 		"total_tool_uses": usage.ToolUses, "duration_ms": usage.DurationMS, "model": name, "final_model": name, "model_swapped": false, "agent_id": id,
 	})
@@ -315,9 +315,9 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
 		r.recordEvent("tool_decision", span.SpanID, c.attributes)
 		if c.editsFile {
-			r.addToMetric("code_edit_tool.decision", 1, values{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
+			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, values{
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, attributeValues{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
 		})
 	}
@@ -338,10 +338,10 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l.tools++
 }
 
-func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c call, span spanData) {
+func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c toolCall, span spanData) {
 	v, took := c.attributes, milliseconds(ev.Duration)
 	ended := spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
-	execution := values{"tool_use_id": ev.Use.ID, "gen_ai.tool.call.id": ev.Use.ID, "duration_ms": took, "success": !ev.Result.IsError}
+	execution := attributeValues{"tool_use_id": ev.Use.ID, "gen_ai.tool.call.id": ev.Use.ID, "duration_ms": took, "success": !ev.Result.IsError}
 	v["success"], v["duration_ms"] = strconv.FormatBool(!ev.Result.IsError), strconv.Itoa(took)
 	v["tool_input_size_bytes"] = strconv.Itoa(len(c.input))
 	if r.o.ToolDetails {
@@ -353,16 +353,16 @@ func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c call, span spanD
 		if r.o.ToolDetails {
 			v["error"] = c.errorText(ev)
 		}
-		text := textIfSent(r.o.ToolDetails, c.errorText(ev), kind)
+		text := textOrSubstitute(r.o.ToolDetails, c.errorText(ev), kind)
 		execution["error.type"], execution["error"], execution["error_class"] = "tool_error", text, kind
 		ended.Status = status{Code: 2, Message: text}
 	} else {
 		v["tool_result_size_bytes"] = strconv.Itoa(len(ev.Result.Content.Plain()))
-		r.recordEffects(ev, c)
+		r.recordToolMetrics(ev, c)
 	}
 	if c.skill != "" && !ev.Result.IsError {
-		r.recordEvent("skill_activated", span.SpanID, values{
-			"skill.name": textIfSent(r.o.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings",
+		r.recordEvent("skill_activated", span.SpanID, attributeValues{
+			"skill.name": textOrSubstitute(r.o.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings",
 		})
 	}
 	if ev.Result.Server != "" {
@@ -373,7 +373,7 @@ func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c call, span spanD
 	v["duration_ms"] = took
 }
 
-func (r *Recorder) recordEffects(ev *protocol.ToolExecuted, c call) {
+func (r *Recorder) recordToolMetrics(ev *protocol.ToolExecuted, c toolCall) {
 	added, removed := 0, 0
 	switch {
 	case ev.Use.Name == "Bash":
@@ -400,8 +400,8 @@ func (r *Recorder) recordEffects(ev *protocol.ToolExecuted, c call) {
 			}
 		}
 	}
-	r.addToMetric("lines_of_code.count", float64(added), values{"type": "added", "model": r.moment.Model})
+	r.addToMetric("lines_of_code.count", float64(added), attributeValues{"type": "added", "model": r.moment.Model})
 	if removed > 0 || c.output.Type != "create" {
-		r.addToMetric("lines_of_code.count", float64(removed), values{"type": "removed", "model": r.moment.Model})
+		r.addToMetric("lines_of_code.count", float64(removed), attributeValues{"type": "removed", "model": r.moment.Model})
 	}
 }

@@ -227,8 +227,8 @@ func appendField(b []byte, number int, v reflect.Value) []byte {
 	}
 }
 
-// contents counts the entries of a request by name.
-func (q exportRequest) contents() map[string]int {
+// countEntries counts the entries of a request by name.
+func (q exportRequest) countEntries() map[string]int {
 	names := map[string]int{}
 	for _, s := range q.Logs {
 		for _, scope := range s.Scopes {

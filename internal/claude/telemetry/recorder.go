@@ -28,8 +28,8 @@ type Options struct {
 	Hooks         []Hook // hooks of the settings
 }
 
-// Moment is the state of the session at the time of an event.
-type Moment struct {
+// SessionMoment is the state of the session at the time of an event.
+type SessionMoment struct {
 	Mode   protocol.PermissionMode
 	Effort string
 	Model  string
@@ -61,12 +61,12 @@ type Recorder struct {
 	o         Options
 	exporters map[string]*exporter
 	common    []attribute // attributes of all events and metrics
-	tables    map[string][]row
+	tables    map[string][]signalRow
 	resource  resource
 
 	mu       sync.Mutex // guards the following fields
-	state    state
-	moment   Moment
+	state    recorderState
+	moment   SessionMoment
 	lastErr  error          // error of the last request that could not be sent
 	sent     map[string]int // numbers of accepted items, by full name
 	records  []logRecord
@@ -89,8 +89,8 @@ func Open(o Options) *Recorder {
 		return nil
 	}
 	r := &Recorder{
-		o: o, exporters: map[string]*exporter{}, sent: map[string]int{}, state: newState(),
-		tables: map[string][]row{metricSignal: metricTable(), logSignal: eventTable(), traceSignal: spanTable()},
+		o: o, exporters: map[string]*exporter{}, sent: map[string]int{}, state: newRecorderState(),
+		tables: map[string][]signalRow{metricSignal: metricTable(), logSignal: eventTable(), traceSignal: spanTable()},
 	}
 	for signal, target := range map[string]*Target{metricSignal: o.Metrics, logSignal: o.Logs, traceSignal: o.Traces} {
 		if target != nil {
@@ -165,8 +165,8 @@ func (r *Recorder) Close(ctx context.Context) {
 	}
 }
 
-// Sent returns how many data points, events and spans of each name the collector has accepted.
-func (r *Recorder) Sent() map[string]int {
+// AcceptedCounts returns how many data points, events and spans of each name the collector has accepted.
+func (r *Recorder) AcceptedCounts() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.sent)
@@ -196,7 +196,7 @@ func (r *Recorder) export(ctx context.Context, signal string) {
 		r.lastErr = err
 		return
 	}
-	for name, n := range request.contents() {
+	for name, n := range request.countEntries() {
 		r.sent[name] += n
 	}
 }
@@ -247,8 +247,8 @@ func (r *Recorder) metricSums() (list []metricData) {
 	return list
 }
 
-func (r *Recorder) addToMetric(name string, n float64, v values) {
-	row := findRow(r.tables[metricSignal], name)
+func (r *Recorder) addToMetric(name string, n float64, v attributeValues) {
+	row := findSignalRow(r.tables[metricSignal], name)
 	attributes := slices.Concat(r.common, row.attributesOf(v))
 	for _, c := range r.counters {
 		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
@@ -264,7 +264,7 @@ func (a attribute) equal(b attribute) bool {
 }
 
 // recordEvent records an event. span is the span that it belongs to, if spans are sent.
-func (r *Recorder) recordEvent(name string, span hexID, v values) {
+func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 	if r.exporters[logSignal] == nil {
 		return
 	}
@@ -278,7 +278,7 @@ func (r *Recorder) recordEvent(name string, span hexID, v values) {
 	if r.state.promptID != "" {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
-	row := findRow(r.tables[logSignal], name)
+	row := findSignalRow(r.tables[logSignal], name)
 	record := logRecord{Time: toNanos(now), Observed: toNanos(now), Body: newValue(namePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
 	if r.o.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
@@ -286,11 +286,11 @@ func (r *Recorder) recordEvent(name string, span hexID, v values) {
 	r.records = append(r.records, record)
 }
 
-func (r *Recorder) recordSpan(name string, s spanData, v values) {
+func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	if r.o.Traces == nil {
 		return
 	}
-	row := findRow(r.tables[traceSignal], name)
+	row := findSignalRow(r.tables[traceSignal], name)
 	v["gen_ai.conversation.id"] = r.o.SessionID
 	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, namePrefix+name, 1, 257
 	s.Attributes = slices.Concat(r.common, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
@@ -317,8 +317,8 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// textIfSent returns text, or word if the configuration forbids sending it.
-func textIfSent(sent bool, text, word string) string {
+// textOrSubstitute returns text, or word if the configuration forbids sending it.
+func textOrSubstitute(sent bool, text, word string) string {
 	if sent {
 		return text
 	}

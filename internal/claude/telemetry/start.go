@@ -14,7 +14,7 @@ import (
 func (r *Recorder) recordSessionStart(init *protocol.Init) {
 	if !r.state.started {
 		r.state.started = true
-		r.recordEvent("managed_settings_resolved", nil, values{
+		r.recordEvent("managed_settings_resolved", nil, attributeValues{
 			"managed_settings.trigger": "startup", "managed_settings.sources": []string{}, "managed_settings.source_behavior": "first-wins",
 			"managed_settings.helper.state": "none", "managed_settings.helper.applied": "none",
 		})
@@ -22,7 +22,7 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 		if r.o.Resumed {
 			kind = "resume"
 		}
-		r.addToMetric("session.count", 1, values{"start_type": kind})
+		r.addToMetric("session.count", 1, attributeValues{"start_type": kind})
 		if init != nil {
 			r.recordInitialState(init)
 		}
@@ -34,7 +34,7 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 
 func (r *Recorder) recordInitialState(init *protocol.Init) {
 	for _, h := range r.o.Hooks {
-		v := values{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
+		v := attributeValues{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
 		if r.o.ToolDetails {
 			v["hook_matcher"] = h.Matcher
 		}
@@ -47,7 +47,7 @@ func (r *Recorder) recordInitialState(init *protocol.Init) {
 		if builtin {
 			scope, enabled, market = "default-bundle", "default-enable", "builtin"
 		}
-		r.recordEvent("plugin_loaded", nil, values{
+		r.recordEvent("plugin_loaded", nil, attributeValues{
 			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": hash(p.Source),
 			"has_hooks": builtin, "has_mcp": false, "host_owned_mcp": false, "skill_path_count": 0, "command_path_count": 0, "agent_path_count": 0, "safe_mode": "false",
 		})
@@ -61,7 +61,7 @@ func (r *Recorder) recordInitialState(init *protocol.Init) {
 }
 
 func (r *Recorder) recordConnection(server, status string) {
-	v := values{"status": status, "transport_type": "stdio", "server_scope": r.state.servers[server], "duration_ms": "0", "is_plugin": false}
+	v := attributeValues{"status": status, "transport_type": "stdio", "server_scope": r.state.servers[server], "duration_ms": "0", "is_plugin": false}
 	if began := r.state.connected[server]; !began.IsZero() {
 		v["duration_ms"] = strconv.Itoa(milliseconds(r.o.Clock.Now().Sub(began)))
 	}
@@ -82,12 +82,12 @@ func (r *Recorder) recordDisconnects() {
 	}
 }
 
-// HooksRan records the hooks that ran for an event.
-func (r *Recorder) HooksRan(run HookRun) {
+// RecordHooks records the hooks that ran for an event.
+func (r *Recorder) RecordHooks(run HookRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	number := strconv.Itoa
-	v := values{
+	v := attributeValues{
 		"hook_event": run.Event, "hook_name": run.Name, "num_hooks": number(run.Hooks), "num_success": number(run.Hooks - run.Blocked - run.Failed - run.Cancelled),
 		"num_blocking": number(run.Blocked), "num_non_blocking_error": number(run.Failed), "num_cancelled": number(run.Cancelled), "total_duration_ms": number(milliseconds(run.Duration)),
 		"stdout_chars": number(run.Output), "additional_context_chars": number(run.Context), "system_message_chars": "0", "initial_user_message_chars": "0", "num_outputs_persisted": "0",

@@ -2,17 +2,17 @@ package telemetry
 
 import "strings"
 
-// row describes one metric, event or span: its own attributes in the real CLI's order. Attributes without a value
+// signalRow describes one metric, event or span: its own attributes in the real CLI's order. Attributes without a value
 // are omitted.
-type row struct {
+type signalRow struct {
 	name        string
 	attributes  string
 	description string // description of a metric, shortened if that of the real CLI is long
 	unit        string
 }
 
-func metricTable() []row {
-	return []row{
+func metricTable() []signalRow {
+	return []signalRow{
 		{"session.count", "start_type", "Count of CLI sessions started", ""},
 		{"lines_of_code.count", "type model", "Count of lines of code added and removed", ""},
 		{"pull_request.count", "", "Number of pull requests created", ""},
@@ -30,8 +30,8 @@ const (
 	hookExtraAttributes = " managed_only hook_source safe_mode"
 )
 
-func eventTable() []row {
-	return []row{
+func eventTable() []signalRow {
+	return []signalRow{
 		{name: "managed_settings_resolved", attributes: "managed_settings.trigger managed_settings.sources managed_settings.source_behavior managed_settings.helper.state managed_settings.helper.applied"},
 		{name: "hook_registered", attributes: "hook_event hook_type hook_source safe_mode hook_matcher"},
 		{name: "plugin_loaded", attributes: "plugin.name marketplace.name plugin.scope enabled_via plugin_id_hash has_hooks has_mcp host_owned_mcp skill_path_count command_path_count agent_path_count safe_mode"},
@@ -50,8 +50,8 @@ func eventTable() []row {
 	}
 }
 
-func spanTable() []row {
-	return []row{
+func spanTable() []signalRow {
+	return []signalRow{
 		{name: "interaction", attributes: "gen_ai.operation.name gen_ai.conversation.id user_prompt user_prompt_length interaction.sequence parent.source queued_sends interaction.duration_ms"},
 		{name: "llm_request", attributes: "model gen_ai.system gen_ai.request.model llm_request.context speed gen_ai.conversation.id query_source_safe agent_id duration_ms input_tokens output_tokens cache_read_tokens cache_creation_tokens success attempt request_id gen_ai.response.id ttft_ms first_content_ms effort stop_reason gen_ai.response.finish_reasons"},
 		{name: "tool", attributes: "tool_name tool_name_safe gen_ai.operation.name gen_ai.tool.name anthropic.mcp.server.name gen_ai.conversation.id full_command bash_command_class bash_argv0 file_path skill_name subagent_type tool_use_id gen_ai.tool.call.id duration_ms"},
@@ -62,11 +62,11 @@ func spanTable() []row {
 
 const namePrefix = "claude_code."
 
-// values are the attributes of one metric, event or span, by key.
-type values map[string]any
+// attributeValues are the attributes of one metric, event or span, by key.
+type attributeValues map[string]any
 
 // attributesOf returns the attributes of a row that have a value, in the row's order.
-func (r row) attributesOf(v values) []attribute {
+func (r signalRow) attributesOf(v attributeValues) []attribute {
 	var list []attribute
 	for key := range strings.FieldsSeq(r.attributes) {
 		if x, ok := v[key]; ok && x != nil && x != "" {
@@ -76,12 +76,12 @@ func (r row) attributesOf(v values) []attribute {
 	return list
 }
 
-// findRow returns the row of a name; the zero value if none exists.
-func findRow(table []row, name string) row {
+// findSignalRow returns the row of a name; the zero value if none exists.
+func findSignalRow(table []signalRow, name string) signalRow {
 	for _, r := range table {
 		if r.name == name {
 			return r
 		}
 	}
-	return row{}
+	return signalRow{}
 }

@@ -78,7 +78,7 @@ func TestReadConfig(t *testing.T) {
 func recordTurn(config Config) *Recorder {
 	start := time.Unix(1_700_000_000, 5_000_000)
 	seed := int64(1)
-	at := Moment{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
+	at := SessionMoment{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
 	r := Open(Options{Config: config, Version: "2.1.330", SessionID: "s", Clock: clock.New(clock.Options{Seed: &seed, Start: &start})})
 	r.Record(&protocol.PromptAccepted{PromptID: "p", UUID: "u", Content: protocol.Content{Text: "hi"}}, at)
 	r.Record(&protocol.Init{}, at)
@@ -188,8 +188,8 @@ func TestGRPC(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if r.Sent()["claude_code.token.usage"] != 4 || r.Sent()["claude_code.interaction"] != 1 {
-		t.Errorf("sent: %v", r.Sent())
+	if r.AcceptedCounts()["claude_code.token.usage"] != 4 || r.AcceptedCounts()["claude_code.interaction"] != 1 {
+		t.Errorf("sent: %v", r.AcceptedCounts())
 	}
 }
 

@@ -40,7 +40,7 @@ func TestBackgroundWork(t *testing.T) {
 	}
 	event("task_notification", "task_id", "a")
 	event("task_notification", "task_id", "b")
-	if s.title() != waitingTitle {
+	if s.title() != idleWindowTitle {
 		t.Errorf("title %q", s.title())
 	}
 	last := s.entries[len(s.entries)-1]
@@ -57,9 +57,9 @@ func TestRestore(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
 	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
-	v.restore("user", protocol.Content{Text: "hello"})
-	v.restore("user", protocol.Content{Blocks: []protocol.Block{protocol.Text("<system-reminder>x</system-reminder>"), protocol.Text("more")}})
-	v.restore("assistant", protocol.Content{Blocks: []protocol.Block{protocol.Text("Hello there.")}})
+	v.showRestoredMessage("user", protocol.Content{Text: "hello"})
+	v.showRestoredMessage("user", protocol.Content{Blocks: []protocol.Block{protocol.Text("<system-reminder>x</system-reminder>"), protocol.Text("more")}})
+	v.showRestoredMessage("assistant", protocol.Content{Blocks: []protocol.Block{protocol.Text("Hello there.")}})
 	var got []string
 	for _, e := range s.entries {
 		got = append(got, e.glyph+e.text)

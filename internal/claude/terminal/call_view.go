@@ -82,7 +82,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 		return nil // the dialog already contains it
 	case use.Name == "Bash":
 		c.extraEntries = 1
-		at.text = cmp.Or(inProgress(c.input.Description), "Running "+truncate(c.input.Command, mostColumns))
+		at.text = cmp.Or(progressText(c.input.Description), "Running "+truncate(c.input.Command, mostColumns))
 		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: c.shownCommand(mostLines), noGap: true}}
 	case use.Name == "Edit":
 		c.fileRows = editRows(c.input)
@@ -208,7 +208,7 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 		text = "/plan to preview"
 	case changes && (refused || !failed):
 		v.refusalShown = v.refusalShown || refused
-		return append([]entry{announcement, noteEntry(c.changeTitle(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
+		return append([]entry{announcement, noteEntry(c.fileChangeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
 	case changes:
 		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
 	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains it
@@ -230,8 +230,8 @@ func (c *callView) fileEntries() (rows []entry) {
 	return rows
 }
 
-// changeTitle describes how a call changed a file.
-func (c *callView) changeTitle(name string, refused bool) string {
+// fileChangeText describes how a call changed a file.
+func (c *callView) fileChangeText(name string, refused bool) string {
 	switch {
 	case refused && c.use.Name == "Edit":
 		return "Rejected update to " + name
@@ -377,8 +377,8 @@ func writeRows(in callInput) (rows []string, overwrites bool) {
 	return diffRows(string(before), in.Content), true
 }
 
-// inProgress returns a description as work in progress: "Making the directory" for "Make the directory".
-func inProgress(description string) string {
+// progressText returns a description as work in progress: "Making the directory" for "Make the directory".
+func progressText(description string) string {
 	word, rest, _ := strings.Cut(description, " ")
 	if word == "" {
 		return ""

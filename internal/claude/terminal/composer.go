@@ -19,11 +19,11 @@ type composer struct {
 	newDraft     string   // the new draft while an earlier one is shown
 }
 
-// maxDraft limits a draft, in characters. More text is dropped.
-const maxDraft = 1 << 20
+// maxDraftCharacters limits a draft, in characters. More text is dropped.
+const maxDraftCharacters = 1 << 20
 
-// maxHistory limits the drafts that are kept.
-const maxHistory = 100
+// maxHistoryDrafts limits the drafts that are kept.
+const maxHistoryDrafts = 100
 
 func (c *composer) text() string { return string(c.draft) }
 
@@ -51,7 +51,7 @@ func (c *composer) insert(text string) {
 }
 
 func (c *composer) insertRunes(runes []rune) {
-	runes = runes[:min(len(runes), maxDraft-len(c.draft))]
+	runes = runes[:min(len(runes), maxDraftCharacters-len(c.draft))]
 	c.draft = slices.Insert(c.draft, c.cursor, runes...)
 	c.cursor += len(runes)
 }
@@ -209,7 +209,7 @@ func (c *composer) press(k keyName) {
 func (c *composer) remember() {
 	if text := c.expandedText(); strings.TrimSpace(text) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
-		c.history = c.history[max(0, len(c.history)-maxHistory):]
+		c.history = c.history[max(0, len(c.history)-maxHistoryDrafts):]
 	}
 	c.historyIndex, c.newDraft = len(c.history), ""
 	c.set("")

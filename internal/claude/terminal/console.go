@@ -53,7 +53,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	out.Stdout = sys.Terminal
 	c := &Console{
 		sys: sys, restoreMode: restore, faults: faults, input: make(chan []byte, 1), resized: make(chan os.Signal, 1),
-		openedAt: sys.Now(), painter: painter{w: signals.Streams(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
+		openedAt: sys.Now(), painter: painter{w: signals.LimitWrites(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
 	c.measure()
@@ -138,7 +138,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	if !c.answeredAt.IsZero() {
 		due = c.answeredAt.Add(claudecode.NextDialogDelay)
 	}
-	if err := c.collect(ctx, due); err != nil {
+	if err := c.bufferKeysUntil(ctx, due); err != nil {
 		return err
 	}
 	for d != nil {
@@ -164,7 +164,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 		}
 		if d == nil {
 			c.answeredAt = c.sys.Now()
-			err = c.keepEarly(keys)
+			err = c.bufferEarlyKeys(keys)
 		}
 		if err != nil {
 			return err
@@ -174,8 +174,8 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	return nil
 }
 
-// collect waits until a screen is due, and keeps the text that is typed until then.
-func (c *Console) collect(ctx context.Context, due time.Time) error {
+// bufferKeysUntil waits until a screen is due, and keeps the text that is typed until then.
+func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 	wait := due.Sub(c.sys.Now())
 	over := time.After(wait)
 	for waiting := wait > 0; waiting || len(c.input) > 0; {
@@ -184,7 +184,7 @@ func (c *Console) collect(ctx context.Context, due time.Time) error {
 			if !ok {
 				return hangUpError(ctx)
 			}
-			if err := c.keepEarly(c.keys.read(data)); err != nil {
+			if err := c.bufferEarlyKeys(c.keys.read(data)); err != nil {
 				return err
 			}
 		case <-over:
@@ -197,9 +197,9 @@ func (c *Console) collect(ctx context.Context, due time.Time) error {
 	return nil
 }
 
-// keepEarly adds keys to the text that was typed while no screen was shown. As in the real CLI, Enter is a new line of it,
+// bufferEarlyKeys adds keys to the text that was typed while no screen was shown. As in the real CLI, Enter is a new line of it,
 // Backspace deletes, and other keys have no effect, except Ctrl-C, which ends the run.
-func (c *Console) keepEarly(keys []key) error {
+func (c *Console) bufferEarlyKeys(keys []key) error {
 	for _, k := range keys {
 		switch k.name {
 		case keyCtrlC:

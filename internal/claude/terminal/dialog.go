@@ -287,7 +287,7 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 	if d.reason != nil {
 		rows = append(append(rows, wrapQuoted(d.reason, cols+1)...), "")
 	}
-	choices, at := d.choices(cols)
+	choices, at := d.choiceRows(cols)
 	return append(rows, choices...), len(rows) + at
 }
 
@@ -324,7 +324,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	inner := max(1, cols-2*len(margin))
 	rule := margin + strings.Repeat(ruleGlyph, inner)
 	rows = append([]string{strings.Repeat("▔", cols), "", rule}, d.head...)
-	choices, at := d.choices(cols)
+	choices, at := d.choiceRows(cols)
 	choices, at = append([]string{rule}, choices...), at+1
 	if d.body == nil {
 		return append(rows, choices[1:]...), len(rows) + at - 1
@@ -339,8 +339,8 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	return append(rows, choices...), len(rows) + at
 }
 
-// choices draws the question, the options and the foot. It also returns the index of the row with the selected option.
-func (d *dialog) choices(cols int) (rows []string, at int) {
+// choiceRows draws the question, the options and the foot. It also returns the index of the row with the selected option.
+func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrap(text, cols)...)
 	}
@@ -398,7 +398,7 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	}
 	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
 	if o.truncate {
-		rows = append(rows, truncate(before+label, cols-errorMargin))
+		rows = append(rows, truncate(before+label, cols-errorMarginColumns))
 	} else {
 		rows = append(rows, indent(before, label, cols)...)
 	}

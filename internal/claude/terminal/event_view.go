@@ -16,7 +16,7 @@ import (
 // eventView shows the events of turns.
 type eventView struct {
 	screen       *screen
-	player       *player
+	player       *turnPlayer
 	clock        interface{ Now() time.Time }
 	verbRand     *rand.Rand // selects the verbs; nil means that the run has no seed, and the verbs follow one another
 	verbIndex    int        // verb of the current turn
@@ -44,7 +44,7 @@ func (v *eventView) receive(message any) {
 func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.list()
-	all := verbs()
+	all := spinnerVerbs()
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
 		v.verbIndex = v.verbRand.IntN(len(all))
 	}
@@ -126,7 +126,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			v.markReplied(len(block.Text))
+			v.addReplySize(len(block.Text))
 			if ev.LocalCommandSource != "" || ev.LocalCommandRun != nil {
 				v.appendNote(block.Text)
 				continue
@@ -147,7 +147,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			}
 			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
 		case protocol.ToolUse:
-			v.markReplied(len(block.Input))
+			v.addReplySize(len(block.Input))
 			s.entries = append(s.entries, v.beginCall(block)...)
 		}
 	}
@@ -164,7 +164,7 @@ func interactiveError(text string) string {
 	return text
 }
 
-func (v *eventView) markReplied(size int) {
+func (v *eventView) addReplySize(size int) {
 	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
 		busy.hasReply, busy.tokens = true, busy.tokens+size/bytesPerToken+1
@@ -281,8 +281,8 @@ func (v *eventView) showResult(ev *protocol.Result) {
 	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})
 }
 
-// restore shows a message of the conversation that the session continues.
-func (v *eventView) restore(role string, content protocol.Content) {
+// showRestoredMessage shows a message of the conversation that the session continues.
+func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
 	blocks := content.Blocks
 	if blocks == nil {
 		blocks = []protocol.Block{protocol.Text(content.Text)}

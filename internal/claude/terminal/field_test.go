@@ -21,7 +21,7 @@ func idleTerminal(t *testing.T) *Terminal {
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
 	return &Terminal{
-		console: c, player: &player{inbox: inbox, prompts: newPromptQueue(inbox)}, disarmTimer: disarm,
+		console: c, player: &turnPlayer{inbox: inbox, prompts: newPromptQueue(inbox)}, disarmTimer: disarm,
 		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
 	}
 }

@@ -41,7 +41,7 @@ const (
 	keyWordRight
 )
 
-// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence of at most [maxPending] bytes
+// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence of at most [maxPendingKeyBytes] bytes
 // until the next call.
 type keyReader struct {
 	pending []byte
@@ -49,10 +49,10 @@ type keyReader struct {
 	paste   []byte
 }
 
-// maxPending limits an escape sequence, and maxPaste a pasted text. Longer input is dropped.
+// maxPendingKeyBytes limits an escape sequence, and maxPasteBytes a pasted text. Longer input is dropped.
 const (
-	maxPending = 64
-	maxPaste   = 1 << 20
+	maxPendingKeyBytes = 64
+	maxPasteBytes      = 1 << 20
 )
 
 const (
@@ -76,7 +76,7 @@ func (r *keyReader) read(data []byte) []key {
 		}
 		k, n := nextKey(rest)
 		switch {
-		case n == 0 && len(rest) < maxPending:
+		case n == 0 && len(rest) < maxPendingKeyBytes:
 			r.pending = bytes.Clone(rest)
 			return keys
 		case n == 0:
@@ -100,8 +100,8 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	r.paste = append(r.paste, data...)
 	text, rest, done := bytes.Cut(r.paste, []byte(pasteEnd))
 	if !done {
-		if len(r.paste) > maxPaste+len(pasteEnd) {
-			r.paste = append(r.paste[:maxPaste], r.paste[len(r.paste)-len(pasteEnd):]...)
+		if len(r.paste) > maxPasteBytes+len(pasteEnd) {
+			r.paste = append(r.paste[:maxPasteBytes], r.paste[len(r.paste)-len(pasteEnd):]...)
 		}
 		return key{}, nil, false
 	}
@@ -177,15 +177,15 @@ func nextEscape(data []byte) (k key, n int) {
 			continue
 		}
 		if i > 0 && c != 'Z' { // a sequence with parameters: modified keys, mouse, paste
-			return key{name: withParameters(string(data[2:2+i]), c)}, i + 3
+			return key{name: keyWithParameters(string(data[2:2+i]), c)}, i + 3
 		}
 		return key{name: cursorKey(c)}, i + 3
 	}
 	return key{}, 0
 }
 
-// withParameters returns the key of a sequence with parameters.
-func withParameters(params string, final byte) keyName {
+// keyWithParameters returns the key of a sequence with parameters.
+func keyWithParameters(params string, final byte) keyName {
 	named := map[string]keyName{
 		"1~": keyHome, "7~": keyHome, "3~": keyDelete, "4~": keyEnd, "8~": keyEnd,
 		"1;3D": keyWordLeft, "1;5D": keyWordLeft, "1;3C": keyWordRight, "1;5C": keyWordRight,

@@ -47,7 +47,7 @@ func TestKeysAreBounded(t *testing.T) {
 	for range 1000 {
 		r.read([]byte("\x1b[" + strings.Repeat("1;", 5000)))
 	}
-	if len(r.pending) > maxPending {
+	if len(r.pending) > maxPendingKeyBytes {
 		t.Errorf("%d bytes are pending", len(r.pending))
 	}
 	r = keyReader{}
@@ -56,7 +56,7 @@ func TestKeysAreBounded(t *testing.T) {
 		r.read([]byte(strings.Repeat("x", 100_000)))
 	}
 	keys := r.read([]byte(pasteEnd))
-	if len(keys) != 1 || len(keys[0].text) > maxPaste+len(pasteEnd) {
+	if len(keys) != 1 || len(keys[0].text) > maxPasteBytes+len(pasteEnd) {
 		t.Errorf("%d keys", len(keys))
 	}
 }

@@ -10,14 +10,14 @@ import (
 
 // Glyphs of the screen of claude.
 const (
-	promptGlyph   = "❯"
-	noBreakSpace  = "\u00a0"
-	answerGlyph   = "●"
-	resultGlyph   = "⎿"
-	resultPrefix  = "  ⎿ \u00a0"
-	waitingTitle  = "✳ Claude Code"
-	ruleGlyph     = "─"
-	thinRuleGlyph = "╌"
+	promptGlyph     = "❯"
+	noBreakSpace    = "\u00a0"
+	answerGlyph     = "●"
+	resultGlyph     = "⎿"
+	resultPrefix    = "  ⎿ \u00a0"
+	idleWindowTitle = "✳ Claude Code"
+	ruleGlyph       = "─"
+	thinRuleGlyph   = "╌"
 )
 
 // labels holds the texts of a version's screen that programs look for: option labels and footer hints. They are
@@ -128,7 +128,7 @@ func (l *labels) shortcutRows(cols int) []string {
 // spinnerGlyphs are shown one after the other while a turn runs.
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 
-// verbs returns pairs of words: for a running turn and for the finished one. The seed of a run selects among them.
-func verbs() [][2]string {
+// spinnerVerbs returns pairs of words: for a running turn and for the finished one. The seed of a run selects among them.
+func spinnerVerbs() [][2]string {
 	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 }

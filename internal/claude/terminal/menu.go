@@ -28,7 +28,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 		c := slashCommand{name: "/" + name}
 		if custom, ok := plan.Catalog.Command(name); ok {
 			c.description = custom.Description
-		} else if b, ok := claudecode.BuiltinNamed(name); ok {
+		} else if b, ok := claudecode.BuiltinCommandNamed(name); ok {
 			c.description = b.Description
 		}
 		all = append(all, c)
@@ -54,7 +54,7 @@ func (m *menu) isUnknownCommand(word string) bool {
 	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {
 		return false
 	}
-	_, builtin := claudecode.BuiltinNamed(name)
+	_, builtin := claudecode.BuiltinCommandNamed(name)
 	return !builtin && !slices.ContainsFunc(m.commands, func(c slashCommand) bool { return c.name == word })
 }
 
@@ -99,7 +99,7 @@ func (m *menu) update(draft string) {
 		if strings.HasPrefix(c.name, m.draft) {
 			return len(c.name)
 		}
-		return maxDraft
+		return maxDraftCharacters
 	}
 	slices.SortStableFunc(m.matches, func(a, b slashCommand) int { return cmp.Compare(later(a), later(b)) })
 }

@@ -89,7 +89,7 @@ const missingSlotMark = "\x00"
 
 // fillSlots returns the rows of a page with these values in its slots. Rows with a slot that has no value are marked.
 func fillSlots(p *book.Page, values map[string]string) []string {
-	return book.Fill(p.Lines(), p.Slots, func(s book.Slot) string {
+	return book.FillSlots(p.Lines(), p.Slots, func(s book.Slot) string {
 		value, ok := values[slotName(s)]
 		switch {
 		case ok && value != "":
@@ -130,8 +130,8 @@ func isOption(p *book.Page, row int) bool {
 	return slices.ContainsFunc(p.Options, func(o book.Option) bool { return o.Row == row })
 }
 
-// applyTo replaces the text around the options of a dialog by the text of the captured page.
-func (p *pages) applyTo(d *dialog) {
+// applyCapturedTexts replaces the text around the options of a dialog by the text of the captured page.
+func (p *pages) applyCapturedTexts(d *dialog) {
 	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
 	if page == nil || len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return

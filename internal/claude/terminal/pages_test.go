@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
 	d := &dialog{state: StatePermission, kind: "bash", foot: []string{"own"}, slotValues: map[string]string{"dir": "/home/me", "command": "make", "description": ""}}
-	p.applyTo(d)
+	p.applyCapturedTexts(d)
 	want := &dialog{head: []string{" Command", " Be careful."}, question: []string{" Run it in /home/me?"}, foot: []string{"", " Esc leaves"}}
 	if !cmp.Equal(d.head, want.head) || !cmp.Equal(d.question, want.question) || !cmp.Equal(d.foot, want.foot) {
 		t.Errorf("head %q, question %q, foot %q", d.head, d.question, d.foot)
@@ -82,7 +82,7 @@ func TestInProgress(t *testing.T) {
 	for description, want := range map[string]string{
 		"Make the directory": "Making the directory", "Wait": "Waiting", "Run tests": "Running tests", "See it": "Seeing it", "": "",
 	} {
-		if got := inProgress(description); got != want {
+		if got := progressText(description); got != want {
 			t.Errorf("%q: %q, want %q", description, got, want)
 		}
 	}

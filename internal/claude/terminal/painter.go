@@ -18,14 +18,14 @@ type painter struct {
 }
 
 const (
-	enterScreen = "\x1b[?1049h\x1b[2J\x1b[H"
-	leaveScreen = "\x1b[?1049l"
-	keysOn      = "\x1b[?2004h\x1b[?25l"
-	keysOff     = "\x1b[?2004l\x1b[?25h"
+	enterScreen     = "\x1b[?1049h\x1b[2J\x1b[H"
+	leaveScreen     = "\x1b[?1049l"
+	keysOnSequence  = "\x1b[?2004h\x1b[?25l"
+	keysOffSequence = "\x1b[?2004l\x1b[?25h"
 )
 
 // open prepares the terminal: it enables the marking of pasted text and hides the cursor.
-func (p *painter) open() error { return p.write(keysOn) }
+func (p *painter) open() error { return p.write(keysOnSequence) }
 
 // enterFull switches to the alternate screen.
 func (p *painter) enterFull() error {
@@ -41,7 +41,7 @@ func (p *painter) close() error {
 	} else if len(p.lastRows) > 0 {
 		p.moveBelow(&b)
 	}
-	b.WriteString(keysOff)
+	b.WriteString(keysOffSequence)
 	if p.title != "" {
 		b.WriteString("\x1b]0;\a")
 	}

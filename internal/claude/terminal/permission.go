@@ -24,8 +24,8 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	case "ExitPlanMode":
 		return a.planDialog(q)
 	}
-	if a.needsCheck(q.request) && !a.auto.isExplained {
-		return a.autoDialog(q)
+	if a.needsAutoModeCheck(q.request) && !a.auto.isExplained {
+		return a.autoModeDialog(q)
 	}
 	return a.permissionDialog(q)
 }
@@ -78,7 +78,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		}
 	}
 	grants = append(grants, no)
-	if a.needsCheck(r) {
+	if a.needsAutoModeCheck(r) {
 		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + noCheckReason}, true
 	}
 	a.addOptions(q, d, grants)
@@ -408,15 +408,15 @@ const (
 	noCheckReason = noCheckTitle + ", so this one needs your approval"
 )
 
-// needsCheck reports whether a call needs the check of mode auto. Questions of rules, and of tools that need the user,
+// needsAutoModeCheck reports whether a call needs the check of mode auto. Questions of rules, and of tools that need the user,
 // are asked in every mode.
-func (a *prompter) needsCheck(r protocol.PermissionRequest) bool {
+func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }
 
-// autoDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab leaves it
+// autoModeDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab leaves it
 // and ends the turn; Esc only ends the turn.
-func (a *prompter) autoDialog(q *pendingQuestion) *dialog {
+func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
 	}}

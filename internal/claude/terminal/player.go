@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// player runs the turns of a session and puts their events into the mailbox.
-type player struct {
+// turnPlayer runs the turns of a session and puts their events into the mailbox.
+type turnPlayer struct {
 	session *session.Session
 	prompts *promptQueue
 	inbox   *mailbox
@@ -37,7 +37,7 @@ type (
 )
 
 // interrupt ends the running turn and returns its number; 0 means no turn is running.
-func (p *player) interrupt() int {
+func (p *turnPlayer) interrupt() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cancelTurn == nil {
@@ -48,7 +48,7 @@ func (p *player) interrupt() int {
 }
 
 // playPrompts runs the turns of the prompts, one after the other, until ctx ends.
-func (p *player) playPrompts(ctx context.Context) {
+func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
 		if texts := p.prompts.pop(); len(texts) > 0 {
@@ -72,7 +72,7 @@ func (p *player) playPrompts(ctx context.Context) {
 
 // playBackground shows the events of background work until a prompt arrives, and plays the turn that the work requests.
 // It returns false if the run has failed.
-func (p *player) playBackground(ctx context.Context) bool {
+func (p *turnPlayer) playBackground(ctx context.Context) bool {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
@@ -97,7 +97,7 @@ func (p *player) playBackground(ctx context.Context) bool {
 }
 
 // playTurn plays the prompts of one turn. It returns false if the run has failed.
-func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown []string) bool {
+func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, shown []string) bool {
 	turn, cut := context.WithCancel(ctx)
 	defer cut()
 	p.mu.Lock()
@@ -122,7 +122,7 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown []
 }
 
 // showEvents passes events to the screen. It returns false after an error.
-func (p *player) showEvents(events session.Events) bool {
+func (p *turnPlayer) showEvents(events session.Events) bool {
 	for ev, err := range events {
 		if err != nil {
 			p.inbox.put(runFailed{err})

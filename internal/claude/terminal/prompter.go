@@ -10,7 +10,7 @@ import (
 // prompter shows the session's questions as dialogs, one at a time, and returns the answers.
 type prompter struct {
 	screen  *screen
-	player  *player
+	player  *turnPlayer
 	cwd     string
 	auto    autoMode
 	pending []*pendingQuestion // the first has the dialog, if one is shown
@@ -58,7 +58,7 @@ func (a *prompter) showNext() {
 		return
 	}
 	a.screen.dialog = a.newDialog(a.pending[0])
-	a.screen.labels.pages.applyTo(a.screen.dialog)
+	a.screen.labels.pages.applyCapturedTexts(a.screen.dialog)
 	a.screen.effort = "" // the real CLI no longer shows it
 	if a.screen.progress != nil {
 		a.screen.progress.hasReply = true

@@ -50,8 +50,8 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 // label returns the full label that begins with some words.
 func (f *form) label(begin string) string { return f.prompter.screen.labels.find("question", begin) }
 
-// isSingle reports whether the form is one question with one answer, which needs no review.
-func (f *form) isSingle() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
+// hasSingleAnswer reports whether the form is one question with one answer, which needs no review.
+func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
 
 // page returns the dialog of the current page.
 func (f *form) page() *dialog {
@@ -73,7 +73,7 @@ func (f *form) tabRow() string {
 		}
 		tabs = append(tabs, box+q.Header)
 	}
-	if f.isSingle() {
+	if f.hasSingleAnswer() {
 		return " " + tabs[0]
 	}
 	return "←  " + strings.Join(tabs, "  ") + "  ✔ Submit  →"
@@ -103,7 +103,7 @@ func (f *form) newPage(i int) *dialog {
 	}
 	d.options = append(d.options, option{label: f.label("Chat about this"), lineAbove: true})
 	d.owner = f
-	if f.isSingle() {
+	if f.hasSingleAnswer() {
 		d.owner = chooserFunc(func(c choice) *dialog { return f.choose(d, c) })
 	}
 	return d
@@ -156,7 +156,7 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 	case !q.MultiSelect:
 		f.answers[i] = d.options[c.index].label
 	}
-	if f.isSingle() {
+	if f.hasSingleAnswer() {
 		return f.finish(d, f.answers[i], f.allowAnswer())
 	}
 	return f.changePage(1)

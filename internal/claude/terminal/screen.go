@@ -99,7 +99,7 @@ func (s *screen) isInterrupted() bool {
 // title returns the title of the window. Inside tmux it does not show the state.
 func (s *screen) title() string {
 	if s.progress == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
-		return waitingTitle
+		return idleWindowTitle
 	}
 	if s.progress == nil {
 		return "◑ Claude Code"
@@ -142,7 +142,7 @@ func (s *screen) draw(now time.Time) frame {
 			e.glyph = "  "
 		}
 		if e.isError {
-			cols -= errorMargin
+			cols -= errorMarginColumns
 		}
 		rows = append(rows, indent(e.glyph, e.text, cols)...)
 		switch {
@@ -209,8 +209,8 @@ const deletedHintDuration = 6 * time.Second
 // framesPerBlink is how many pictures of the spinner show or hide the glyph of a running call.
 const framesPerBlink = 5
 
-// secondsDelay is how long a turn runs before the screen shows its duration in seconds.
-const secondsDelay = 30 * time.Second
+// elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.
+const elapsedTimeDelay = 30 * time.Second
 
 // activityRows returns the rows about the running turn.
 func (s *screen) activityRows(now time.Time) []string {
@@ -233,7 +233,7 @@ func (s *screen) activityRows(now time.Time) []string {
 		row := fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0])
 		if s.progress.tokens > 0 {
 			row += fmt.Sprintf(" (%s · ↓ %d tokens)", elapsed, s.progress.tokens)
-		} else if elapsed >= secondsDelay {
+		} else if elapsed >= elapsedTimeDelay {
 			row += fmt.Sprintf(" (%s)", elapsed)
 		}
 		rows = append(rows, row)

@@ -24,19 +24,19 @@ type startup struct {
 	plan         *launch.Plan
 	apiKey       string // empty means none
 	globalConfig plainjson.Object
-	answers      Answers
+	answers      StartupAnswers
 	err          error // error of saving an answer, or ErrQuit
 }
 
-// Answers are the answers to the questions of [Startup].
-type Answers struct {
+// StartupAnswers are the answers to the questions of [Startup].
+type StartupAnswers struct {
 	// Changed reports that a file was written and the plan must be resolved again.
 	Changed      bool
 	journalLines []journal.Screen
 }
 
 // Record writes the answers to the journal. It is for runs that end before they have a session.
-func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
+func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
 	if plan.Records.Capture == "" || len(a.journalLines) == 0 {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 //
 // Questions about trust and the key are asked only if the configuration file belongs to a user who has completed the
 // set-up, or if the scenario says that the folder is not trusted.
-func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (Answers, error) {
+func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (StartupAnswers, error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
 	for d := range s.dialogs() {
@@ -67,8 +67,8 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 		}
 		d.state, d.topRule = StateDialog, ruleGlyph
 		c.screen.labels.arrangeOptions(d, "dialog/"+d.kind)
-		c.screen.labels.pages.applyTo(d)
-		d.owner = &recordedAnswer{startup: s, owner: d.owner}
+		c.screen.labels.pages.applyCapturedTexts(d)
+		d.owner = &answerRecorder{startup: s, owner: d.owner}
 		if err := c.ask(ctx, d); err != nil {
 			return s.answers, err
 		}
@@ -89,14 +89,14 @@ func (s *startup) dialogs() iter.Seq[*dialog] {
 	}
 }
 
-// recordedAnswer records the answer of a dialog before its owner handles it. Every option except a refusal counts as
+// answerRecorder records the answer of a dialog before its owner handles it. Every option except a refusal counts as
 // agreement.
-type recordedAnswer struct {
+type answerRecorder struct {
 	startup *startup
 	owner   dialogOwner
 }
 
-func (r *recordedAnswer) choose(d *dialog, c choice) *dialog {
+func (r *answerRecorder) choose(d *dialog, c choice) *dialog {
 	label := "cancelled"
 	if !c.cancelled {
 		label = d.options[c.index].label
@@ -118,14 +118,14 @@ func needsTrust(plan *launch.Plan, seeded bool) bool {
 }
 
 func (s *startup) trustDialog() *dialog {
-	if !needsTrust(s.plan, s.isOnboarded()) || s.trustedFolder() {
+	if !needsTrust(s.plan, s.isOnboarded()) || s.isFolderTrusted() {
 		return nil
 	}
 	d := &dialog{kind: "trust", indent: 1, slotValues: map[string]string{"dir": s.plan.CWD}, head: []string{
 		" Accessing workspace:", "", " " + s.plan.CWD, "",
 		" Quick safety check: Is this a project you created or one you trust?", "",
 	}}
-	d.options = s.options("trust", "No, exit", "Yes, I trust")
+	d.options = s.labelledOptions("trust", "No, exit", "Yes, I trust")
 	d.foot = []string{"", " " + s.confirmRow()}
 	d.owner = s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
@@ -145,8 +145,8 @@ func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Obj
 	})
 }
 
-// trustedFolder reports whether the working directory or one of its parents is trusted.
-func (s *startup) trustedFolder() bool {
+// isFolderTrusted reports whether the working directory or one of its parents is trusted.
+func (s *startup) isFolderTrusted() bool {
 	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
 		if string(s.globalConfig.At("projects", dir, "hasTrustDialogAccepted")) == "true" {
 			return true
@@ -157,8 +157,8 @@ func (s *startup) trustedFolder() bool {
 	}
 }
 
-// options returns the options with labels that begin with these words.
-func (s *startup) options(kind string, begins ...string) []option {
+// labelledOptions returns the options with labels that begin with these words.
+func (s *startup) labelledOptions(kind string, begins ...string) []option {
 	options := make([]option, len(begins))
 	for i, begin := range begins {
 		options[i].label = s.console.screen.labels.find("dialog/"+kind, begin)
@@ -186,7 +186,7 @@ func (s *startup) keyDialog() *dialog {
 		"  Detected a custom API key in your environment", "", "  ANTHROPIC_API_KEY: sk-ant-..." + strings.Repeat("*", len(tail)), "",
 		"  Do you want to use this API key?", "",
 	}}
-	d.options = s.options("key", "Yes", "No (recommended)")
+	d.options = s.labelledOptions("key", "Yes", "No (recommended)")
 	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		list := &known.Rejected
@@ -194,7 +194,7 @@ func (s *startup) keyDialog() *dialog {
 			list = &known.Approved
 		}
 		*list = append(*list, tail)
-		raw := plainjson.Text(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
+		raw := plainjson.MarshalString(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
 		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 			return o.With("customApiKeyResponses", json.RawMessage(raw))
 		})
@@ -243,7 +243,7 @@ func (s *startup) serversDialog() *dialog {
 
 func (s *startup) serverDialog(name string) *dialog {
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
-	d.options = s.options("mcp", "Use this MCP server", "Use this and all", "Continue without")
+	d.options = s.labelledOptions("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label
 	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = chooserFunc(func(c choice) *dialog {
@@ -252,7 +252,7 @@ func (s *startup) serverDialog(name string) *dialog {
 			s.saveServers(nil, []string{name})
 		case d.options[c.index].label == all:
 			s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-				return withNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
+				return addNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
 			})
 		default:
 			s.saveServers([]string{name}, nil)
@@ -264,7 +264,7 @@ func (s *startup) serverDialog(name string) *dialog {
 
 func (s *startup) saveServers(enabled, disabled []string) {
 	s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-		return withNames(withNames(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
+		return addNames(addNames(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
 	})
 }
 
@@ -279,7 +279,7 @@ func (s *startup) bypassDialog() *dialog {
 		return nil
 	}
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
-	d.options = s.options("bypass", "No, exit", "Yes, I accept")
+	d.options = s.labelledOptions("bypass", "No, exit", "Yes, I accept")
 	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = s.consentOwner(d, filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
 		return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
@@ -302,8 +302,8 @@ func (s *startup) changeFile(path string, change func(plainjson.Object) plainjso
 	}
 }
 
-// withNames adds names to a list.
-func withNames(o plainjson.Object, key string, names []string) plainjson.Object {
+// addNames adds names to a list.
+func addNames(o plainjson.Object, key string, names []string) plainjson.Object {
 	if len(names) == 0 {
 		return o
 	}
@@ -314,5 +314,5 @@ func withNames(o plainjson.Object, key string, names []string) plainjson.Object 
 			known = append(known, name)
 		}
 	}
-	return o.With(key, json.RawMessage(plainjson.Text(known)))
+	return o.With(key, json.RawMessage(plainjson.MarshalString(known)))
 }

@@ -18,7 +18,7 @@ import (
 // Terminal plays a session on a console.
 type Terminal struct {
 	console       *Console
-	player        *player
+	player        *turnPlayer
 	view          *eventView
 	prompter      *prompter
 	plan          launch.Plan
@@ -32,9 +32,9 @@ type Terminal struct {
 
 // Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
 // name, and before are the answers of [Startup].
-func Open(plan launch.Plan, console *Console, words []string, before Answers) (*Terminal, error) {
+func Open(plan launch.Plan, console *Console, words []string, before StartupAnswers) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
-	p := &player{inbox: inbox, prompts: newPromptQueue(inbox)}
+	p := &turnPlayer{inbox: inbox, prompts: newPromptQueue(inbox)}
 	s, err := session.Open(plan, host{promptQueue: p.prompts, inbox: inbox})
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.isUnavailable = forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
 	for _, m := range s.History() {
-		t.view.restore(m.Role, m.Content)
+		t.view.showRestoredMessage(m.Role, m.Content)
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
@@ -101,7 +101,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first)
 	}
-	err := c.collect(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // in the past if nothing was asked
+	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // in the past if nothing was asked
 	if c.screen.composer.set(strings.TrimSpace(c.earlyText)); err == nil {
 		err = t.loop(ctx)
 	}
@@ -120,10 +120,10 @@ const startHintDuration = 10 * time.Second
 const spinnerPeriod = 120 * time.Millisecond
 
 const (
-	// exitWindow is the time in which a second press of a key ends the run. clearWindow is the time in which a second Esc
+	// exitKeyWindow is the time in which a second press of a key ends the run. clearKeyWindow is the time in which a second Esc
 	// clears the draft.
-	exitWindow  = 2 * time.Second
-	clearWindow = time.Second
+	exitKeyWindow  = 2 * time.Second
+	clearKeyWindow = time.Second
 )
 
 // delayedInput is typed text whose processing was delayed by a fault.
@@ -272,7 +272,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	case keyPaste:
 		s.lastPaste = s.composer.paste(k.text, pasted)
 	case keyEnter:
-		t.enter()
+		t.sendDraft()
 	case keyUp:
 		t.pressUp()
 	case keyDown:
@@ -298,7 +298,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		case repeated:
 			t.quit = true
 		case s.composer.isEmpty():
-			t.armKey(keyCtrlD, exitWindow).notice = "Press Ctrl-D again to exit"
+			t.armSecondPress(keyCtrlD, exitKeyWindow).notice = "Press Ctrl-D again to exit"
 		default:
 			s.composer.deleteForward()
 		}
@@ -323,7 +323,7 @@ func (t *Terminal) pressEscape(repeated bool) {
 	case repeated:
 		s.composer.remember()
 	case !s.composer.isEmpty():
-		t.armKey(keyEscape, clearWindow).aboveInput = "esc again to clear"
+		t.armSecondPress(keyEscape, clearKeyWindow).aboveInput = "esc again to clear"
 	}
 }
 
@@ -336,7 +336,7 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	case t.interruptWork():
 	default:
 		s.composer.remember()
-		t.armKey(keyCtrlC, exitWindow).notice = "Press Ctrl-C again to exit"
+		t.armSecondPress(keyCtrlC, exitKeyWindow).notice = "Press Ctrl-C again to exit"
 	}
 }
 
@@ -361,16 +361,16 @@ func (t *Terminal) interrupt() {
 	s.interruptedTurn = t.player.interrupt()
 }
 
-// armKey gives the next press of a key another effect for a limited time. It returns the screen, so that the caller can
+// armSecondPress gives the next press of a key another effect for a limited time. It returns the screen, so that the caller can
 // announce the effect.
-func (t *Terminal) armKey(by keyName, window time.Duration) *screen {
+func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
 	t.armedKey = by
 	t.disarmTimer.Reset(window)
 	return &t.console.screen
 }
 
-// enter sends the draft.
-func (t *Terminal) enter() {
+// sendDraft sends the draft.
+func (t *Terminal) sendDraft() {
 	s := &t.console.screen
 	c := &s.composer
 	if c.cursor > 0 && c.draft[c.cursor-1] == '\\' { // a backslash before Enter is a new line

@@ -8,8 +8,8 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// errorMargin is the number of empty columns after an error of the API or a truncated label.
-const errorMargin = 8
+// errorMarginColumns is the number of empty columns after an error of the API or a truncated label.
+const errorMarginColumns = 8
 
 // runeWidth returns the number of columns of a character.
 func runeWidth(r rune) int {

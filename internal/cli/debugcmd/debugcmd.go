@@ -58,8 +58,8 @@ type Serve struct {
 // process is limited, too.
 const gcPercent = 50
 
-// connectWait is how long the server waits for external servers before it announces its port.
-const connectWait = 3 * time.Second
+// serverConnectTimeout is how long the server waits for external servers before it announces its port.
+const serverConnectTimeout = 3 * time.Second
 
 // Run serves until a signal.
 func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
@@ -90,7 +90,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 			<-settled
 			err = errors.Join(err, servers.Close(context.WithoutCancel(ctx)))
 		}()
-		timer := time.NewTimer(connectWait)
+		timer := time.NewTimer(serverConnectTimeout)
 		defer timer.Stop()
 		select {
 		case <-settled:
@@ -216,7 +216,7 @@ type debuggerFlags struct {
 	OnLost   string `enum:"fail,continue" default:"fail" placeholder:"ACTION" help:"What to do with a paused call when the debugger disconnects: fail (default) or continue"`
 }
 
-func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*rest.Client, error) {
+func (d debuggerFlags) connect(s *process.System, kind debug.ClientKind) (*rest.Client, error) {
 	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
 }
 

@@ -32,19 +32,19 @@ type hookInput struct {
 	Path      string          `json:"transcript_path"`
 }
 
-// maxInput bounds the JSON of one event.
-const maxInput = 64 << 20
+// maxHookInputBytes bounds the JSON of one event.
+const maxHookInputBytes = 64 << 20
 
 // answerHook connects an agent CLI to the debugger as a command hook. It reads one event (PreToolUse, PostToolUse or
 // PostToolUseFailure; others are ignored), asks the debugger, and prints the decision. If the debugger changes
 // nothing, it prints nothing, so that the CLI's own permission rules apply.
 func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writer) error {
-	data, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
+	data, err := io.ReadAll(io.LimitReader(stdin, maxHookInputBytes+1))
 	if err != nil {
 		return fmt.Errorf("reading the hook's input: %w", err)
 	}
-	if len(data) > maxInput {
-		return fmt.Errorf("the hook's input is over %d bytes", maxInput)
+	if len(data) > maxHookInputBytes {
+		return fmt.Errorf("the hook's input is over %d bytes", maxHookInputBytes)
 	}
 	var in hookInput
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -53,9 +53,9 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	var out *protocol.HookOutput
 	switch in.Event {
 	case "PreToolUse":
-		out, err = answerBefore(ctx, g, in)
+		out, err = answerBeforeCall(ctx, g, in)
 	case "PostToolUse", "PostToolUseFailure":
-		out, err = answerAfter(ctx, g, in)
+		out, err = answerAfterCall(ctx, g, in)
 	}
 	if err != nil || out == nil {
 		return err
@@ -68,7 +68,7 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	return err
 }
 
-func answerBefore(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
+func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func answerBefore(ctx context.Context, g hookGate, in hookInput) (nothing *proto
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 
-func answerAfter(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
+func answerAfterCall(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
 	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
 	d, err := g.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {

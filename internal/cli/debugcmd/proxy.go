@@ -29,11 +29,11 @@ type proxyOptions struct {
 	Started float64   // start time of this process, in Unix seconds
 }
 
-// finishTimeout is how long running calls may take after the end of input.
-const finishTimeout = time.Second
+// finishCallsTimeout is how long running calls may take after the end of input.
+const finishCallsTimeout = time.Second
 
-// maxMessage bounds one message in either direction.
-const maxMessage = 96 << 20
+// maxMessageBytes bounds one message in either direction.
+const maxMessageBytes = 96 << 20
 
 // runProxy forwards messages between an MCP client and a stdio server, which it starts, and pauses tool calls at the
 // debugger's breakpoints. All other messages are forwarded unchanged and in order, and a paused call does not delay
@@ -43,7 +43,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	if !mcp.ValidName(o.Name) {
 		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
 	}
-	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessage, Grace: finishTimeout})
+	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessageBytes, Grace: finishCallsTimeout})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (p *proxy) finish(cancel context.CancelFunc) {
 		p.handlers.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(finishTimeout)
+	timer := time.NewTimer(finishCallsTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -142,7 +142,7 @@ func (p *proxy) finish(cancel context.CancelFunc) {
 // eachLine calls each with every line of r, without copying.
 func eachLine(r io.Reader, each func(line []byte) error) error {
 	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 64<<10), maxMessage)
+	s.Buffer(make([]byte, 0, 64<<10), maxMessageBytes)
 	for s.Scan() {
 		if err := each(s.Bytes()); err != nil {
 			return err
@@ -185,7 +185,7 @@ func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
 	p.calls[string(m.ID)] = c
 	p.handlers.Go(func() { // returns when the call does or ctx is cancelled
 		defer cancel()
-		p.handle(ctx, c, m, line)
+		p.handleCall(ctx, c, m, line)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.calls, string(m.ID))
@@ -210,8 +210,8 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 	return !c.isSent
 }
 
-// handle runs one tool call through the gate.
-func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
+// handleCall runs one tool call through the gate.
+func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte) {
 	var in params
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
 		p.forward(ctx, c, m, line)
@@ -233,7 +233,7 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	if d.Action == debug.ActionSkip {
 		answer = encode(m.ID, p.shapeResult(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
 	} else {
-		answer = p.runDecided(ctx, c, m, line, d)
+		answer = p.runWithDecision(ctx, c, m, line, d)
 	}
 	o := outcomeOf(answer)
 	if answer == nil {
@@ -260,9 +260,9 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// runDecided runs a call according to a decision other than skip, and returns the response for the client; nil means
+// runWithDecision runs a call according to a decision other than skip, and returns the response for the client; nil means
 // none.
-func (p *proxy) runDecided(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
+func (p *proxy) runWithDecision(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
 	case debug.ActionRaise:
@@ -270,7 +270,7 @@ func (p *proxy) runDecided(ctx context.Context, c *call, m message, line []byte,
 	case debug.ActionModify:
 		line, err = replaceParam(line, "arguments", d.Input)
 	case debug.ActionReplace:
-		name, ok := p.rawName(d.Tool)
+		name, ok := p.serverToolName(d.Tool)
 		if !ok {
 			return encode(m.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, d.Tool)))
 		}
@@ -294,8 +294,8 @@ func (p *proxy) shapeResult(canonical string, value json.RawMessage, c protocol.
 	return schema.shapeResult(value, c)
 }
 
-// rawName returns the server's own name of a tool.
-func (p *proxy) rawName(canonical string) (string, bool) {
+// serverToolName returns the server's own name of a tool.
+func (p *proxy) serverToolName(canonical string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t, ok := p.tools[canonical]; ok {
@@ -353,13 +353,13 @@ func (p *proxy) readServer(ctx context.Context) error {
 		p.writeClient(line)
 		return nil
 	})
-	if errors.Is(err, io.ErrClosedPipe) || p.callsEnded() {
+	if errors.Is(err, io.ErrClosedPipe) || p.hasServerExited() {
 		return nil
 	}
 	return err
 }
 
-func (p *proxy) callsEnded() bool {
+func (p *proxy) hasServerExited() bool {
 	_, ended := p.child.Exit()
 	return ended
 }

@@ -48,16 +48,16 @@ type Setup struct {
 }
 
 // runnerSetup returns the options with absolute paths, because claude may be started in other directories.
-func (f *Setup) runnerSetup(s *process.System) (runner.Setup, error) {
+func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	dir, err := s.Getwd()
 	if err != nil {
-		return runner.Setup{}, fmt.Errorf("finding the working directory: %w", err)
+		return runner.ClaudeSetup{}, fmt.Errorf("finding the working directory: %w", err)
 	}
 	self, err := s.Executable()
 	if err != nil {
-		return runner.Setup{}, fmt.Errorf("finding this binary: %w", err)
+		return runner.ClaudeSetup{}, fmt.Errorf("finding this binary: %w", err)
 	}
-	out := runner.Setup{Self: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
+	out := runner.ClaudeSetup{Self: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
 	for _, c := range f.MCPConfig {
 		out.MCPConfig = append(out.MCPConfig, resolveScenarioArg(dir, c))
 	}
@@ -118,7 +118,7 @@ func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
 
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
-	process.DelayCollection(0)
+	process.DelayGarbageCollection(0)
 	if done, err := c.runAsHelper(ctx, s); done || err != nil {
 		return err
 	}
@@ -181,9 +181,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {
-		enter := runner.EnterRun
+		enter := runner.ExecGuarded
 		if c.OwnNetwork {
-			enter = runner.EnterRunInNetwork
+			enter = runner.ExecGuardedInNetwork
 		}
 		if err := enter(words, s.Environ); err != nil {
 			return true, err
@@ -193,7 +193,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	code, err := procio.Relay(ctx, s, c.Spoil, words)
+	code, err := procio.RelayRealClaude(ctx, s, c.Spoil, words)
 	if code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}

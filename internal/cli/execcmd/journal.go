@@ -32,14 +32,14 @@ type journalExplain struct {
 // Run prints a line for each line of the journals.
 func (c *journalExplain) Run(s *process.System) error {
 	for _, name := range c.Files {
-		if err := explain(s, name); err != nil {
+		if err := explainJournal(s, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func explain(s *process.System, name string) error {
+func explainJournal(s *process.System, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("reading a journal: %w", err)

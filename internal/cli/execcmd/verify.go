@@ -31,7 +31,7 @@ type Verify struct {
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), RequiredRuns: c.Runs, RequiredJournals: c.Shards}
 	if c.Sweep != "" {
-		runner.Sweep(c.Sweep, &in)
+		runner.KillLeftovers(c.Sweep, &in)
 	}
 	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
 		return err

@@ -28,14 +28,14 @@ type CheckOptions struct {
 	Explain []string
 }
 
-// Report is the result for some files. Diagnostics are never null in JSON.
-type Report struct {
-	OK    bool   `json:"ok"`
-	Files []File `json:"files"`
+// CheckReport is the result for some files. Diagnostics are never null in JSON.
+type CheckReport struct {
+	OK    bool         `json:"ok"`
+	Files []FileReport `json:"files"`
 }
 
-// File is the result for one file.
-type File struct {
+// FileReport is the result for one file.
+type FileReport struct {
 	File        string    `json:"file"`
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
 	OK          bool      `json:"ok"`   // warnings do not count, unless CheckOptions.Strict is set
@@ -44,9 +44,9 @@ type File struct {
 	Explained []string `json:"explained,omitempty"`
 }
 
-// Files checks files of all three kinds.
-func Files(ctx context.Context, names []string, o CheckOptions) Report {
-	r := Report{OK: true}
+// CheckFiles checks files of all three kinds.
+func CheckFiles(ctx context.Context, names []string, o CheckOptions) CheckReport {
+	r := CheckReport{OK: true}
 	for _, name := range names {
 		f := o.checkFile(ctx, name)
 		r.OK = r.OK && f.OK
@@ -55,8 +55,8 @@ func Files(ctx context.Context, names []string, o CheckOptions) Report {
 	return r
 }
 
-func (o CheckOptions) checkFile(ctx context.Context, name string) File {
-	file := File{File: name, Kind: "scenario", Diagnostics: diag.List{}}
+func (o CheckOptions) checkFile(ctx context.Context, name string) FileReport {
+	file := FileReport{File: name, Kind: "scenario", Diagnostics: diag.List{}}
 	answered := true
 	src, err := diag.ReadFile(name)
 	if err == nil {
@@ -84,7 +84,7 @@ func (o CheckOptions) checkFile(ctx context.Context, name string) File {
 				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)
 				}
-				answered = o.explainPrompts(ctx, scenario, &file)
+				answered = o.answerPrompts(ctx, scenario, &file)
 			}
 		}
 	}
@@ -93,8 +93,8 @@ func (o CheckOptions) checkFile(ctx context.Context, name string) File {
 	return file
 }
 
-// explainPrompts answers the prompts one after another, without running tools. It reports whether each has an answer.
-func (o CheckOptions) explainPrompts(ctx context.Context, s *scenarios.Scenario, file *File) bool {
+// answerPrompts answers the prompts one after another, without running tools. It reports whether each has an answer.
+func (o CheckOptions) answerPrompts(ctx context.Context, s *scenarios.Scenario, file *FileReport) bool {
 	answered := true
 	e := scenarios.NewEngine(s, scenarios.EngineOptions{Env: o.Environ, CWD: o.Dir})
 	for _, prompt := range o.Explain {
@@ -169,7 +169,7 @@ func checkFixture(scenario, name string) []string {
 	return nil
 }
 
-func indexFile(name string, src []byte) *diag.Index {
+func indexFile(name string, src []byte) *diag.SourceIndex {
 	if strings.EqualFold(filepath.Ext(name), ".json") {
 		return diag.IndexJSON(name, src)
 	}
@@ -196,7 +196,7 @@ func fileKind(keys []string) string {
 }
 
 // checkMCPConfig reads name as the value of --mcp-config.
-func (o CheckOptions) checkMCPConfig(name string, index *diag.Index) diag.List {
+func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.List {
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.Dir, path)
@@ -216,7 +216,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.Index) diag.List {
 }
 
 // jsonErrors reports a JSON error with its position, because the message of the CLI has no position.
-func jsonErrors(name string, index *diag.Index, details []string) diag.List {
+func jsonErrors(name string, index *diag.SourceIndex, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}
 	}
@@ -227,7 +227,7 @@ func jsonErrors(name string, index *diag.Index, details []string) diag.List {
 	return list
 }
 
-func serverPath(index *diag.Index, server string) diag.Path {
+func serverPath(index *diag.SourceIndex, server string) diag.Path {
 	for _, table := range []string{"mcpServers", "servers"} {
 		if _, ok := index.Lookup(diag.Path{table, server}); ok {
 			return diag.Path{table, server}

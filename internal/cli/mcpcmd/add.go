@@ -92,7 +92,7 @@ func checkScope(scope string) error {
 // object is a JSON object that keeps the order and the exact bytes of its members.
 type object = plainjson.Object
 
-func jsonString(s string) json.RawMessage { return json.RawMessage(plainjson.Text(s)) }
+func jsonString(s string) json.RawMessage { return json.RawMessage(plainjson.MarshalString(s)) }
 
 func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	env := object{}
@@ -112,7 +112,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
-	printModified(o, f.scope)
+	printModifiedFile(o, f.scope)
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	if len(masked) > 0 {
 		fmt.Fprintf(o.Stdout, "Headers: %s\n", masked.Indented())
 	}
-	printModified(o, f.scope)
+	printModifiedFile(o, f.scope)
 	return nil
 }
 
@@ -220,8 +220,8 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	return server.OAuthClient(o.Client).SetClientSecret(secret)
 }
 
-// printModified prints which file was written.
-func printModified(o *Options, scope string) {
+// printModifiedFile prints which file was written.
+func printModifiedFile(o *Options, scope string) {
 	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFile(o, scope))
 }
 

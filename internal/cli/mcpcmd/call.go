@@ -24,8 +24,8 @@ type callCmd struct {
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
-// splitName splits SERVER/TOOL, the form that scenarios use. The next word is the input.
-func (c *callCmd) splitName(o *Options) error {
+// splitToolArgument splits SERVER/TOOL, the form that scenarios use. The next word is the input.
+func (c *callCmd) splitToolArgument(o *Options) error {
 	server, tool, found := strings.Cut(c.Server, "/")
 	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")
 	if found && isInput {
@@ -39,7 +39,7 @@ func (c *callCmd) splitName(o *Options) error {
 
 // Run prints the result, and fails if the tool reports an error.
 func (c *callCmd) Run(ctx context.Context, o *Options) error {
-	if err := c.splitName(o); err != nil {
+	if err := c.splitToolArgument(o); err != nil {
 		return err
 	}
 	input := []byte(c.Input)
@@ -63,7 +63,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	}
 	raw, err := m.CallRaw(ctx, request)
 	if err != nil {
-		return c.explain(ctx, m, err)
+		return c.explainCallError(ctx, m, err)
 	}
 	var result struct {
 		Content    []json.RawMessage `json:"content"`
@@ -92,8 +92,8 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// explain adds details to the error of a failed call.
-func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error {
+// explainCallError adds details to the error of a failed call.
+func (c *callCmd) explainCallError(ctx context.Context, m *mcp.Manager, err error) error {
 	const patience = 2 * time.Second
 	switch {
 	case errors.Is(err, mcp.ErrConnectionClosed):

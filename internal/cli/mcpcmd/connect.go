@@ -22,7 +22,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 		return nil, nil, err
 	}
 	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // Close never returns an error
-	if err := Start(ctx, m, o.Progress); err != nil {
+	if err := StartManager(ctx, m, o.Progress); err != nil {
 		stop()
 		return nil, nil, err
 	}
@@ -32,9 +32,9 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 // progressInterval is the interval at which the progress line is updated; a faster start shows no progress line.
 const progressInterval = 100 * time.Millisecond
 
-// Start starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting for. w
+// StartManager starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting for. w
 // is a terminal; nil means that nothing is shown.
-func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
+func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.Start(ctx)
 	}

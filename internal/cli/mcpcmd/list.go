@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// ownFlags returns --json and --protocol, which claude does not have.
-func (o *Options) ownFlags(asJSON *bool) []argv.Option {
+// claudelessFlags returns --json and --protocol, which claude does not have.
+func (o *Options) claudelessFlags(asJSON *bool) []argv.Option {
 	if !o.Extended {
 		return nil
 	}
@@ -47,7 +47,7 @@ const pendingApproval = "pending-approval"
 // runList runs `mcp list`. It connects to all servers except those of .mcp.json that are not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	if _, help, err := parseOperands(o, "list", o.ownFlags(&asJSON), words); err != nil || help {
+	if _, help, err := parseOperands(o, "list", o.claudelessFlags(&asJSON), words); err != nil || help {
 		return err
 	}
 	config, err := o.configuredServers()
@@ -151,7 +151,7 @@ func target(s mcp.ServerConfig) string {
 
 func runGet(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	found, help, err := parseOperands(o, "get", o.ownFlags(&asJSON), words, "name")
+	found, help, err := parseOperands(o, "get", o.claudelessFlags(&asJSON), words, "name")
 	if err != nil || help {
 		return err
 	}

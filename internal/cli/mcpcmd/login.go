@@ -71,7 +71,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	}
 	l, err := client.Login(ctx, redirect, challenge)
 	if err != nil {
-		return setupError(err)
+		return loginSetupError(err)
 	}
 	answer, err := l.Approve(ctx)
 	if err != nil {
@@ -80,13 +80,13 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	return l.Finish(ctx, answer)
 }
 
-// setupError returns the error of a login that could not begin, with the text of the real CLI.
-func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
+// loginSetupError returns the error of a login that could not begin, with the text of the real CLI.
+func loginSetupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.
 func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrowser bool) error {
 	if err := client.CheckSupport(ctx); err != nil {
-		return setupError(err)
+		return loginSetupError(err)
 	}
 	if o.Terminal == nil {
 		hint := ""
@@ -102,7 +102,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 	defer func() { _ = listener.Close() }() // if the login cannot begin
 	l, err := client.Login(ctx, redirect, "")
 	if err != nil {
-		return setupError(err)
+		return loginSetupError(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -32,13 +32,13 @@ func runners() map[string]runner {
 		"login":      runLogin,
 		"logout":     runLogout,
 		"remove":     runRemove,
-		resetChoices: runReset,
+		resetChoices: runResetProjectChoices,
 		"serve":      runServe,
 		"status":     runKong[statusCmd]("status"),
 		"tools":      runKong[toolsCmd]("tools"),
 		"call":       runKong[callCmd]("call"),
 		"resources":  runKong[resourcesCmd]("resources"),
-		"read":       runKong[readCmd]("read"),
+		"read":       runKong[readResourceCmd]("read"),
 		"prompts":    runKong[promptsCmd]("prompts"),
 		"get-prompt": runKong[getPromptCmd]("get-prompt"),
 	}
@@ -54,10 +54,10 @@ func Run(ctx context.Context, o Options, words []string) error {
 	}
 	switch {
 	case len(words) == 0:
-		help(o.Stderr, &o)
+		printHelp(o.Stderr, &o)
 		return &Error{}
 	case words[0] == "help", words[0] == "-h", words[0] == "--help":
-		help(o.Stdout, &o)
+		printHelp(o.Stdout, &o)
 		return nil
 	}
 	for _, c := range commands() {
@@ -84,7 +84,7 @@ func runServe(_ context.Context, o *Options, words []string) error {
 	return ErrServe
 }
 
-func help(w io.Writer, o *Options) {
+func printHelp(w io.Writer, o *Options) {
 	fmt.Fprintf(w, "Usage: %s mcp [options] [command]\n\nConfigure, inspect and call MCP servers.\n\nOptions:\n  -h, --help  Print this help and exit\n\nCommands:\n", o.Name)
 	for _, c := range commands() {
 		if o.Extended || !c.isClaudelessOnly {

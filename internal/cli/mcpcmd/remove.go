@@ -51,8 +51,8 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
-// runReset runs `mcp reset-project-choices`, which removes the choices from .claude.json and the local settings.
-func runReset(_ context.Context, o *Options, words []string) error {
+// runResetProjectChoices runs `mcp reset-project-choices`, which removes the choices from .claude.json and the local settings.
+func runResetProjectChoices(_ context.Context, o *Options, words []string) error {
 	if _, help, err := parseOperands(o, resetChoices, nil, words); err != nil || help {
 		return err
 	}
@@ -60,7 +60,7 @@ func runReset(_ context.Context, o *Options, words []string) error {
 		if file == "" {
 			continue
 		}
-		if err := removeChoices(file, keys); err != nil {
+		if err := removeProjectChoices(file, keys); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func runReset(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-func removeChoices(file string, keys []string) error {
+func removeProjectChoices(file string, keys []string) error {
 	doc, err := plainjson.ReadFile(file)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func removeFrom(o *Options, scope, name, shown string) error {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
-	printModified(o, scope)
+	printModifiedFile(o, scope)
 	return nil
 }
 

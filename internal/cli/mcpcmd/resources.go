@@ -54,7 +54,7 @@ func printResources(w io.Writer, resources []mcp.Resource, templates []templateR
 	}
 }
 
-type readCmd struct {
+type readResourceCmd struct {
 	clientFlags
 	Server string `arg:"" help:"Name of the server"`
 	URI    string `arg:"" help:"URI of the resource"`
@@ -69,7 +69,7 @@ type resourceContent struct {
 }
 
 // Run writes the content itself, including binary content.
-func (c *readCmd) Run(ctx context.Context, o *Options) error {
+func (c *readResourceCmd) Run(ctx context.Context, o *Options) error {
 	var result struct {
 		Contents []resourceContent `json:"contents"`
 	}

@@ -69,15 +69,15 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 	return p, true
 }
 
-type source struct {
+type marketplaceSource struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`
 }
 
 type knownMarketplace struct {
-	Source      source `json:"source"`
-	Location    string `json:"installLocation"`
-	LastUpdated string `json:"lastUpdated"`
+	Source      marketplaceSource `json:"source"`
+	Location    string            `json:"installLocation"`
+	LastUpdated string            `json:"lastUpdated"`
 }
 
 func (c *command) marketplaceNamed(name string) (marketplace, error) {
@@ -114,12 +114,12 @@ func (c *command) addMarketplace(given string) error {
 	if known.Get(m.Name) != nil {
 		return c.printf("✔ Marketplace '%s' already on disk — declared in user settings\n", m.Name)
 	}
-	if err := c.saveKnownMarketplace(known, m.Name, source{"directory", dir}); err != nil {
+	if err := c.saveKnownMarketplace(known, m.Name, marketplaceSource{"directory", dir}); err != nil {
 		return err
 	}
 	entry := encodeValue(struct {
-		Source source `json:"source"`
-	}{source{"directory", dir}})
+		Source marketplaceSource `json:"source"`
+	}{marketplaceSource{"directory", dir}})
 	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *command) addMarketplace(given string) error {
 }
 
 // saveKnownMarketplace writes an entry of the known marketplaces, updated now.
-func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from source) error {
+func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSource) error {
 	return c.writeObject(marketplacesFile, known.With(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
 }
 
@@ -235,13 +235,13 @@ func (c *command) validate(given string) error {
 }
 
 func (c *command) validateManifest(file string) error {
-	problem, manifest := readManifest(file, field{"name", "string", true}, field{"version", "string", false}, field{"description", "string", false}, field{"author", "object", false})
+	problem, manifest := readManifest(file, manifestField{"name", "string", true}, manifestField{"version", "string", false}, manifestField{"description", "string", false}, manifestField{"author", "object", false})
 	problem = cmp.Or(problem, nameProblem("Plugin", "my-plugin", manifest))
 	return c.printProblems("plugin", file, problem, manifestWarnings(manifest, "")...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
-	problem, given := readManifest(marketplaceFile(dir), field{"name", "string", true}, field{"owner", "object", true}, field{"plugins", "array", true})
+	problem, given := readManifest(marketplaceFile(dir), manifestField{"name", "string", true}, manifestField{"owner", "object", true}, manifestField{"plugins", "array", true})
 	problem = cmp.Or(problem, nameProblem("Marketplace", "my-marketplace", given))
 	m, _ := readMarketplace(dir) // readManifest has reported an error
 	var warnings []string
@@ -258,13 +258,13 @@ func (c *command) validateMarketplace(dir string) error {
 	return c.printProblems("marketplace", marketplaceFile(dir), problem, warnings...)
 }
 
-type field struct {
+type manifestField struct {
 	key, kind string
 	required  bool
 }
 
 // readManifest reads a manifest. problem describes its errors, one on each line; empty means that it has none.
-func readManifest(file string, fields ...field) (problem string, manifest plainjson.Object) {
+func readManifest(file string, fields ...manifestField) (problem string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
 	if err == nil {
 		err = plainjson.SyntaxError(data)

@@ -40,11 +40,11 @@ func Run(o Options, words []string) error {
 		return w == "--json"
 	})
 	if len(words) > 1 && words[0] == "marketplace" {
-		return c.marketplace(words[1], words[2:])
+		return c.runMarketplace(words[1], words[2:])
 	}
 	switch {
 	case len(words) == 1 && words[0] == "list":
-		return c.list()
+		return c.listPlugins()
 	case len(words) != 2 || strings.HasPrefix(words[1], "-"):
 		return ErrNotSimulated
 	}
@@ -58,7 +58,7 @@ func Run(o Options, words []string) error {
 	case "enable", "disable":
 		return c.enable(name, verb)
 	case "details":
-		if _, found, err := c.find(name); found || err != nil {
+		if _, found, err := c.findInstalled(name); found || err != nil {
 			return cmp.Or(err, ErrNotSimulated)
 		}
 		return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
@@ -71,7 +71,7 @@ type command struct {
 	asJSON bool
 }
 
-func (c *command) marketplace(verb string, words []string) error {
+func (c *command) runMarketplace(verb string, words []string) error {
 	switch {
 	case verb == "list" && len(words) == 0:
 		return c.listMarketplaces()
@@ -116,7 +116,7 @@ func (c *command) writeObject(file string, object plainjson.Object) error {
 	return object.WriteFile(filepath.Join(c.Dir, file), end, 0o600)
 }
 
-func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.Text(value)) }
+func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.MarshalString(value)) }
 
 // objectAt returns the object under a key; it is empty if there is no object.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
@@ -214,7 +214,7 @@ func (c *command) installedPlugins() ([]pluginListEntry, error) {
 	return list, nil
 }
 
-func (c *command) list() error {
+func (c *command) listPlugins() error {
 	list, err := c.installedPlugins()
 	if err != nil {
 		return err
@@ -245,8 +245,8 @@ func (c *command) list() error {
 	return c.printf("%s", text.String())
 }
 
-// find returns the installed plugin with a name, with or without its marketplace.
-func (c *command) find(name string) (pluginListEntry, bool, error) {
+// findInstalled returns the installed plugin with a name, with or without its marketplace.
+func (c *command) findInstalled(name string) (pluginListEntry, bool, error) {
 	list, err := c.installedPlugins()
 	i := slices.IndexFunc(list, func(p pluginListEntry) bool {
 		short, _, _ := strings.Cut(p.ID, "@")
@@ -315,7 +315,7 @@ func (c *command) setEnabled(id string, enabled bool) error {
 }
 
 func (c *command) enable(name, verb string) error {
-	p, ok, err := c.find(name)
+	p, ok, err := c.findInstalled(name)
 	switch {
 	case err != nil:
 		return err
@@ -333,7 +333,7 @@ func (c *command) enable(name, verb string) error {
 
 // uninstall removes a plugin from the list. Its files are kept and marked with the time, as in the real CLI.
 func (c *command) uninstall(name string) error {
-	p, ok, err := c.find(name)
+	p, ok, err := c.findInstalled(name)
 	switch {
 	case err != nil:
 		return err

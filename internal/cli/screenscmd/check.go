@@ -31,7 +31,7 @@ type checkVerdict struct {
 	Cause   string `json:"cause,omitempty"` // why the detector gave no answer
 }
 
-type checkCount struct {
+type answerCount struct {
 	Asked int `json:"asked"`
 	Wrong int `json:"wrong"`
 }
@@ -39,13 +39,13 @@ type checkCount struct {
 type checkReport struct {
 	Detector string `json:"detector"`
 	// Versions has the counts by version and kind of state.
-	Versions map[string]map[string]checkCount `json:"versions"`
-	Verdicts []checkVerdict                   `json:"verdicts"`
+	Versions map[string]map[string]answerCount `json:"versions"`
+	Verdicts []checkVerdict                    `json:"verdicts"`
 }
 
 // Total returns the sum of the counts of a version, or of all versions for "".
-func (r *checkReport) Total(version string) checkCount {
-	var sum checkCount
+func (r *checkReport) Total(version string) answerCount {
+	var sum answerCount
 	for v, states := range r.Versions {
 		for _, c := range states {
 			if version == "" || v == version {
@@ -57,7 +57,7 @@ func (r *checkReport) Total(version string) checkCount {
 }
 
 func checkPages(ctx context.Context, d *detector, books []book.Book, environ []string) (*checkReport, error) {
-	r := &checkReport{Detector: d.Name, Versions: map[string]map[string]checkCount{}, Verdicts: []checkVerdict{}}
+	r := &checkReport{Detector: d.Name, Versions: map[string]map[string]answerCount{}, Verdicts: []checkVerdict{}}
 	for _, b := range books {
 		pages, err := b.Pages()
 		if err != nil {
@@ -78,10 +78,10 @@ func checkPages(ctx context.Context, d *detector, books []book.Book, environ []s
 	return r, nil
 }
 
-// reply is the detector's answer for a page, or the reason why it gave none.
-type reply struct{ text, cause string }
+// detectorReply is the detector's answer for a page, or the reason why it gave none.
+type detectorReply struct{ text, cause string }
 
-func (d *detector) judgeAnswer(p *book.Page, a reply) checkVerdict {
+func (d *detector) judgeAnswer(p *book.Page, a detectorReply) checkVerdict {
 	v := checkVerdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
 	right, _ := d.acceptedStates(p.State)
 	if a.cause == "" {
@@ -96,7 +96,7 @@ func (d *detector) judgeAnswer(p *book.Page, a reply) checkVerdict {
 
 func (r *checkReport) add(v checkVerdict, p *book.Page) {
 	if r.Versions[p.Version] == nil {
-		r.Versions[p.Version] = map[string]checkCount{}
+		r.Versions[p.Version] = map[string]answerCount{}
 	}
 	c := r.Versions[p.Version][p.Kind()]
 	c.Asked++
@@ -107,11 +107,11 @@ func (r *checkReport) add(v checkVerdict, p *book.Page) {
 	r.Verdicts = append(r.Verdicts, v)
 }
 
-func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
 	if d.Each == "lines" {
-		return askLines(ctx, d, b, pages, environ)
+		return askDetectorByLines(ctx, d, b, pages, environ)
 	}
-	answers := make([]reply, len(pages))
+	answers := make([]detectorReply, len(pages))
 	for i := range pages {
 		input, err := detectorInput(d, b, &pages[i])
 		if err != nil {
@@ -119,7 +119,7 @@ func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Pag
 		}
 		env := append(slices.Clone(environ), detectorEnviron(b, &pages[i])...)
 		if d.Input == "tmux" {
-			answers[i], err = inTmux(ctx, d, &pages[i], input, env)
+			answers[i], err = runDetectorInTmux(ctx, d, &pages[i], input, env)
 		} else {
 			answers[i], err = runCommand(ctx, d, input, env, detectorTimeout)
 		}
@@ -148,19 +148,19 @@ func detectorEnviron(b book.Book, p *book.Page) []string {
 	}
 }
 
-func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, limit time.Duration) (reply, error) {
+func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, limit time.Duration) (detectorReply, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxOutputBytes, Timeout: limit,
 	})
 	if err != nil {
-		return reply{}, fmt.Errorf("running the detector: %w", err)
+		return detectorReply{}, fmt.Errorf("running the detector: %w", err)
 	}
-	a := reply{text: strings.TrimSpace(string(res.Stdout))}
+	a := detectorReply{text: strings.TrimSpace(string(res.Stdout))}
 	switch {
 	case res.TimedOut:
 		a.cause = fmt.Sprintf("it did not exit within %s", limit)
 	case res.Truncated:
-		a = reply{cause: "it wrote more than 1 MB"}
+		a = detectorReply{cause: "it wrote more than 1 MB"}
 	case res.Exit.Code != 0 && a.text == "":
 		a.cause = "it failed: " + res.Exit.String()
 		if line, _, _ := strings.Cut(strings.TrimSpace(string(res.Stderr)), "\n"); line != "" {
@@ -170,8 +170,8 @@ func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, li
 	return a, nil
 }
 
-// askLines runs the detector once for all pages: it reads one line of base64 per page and writes one line in return.
-func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+// askDetectorByLines runs the detector once for all pages: it reads one line of base64 per page and writes one line in return.
+func askDetectorByLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
 	var all strings.Builder
 	for i := range pages {
 		text, err := detectorInput(d, b, &pages[i])
@@ -185,7 +185,7 @@ func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, 
 		return nil, err
 	}
 	lines := strings.Split(got.text, "\n")
-	answers := make([]reply, len(pages))
+	answers := make([]detectorReply, len(pages))
 	for i := range pages {
 		switch {
 		case got.cause != "":
@@ -199,16 +199,16 @@ func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, 
 	return answers, nil
 }
 
-// inTmux displays a page in a separate tmux server and runs the detector with access to this server.
-func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []string) (reply, error) {
+// runDetectorInTmux displays a page in a separate tmux server and runs the detector with access to this server.
+func runDetectorInTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []string) (detectorReply, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {
-		return reply{}, err
+		return detectorReply{}, err
 	}
 	defer func() { _ = temp.Remove() }() // a remaining directory in /tmp is harmless
 	file := filepath.Join(temp.Path, "output")
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		return reply{}, err
+		return detectorReply{}, err
 	}
 	env = append(env, "TMUX_TMPDIR="+temp.Path, "SCREEN_SESSION=page", "TMUX=")
 	size := []string{"-x", strconv.Itoa(p.Cols), "-y", strconv.Itoa(p.Rows)}
@@ -220,7 +220,7 @@ func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []st
 	defer func() { _, _ = tmux(context.WithoutCancel(ctx), env, "kill-server") }() // the tmux server may not be running
 	for _, args := range commands {
 		if out, err := tmux(ctx, env, args...); err != nil {
-			return reply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
+			return detectorReply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
 		}
 	}
 	return runCommand(ctx, d, nil, env, detectorTimeout)

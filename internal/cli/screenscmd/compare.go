@@ -54,7 +54,7 @@ func (c *Diff) Run(s *process.System) error {
 		return err
 	}
 	if len(changes) > 0 {
-		return &process.ExitError{Code: exitDifferent}
+		return &process.ExitError{Code: exitScreensDiffer}
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	if c.GitHub {
 		for _, v := range r.Verdicts {
 			if v.IsWrong {
-				fmt.Fprintf(s.Stderr, "::error title=%s::%s reports the wrong state: expected %s, got %s\n", v.Page, r.Detector, v.State, meaning(v))
+				fmt.Fprintf(s.Stderr, "::error title=%s::%s reports the wrong state: expected %s, got %s\n", v.Page, r.Detector, v.State, describeDetectedState(v))
 			}
 		}
 	}
@@ -171,20 +171,20 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	case c.JSON:
 		return writeJSON(s, r)
 	case c.Markdown:
-		_, err := fmt.Fprint(s.Stdout, wrongTable(r, "| ", " | ", " |"))
+		_, err := fmt.Fprint(s.Stdout, wrongAnswersTable(r, "| ", " | ", " |"))
 		return err
 	}
 	for _, v := range r.Verdicts {
 		if v.IsWrong {
-			fmt.Fprintf(s.Stdout, "%s (%s): the state is %s, but %s reports %s\n", v.Page, v.Book, v.State, r.Detector, meaning(v))
+			fmt.Fprintf(s.Stdout, "%s (%s): the state is %s, but %s reports %s\n", v.Page, v.Book, v.State, r.Detector, describeDetectedState(v))
 		}
 	}
-	_, err := fmt.Fprint(s.Stdout, wrongTable(r, "", "  ", ""))
+	_, err := fmt.Fprint(s.Stdout, wrongAnswersTable(r, "", "  ", ""))
 	return err
 }
 
-// meaning describes the state that a detector returned for a page.
-func meaning(v checkVerdict) string {
+// describeDetectedState describes the state that a detector returned for a page.
+func describeDetectedState(v checkVerdict) string {
 	const most = 60
 	answer := v.Answer
 	if r := []rune(answer); len(r) > most {
@@ -201,8 +201,8 @@ func meaning(v checkVerdict) string {
 	return fmt.Sprintf("%q", answer)
 }
 
-// wrongTable returns a table with the numbers of wrong answers and of checked pages, by version and state.
-func wrongTable(r *checkReport, begin, between, end string) string {
+// wrongAnswersTable returns a table with the numbers of wrong answers and of checked pages, by version and state.
+func wrongAnswersTable(r *checkReport, begin, between, end string) string {
 	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
 	states = slices.DeleteFunc(states, func(state string) bool {
 		for _, counts := range r.Versions {
@@ -290,7 +290,7 @@ func writeJUnit(file string, r *checkReport) error {
 	for _, v := range r.Verdicts {
 		c := junit.Case{Class: v.Book, Name: v.Page + " " + v.State}
 		if v.IsWrong {
-			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s reports the state %[3]s for a screen in the state %[2]s", r.Detector, v.State, meaning(v))}
+			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s reports the state %[3]s for a screen in the state %[2]s", r.Detector, v.State, describeDetectedState(v))}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

@@ -27,10 +27,10 @@ type detector struct {
 	// Dir is the directory of the file.
 	Dir string `toml:"-"`
 
-	answers []answer
+	answers []answerPattern
 }
 
-type answer struct {
+type answerPattern struct {
 	pattern *regexp.Regexp
 	state   string
 }
@@ -54,7 +54,7 @@ func parseDetector(file string, text []byte) (*detector, diag.List) {
 			add("", "invalid regular expression: "+err.Error(), "answers", word)
 			continue
 		}
-		d.answers = append(d.answers, answer{pattern, d.Answers[word]})
+		d.answers = append(d.answers, answerPattern{pattern, d.Answers[word]})
 		checkState(d.Answers[word], func(hint, message string) { add(hint, message, "answers", word) })
 	}
 	for _, state := range ix.Keys(diag.Path{"accept"}) {
@@ -72,8 +72,8 @@ func parseDetector(file string, text []byte) (*detector, diag.List) {
 
 func checkState(state string, add func(hint, message string)) {
 	kind, _, _ := strings.Cut(state, "/")
-	if !slices.Contains(tape.States(), kind) {
-		add(diag.NameHint(kind, tape.States()), fmt.Sprintf("unknown state `%s`", state))
+	if !slices.Contains(tape.PageStates(), kind) {
+		add(diag.NameHint(kind, tape.PageStates()), fmt.Sprintf("unknown state `%s`", state))
 	}
 }
 

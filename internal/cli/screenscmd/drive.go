@@ -43,7 +43,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: machineClock{s},
 	})
 	if err != nil {
-		return exitWith(exitDifferent, fmt.Errorf("starting %s: %w", command[0], err))
+		return exitWith(exitScreensDiffer, fmt.Errorf("starting %s: %w", command[0], err))
 	}
 	defer t.Stop()
 	served := make(chan error, 1)

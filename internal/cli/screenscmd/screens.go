@@ -34,9 +34,9 @@ type Screens struct {
 
 // The exit codes other than 0.
 const (
-	exitDifferent = 1
-	exitBadInput  = 2
-	exitMisjudged = 3
+	exitScreensDiffer = 1
+	exitBadInput      = 2
+	exitMisjudged     = 3
 )
 
 // inputError returns an error about flags or files.
@@ -190,7 +190,7 @@ func (c *Capture) print(s *process.System, results []capture.Result, version str
 		fmt.Fprintf(s.Stdout, "captured %d pages of %s with %d tapes in %.0f s, %d failed\n", pages, version, len(results), seconds, failed)
 	}
 	if failed > 0 {
-		return exitWith(exitDifferent, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
+		return exitWith(exitScreensDiffer, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ type Recorder struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// maxBody is the maximum size of a request; the API's limit is lower.
-const maxBody = 64 << 20
+// maxRequestBytes is the maximum size of a request; the API's limit is lower.
+const maxRequestBytes = 64 << 20
 
 // NewRecorder creates a handler; it starts nothing.
 func NewRecorder(o RecorderOptions) (*Recorder, error) {
@@ -73,7 +73,7 @@ type errorBody struct {
 // ServeHTTP forwards one request and records it after the response.
 func (h *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := h.options.Now()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 	if err != nil {
 		status := http.StatusBadRequest
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

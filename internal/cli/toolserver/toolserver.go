@@ -28,7 +28,7 @@ type Options struct {
 // Serve serves the tools that init always lists, except ToolSearch, to one client until In or ctx ends; see
 // [wire.ServeStdio].
 func Serve(ctx context.Context, o Options) error {
-	tools, err := builtin.New(builtin.Options{CWD: o.CWD, Environ: o.Environ, Clock: o.Clock, Allowed: func(name string) bool { return o.lists(name) }})
+	tools, err := builtin.New(builtin.Options{CWD: o.CWD, Environ: o.Environ, Clock: o.Clock, Allowed: func(name string) bool { return o.listsTool(name) }})
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func Serve(ctx context.Context, o Options) error {
 	return wire.ServeStdio(ctx, wire.Stdio{Server: server{tools, o}, In: o.In, Out: o.Out})
 }
 
-func (o Options) lists(name string) bool {
+func (o Options) listsTool(name string) bool {
 	t := claudecode.ToolNamed(name)
 	return t.Name == name && t.Listing == claudecode.ListAlways && name != "ToolSearch" && o.Profile.HasTool(name)
 }
@@ -90,7 +90,7 @@ func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
 		tools, err := s.tools.Tools(ctx)
 		list := []listedTool{}
 		for _, t := range tools {
-			if s.o.lists(t.Name) {
+			if s.o.listsTool(t.Name) {
 				list = append(list, listedTool{t.Name, t.Description, t.InputSchema})
 			}
 		}

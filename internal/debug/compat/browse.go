@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// browser renders the pages that show the current state of the hub.
-type browser struct {
+// callPages renders the pages that show the current state of the hub.
+type callPages struct {
 	hub   *debug.Hub
 	pages *template.Template
 }
@@ -35,27 +35,27 @@ type pageData struct {
 	Search, Status string
 }
 
-// missingError explains why a page does not exist.
-type missingError string
+// pageNotFoundError explains why a page does not exist.
+type pageNotFoundError string
 
-func (n missingError) Error() string { return string(n) }
+func (n pageNotFoundError) Error() string { return string(n) }
 
 // Pages serves the pages about one call, one breakpoint and the API, for callers of all kinds, and passes all other
 // paths to next. The pages show the current state of the hub without changing it. Text from callers is escaped. They
 // use the style of the live page, so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	b := &browser{hub: c.hub}
+	b := &callPages{hub: c.hub}
 	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
 		"arguments": formatArguments, "clock": formatTime, "json": formatValue, "lasted": formatDuration,
-		"path": url.PathEscape, "short": shortText, "ours": nativeInput,
+		"path": url.PathEscape, "short": shortText, "ours": isNativeInput,
 	}).Parse(string(readFile("browse.html"))))
-	for path, f := range map[string]func(*browser, *http.Request) (pageData, error){
-		"/call/{id}":                          (*browser).call,
-		"/callstack/{id}":                     (*browser).callStack,
-		"/breakpoint/{name}/history":          (*browser).history,
-		"/breakpoint/{name}/history/{record}": (*browser).execution,
-		"/docs":                               func(*browser, *http.Request) (pageData, error) { return pageData{name: "docs", Title: "API"}, nil },
+	for path, f := range map[string]func(*callPages, *http.Request) (pageData, error){
+		"/call/{id}":                          (*callPages).callPage,
+		"/callstack/{id}":                     (*callPages).callStackPage,
+		"/breakpoint/{name}/history":          (*callPages).historyPage,
+		"/breakpoint/{name}/history/{record}": (*callPages).executionPage,
+		"/docs":                               func(*callPages, *http.Request) (pageData, error) { return pageData{name: "docs", Title: "API"}, nil },
 	} {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
@@ -74,8 +74,8 @@ func callDataOf(v debug.Values) *CallData {
 	return &CallData{}
 }
 
-// nativeInput reports whether values are a known input of claudeless's own callers.
-func nativeInput(v debug.Values) bool {
+// isNativeInput reports whether values are a known input of claudeless's own callers.
+func isNativeInput(v debug.Values) bool {
 	in, ok := v.(debug.JSONInput)
 	return ok && in.JSON != nil
 }
@@ -87,13 +87,13 @@ func namedArguments(v debug.Values) json.RawMessage {
 	return callDataOf(v).PrettyKwargs
 }
 
-// endingOf returns how a call ended according to an older client.
-func endingOf(rec debug.Record) Ending {
-	e, _ := rec.ExtraFields.(Ending)
+// clientEndingOf returns how a call ended according to an older client.
+func clientEndingOf(rec debug.Record) ClientEnding {
+	e, _ := rec.ExtraFields.(ClientEnding)
 	return e
 }
 
-func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.HandlerFunc {
+func (b *callPages) serve(f func(*callPages, *http.Request) (pageData, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		p, err := f(b, r)
@@ -129,7 +129,7 @@ func matchesStatus(r *http.Request, status string) bool {
 	return choice == "" || choice == anyStatus || choice == status
 }
 
-func (b *browser) history(r *http.Request) (pageData, error) {
+func (b *callPages) historyPage(r *http.Request) (pageData, error) {
 	name := r.PathValue("name")
 	var entries []debug.HistoryEntry
 	for _, e := range b.hub.Records.History(name, 0) {
@@ -146,19 +146,19 @@ func (b *browser) history(r *http.Request) (pageData, error) {
 	}, nil
 }
 
-func (b *browser) execution(r *http.Request) (pageData, error) {
+func (b *callPages) executionPage(r *http.Request) (pageData, error) {
 	for _, e := range b.hub.Records.History(r.PathValue("name"), 0) {
 		if e.ID == r.PathValue("record") {
-			return b.record(e.CallData), nil
+			return b.recordPage(e.CallData), nil
 		}
 	}
-	return pageData{}, missingError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
+	return pageData{}, pageNotFoundError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
 }
 
 // Functions of the templates.
 
-// maxShown is the size up to which a page shows a complete value.
-const maxShown = 64 << 10
+// maxShownValueBytes is the size up to which a page shows a complete value.
+const maxShownValueBytes = 64 << 10
 
 // formatValue formats a value: text unchanged, anything else as indented JSON.
 func formatValue(v any) string {
@@ -170,25 +170,25 @@ func formatValue(v any) string {
 		}
 	}
 	if s, ok := jsonString(raw); ok {
-		return truncateText(s, maxShown)
+		return truncateText(s, maxShownValueBytes)
 	}
 	var buf bytes.Buffer
 	if json.Indent(&buf, raw, "", "  ") != nil {
-		return truncateText(string(raw), maxShown)
+		return truncateText(string(raw), maxShownValueBytes)
 	}
-	return truncateText(buf.String(), maxShown)
+	return truncateText(buf.String(), maxShownValueBytes)
 }
 
 func jsonString(raw json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
 }
 
-const maxLine = 200
+const maxLineBytes = 200
 
 // shortText formats a value in one line; text is unchanged.
 func shortText(raw json.RawMessage) string {
 	if s, ok := jsonString(raw); ok {
-		return truncateText(s, maxLine)
+		return truncateText(s, maxLineBytes)
 	}
 	return oneLineJSON(raw)
 }
@@ -205,9 +205,9 @@ func oneLineJSON(raw json.RawMessage) string {
 	case o.Truncated:
 		return fmt.Sprintf("(%d bytes)", o.Size)
 	case o.Summary != "":
-		return truncateText(o.Summary, maxLine)
+		return truncateText(o.Summary, maxLineBytes)
 	}
-	return truncateText(string(raw), maxLine)
+	return truncateText(string(raw), maxLineBytes)
 }
 
 func truncateText(s string, size int) string {

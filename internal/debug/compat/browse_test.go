@@ -69,7 +69,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	}
 	start("outer", foreign("outer", site, `[]`))
 	start("inner", foreign("inner", `{}`, `[{"cid":"nosuch","client_ref":7}]`))
-	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.Ending{Traceback: "Traceback\n  line"}})
+	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.ClientEnding{Traceback: "Traceback\n  line"}})
 	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
 
 	p := start("paused", foreign("paused", site, `[]`))
@@ -155,7 +155,7 @@ func FuzzPages(f *testing.F) {
 		for id, v := range map[string]debug.Values{
 			"c": debug.JSONInput{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
-			hub.Records.AddRecord(debug.Record{Ending: debug.Ending{Status: text, ResultCID: text}, CallData: debug.CallData{
+			hub.Records.AddRecord(debug.Record{CallEnding: debug.CallEnding{Status: text, ResultCID: text}, CallData: debug.CallData{
 				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,
 				Process: debug.Process{ProcessKey: text}, StartedAt: float64(len(text)) * 1e9,
 			}})

@@ -15,7 +15,7 @@ import (
 )
 
 // records returns all records, oldest first.
-func (b *browser) records() []debug.Record {
+func (b *callPages) records() []debug.Record {
 	calls, err := b.hub.Records.Calls("", new(math.MaxInt))
 	if err != nil {
 		return nil // the limit is valid
@@ -38,32 +38,32 @@ func processName(d debug.CallData) string {
 	}
 }
 
-func (b *browser) call(r *http.Request) (pageData, error) {
+func (b *callPages) callPage(r *http.Request) (pageData, error) {
 	id := r.PathValue("id")
 	for _, rec := range b.records() {
 		if rec.CallID == id {
-			return b.record(rec), nil
+			return b.recordPage(rec), nil
 		}
 	}
 	for _, p := range b.hub.Paused() {
 		if p.CallData.CallID == id {
-			return b.stack(p), nil
+			return b.pauseStackPage(p), nil
 		}
 	}
 	for _, d := range b.hub.Running() {
 		if d.CallID == id {
-			return b.record(debug.Record{CallData: d, Ending: debug.Ending{Status: "running"}}), nil
+			return b.recordPage(debug.Record{CallData: d, CallEnding: debug.CallEnding{Status: "running"}}), nil
 		}
 	}
-	return pageData{}, missingError("No call " + id + " is recorded.")
+	return pageData{}, pageNotFoundError("No call " + id + " is recorded.")
 }
 
-func (b *browser) record(rec debug.Record) pageData {
+func (b *callPages) recordPage(rec debug.Record) pageData {
 	return pageData{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record
 		ProcessName, Traceback string
-		Site                   site
-	}{rec, processName(rec.CallData), endingOf(rec).Traceback, siteOf(rec.CallSite)}}
+		Site                   callLocation
+	}{rec, processName(rec.CallData), clientEndingOf(rec).Traceback, callLocationOf(rec.CallSite)}}
 }
 
 // frame is one entry of a call site's stack, as the client sent it.
@@ -84,27 +84,29 @@ func framesOf(callSite json.RawMessage) []frame {
 	return s.Frames
 }
 
-// site is the location of a call or a pause.
-type site struct {
+// callLocation is the location of a call or a pause.
+type callLocation struct {
 	Frames []frame
 	Raw    json.RawMessage
 }
 
-func siteOf(callSite json.RawMessage) site { return site{framesOf(callSite), callSite} }
-
-func (b *browser) callStack(r *http.Request) (pageData, error) {
-	p, err := b.hub.Pause(r.PathValue("id"))
-	if err != nil {
-		return pageData{}, missingError("No call is paused as " + r.PathValue("id") + ".")
-	}
-	return b.stack(p), nil
+func callLocationOf(callSite json.RawMessage) callLocation {
+	return callLocation{framesOf(callSite), callSite}
 }
 
-func (b *browser) stack(p debug.Pause) pageData {
+func (b *callPages) callStackPage(r *http.Request) (pageData, error) {
+	p, err := b.hub.Pause(r.PathValue("id"))
+	if err != nil {
+		return pageData{}, pageNotFoundError("No call is paused as " + r.PathValue("id") + ".")
+	}
+	return b.pauseStackPage(p), nil
+}
+
+func (b *callPages) pauseStackPage(p debug.Pause) pageData {
 	return pageData{name: "callstack", Title: "Call Stack of " + p.CallData.MethodName, Data: struct {
 		Method, Phase string
-		Site          site
-	}{p.CallData.MethodName, string(p.CallData.Phase), siteOf(p.CallData.CallSite)}}
+		Site          callLocation
+	}{p.CallData.MethodName, string(p.CallData.Phase), callLocationOf(p.CallData.CallSite)}}
 }
 
 //go:embed debug-client.js browse.html browse.js

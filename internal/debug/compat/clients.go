@@ -27,7 +27,7 @@ type Clients struct {
 	hub    *debug.Hub
 	lease  time.Duration
 	resent resendSet
-	relay  relay
+	relay  evalRelay
 
 	mu        sync.Mutex
 	comErrors []CommunicationError
@@ -35,7 +35,7 @@ type Clients struct {
 
 // New creates the Clients of a hub; it starts nothing.
 func New(o Options) *Clients {
-	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
+	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: evalRelay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
 }
 
 // request is the description of a call that clients send.
@@ -126,18 +126,18 @@ func (olderCaller) Actions(phase debug.Phase) []debug.Action {
 // AddOutcome adds the values of a request to /api/call/complete to an outcome.
 func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	var in struct {
-		flatItems
+		itemMembers
 		Traceback string `json:"exception_traceback"`
 	}
 	if err := decode(body, &in); err != nil {
 		return err
 	}
-	e, err := c.storeEnding(in.flatItems, &o.Result, &o.Exception)
+	e, err := c.storeEndingItems(in.itemMembers, &o.Result, &o.Exception)
 	if err != nil {
 		return err
 	}
 	o.ResultCID, o.ErrorCID, o.Failed = in.ResultCID, in.ErrorCID, o.Failed || in.ErrorCID != ""
-	if e.Traceback = in.Traceback; e != (Ending{}) {
+	if e.Traceback = in.Traceback; e != (ClientEnding{}) {
 		o.ExtraFields = e
 	}
 	return nil
@@ -147,7 +147,7 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	var in struct {
 		request
-		flatItems
+		itemMembers
 		EventType    string            `json:"event_type"`
 		Status       string            `json:"status"`
 		PrettyArgs   []json.RawMessage `json:"pretty_args"`
@@ -163,7 +163,7 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
 	}
-	more, err := c.storeEnding(in.flatItems, &in.PrettyResult, &in.Exception)
+	more, err := c.storeEndingItems(in.itemMembers, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +171,12 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 		CallID: in.EventID, MethodName: name, Signature: string(in.Signature), CallSite: in.CallSite, Process: in.process(),
 		PrettyResult: in.PrettyResult, Exception: in.Exception,
 		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
-	}, Ending: debug.Ending{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
-	if more != (Ending{}) {
+	}, CallEnding: debug.CallEnding{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
+	if more != (ClientEnding{}) {
 		rec.ExtraFields = more
 	}
 	c.hub.Records.AddRecord(rec)
-	return OK(), nil
+	return SuccessFields(), nil
 }
 
 func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
@@ -207,7 +207,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	if err := c.hub.RegisterFunction(f); err != nil {
 		return nil, err
 	}
-	return OK("function_name", in.Name, "signature", in.Signature), nil
+	return SuccessFields("function_name", in.Name, "signature", in.Signature), nil
 }
 
 // CommunicationError is a communication failure in the form in which a client reported it.
@@ -254,7 +254,7 @@ func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).recordEvent},
-		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).reportError},
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).handleErrorReport},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			return Fields{"errors": c.CommunicationErrors()}, nil
 		}},
@@ -264,25 +264,25 @@ func Routes() []Route {
 			}
 			return Fields{"eval_id": nil}, nil
 		}},
-		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Return the value of an expression to the debugger", Answer: (*Clients).deliverAnswer},
+		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Return the value of an expression to the debugger", Answer: (*Clients).handleEvalResponse},
 		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: serveScript},
 	}
 }
 
-func (c *Clients) reportError(_ context.Context, r Request) (any, error) {
+func (c *Clients) handleErrorReport(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
 	c.ReportCommunicationError(r.Body)
-	return OK(), nil
+	return SuccessFields(), nil
 }
 
-func (c *Clients) deliverAnswer(_ context.Context, r Request) (any, error) {
+func (c *Clients) handleEvalResponse(_ context.Context, r Request) (any, error) {
 	var in EvalResponse
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err
 	}
-	return OK(), c.DeliverEvalResponse(in)
+	return SuccessFields(), c.DeliverEvalResponse(in)
 }
 
 // decode decodes a body; an empty body leaves v unchanged.
@@ -296,8 +296,8 @@ func decode(body json.RawMessage, v any) error {
 // Fields is the body of most responses.
 type Fields map[string]any
 
-// OK returns the body of a successful response, with additional fields.
-func OK(more ...any) Fields {
+// SuccessFields returns the body of a successful response, with additional fields.
+func SuccessFields(more ...any) Fields {
 	f := Fields{"status": "ok"}
 	for i := 0; i+1 < len(more); i += 2 {
 		f[fmt.Sprint(more[i])] = more[i+1]

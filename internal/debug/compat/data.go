@@ -119,24 +119,24 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// Ending holds the additional data of older clients about the end of a call.
-type Ending struct {
+// ClientEnding holds the additional data of older clients about the end of a call.
+type ClientEnding struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`
 	Traceback string `json:"exception_traceback,omitempty"`
 }
 
 // MarshalJSON writes the members of a record.
-func (e Ending) MarshalJSON() ([]byte, error) {
-	type bare Ending
+func (e ClientEnding) MarshalJSON() ([]byte, error) {
+	type bare ClientEnding
 	return protocol.Marshal(bare(e))
 }
 
 // Size returns the bytes that it occupies.
-func (e Ending) Size() int { return len(e.Traceback) }
+func (e ClientEnding) Size() int { return len(e.Traceback) }
 
-// flatItems is the form in which requests contain the members of items.
-type flatItems struct {
+// itemMembers is the form in which requests contain the members of items.
+type itemMembers struct {
 	ResultCID    string          `json:"result_cid"`
 	ResultRef    json.RawMessage `json:"result_client_ref"`
 	ResultData   *string         `json:"result_data"`

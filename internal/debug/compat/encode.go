@@ -37,7 +37,7 @@ func (c olderCaller) Encode(d debug.Decision) (json.RawMessage, error) {
 	switch d.Action {
 	case debug.ActionModify:
 		if d.Request != nil {
-			if err := w.arguments(*d.Request, c.format); err != nil {
+			if err := w.setArguments(*d.Request, c.format); err != nil {
 				return nil, err
 			}
 		}
@@ -58,7 +58,7 @@ func (c olderCaller) Encode(d debug.Decision) (json.RawMessage, error) {
 	return protocol.Marshal(w)
 }
 
-func (w *wireDecision) arguments(r debug.ResumeRequest, f Format) error {
+func (w *wireDecision) setArguments(r debug.ResumeRequest, f Format) error {
 	one := func(name string, v json.RawMessage) (Item, error) {
 		it, err := EncodeItem(v, f)
 		if err != nil {

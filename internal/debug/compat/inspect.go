@@ -15,8 +15,8 @@ import (
 
 // Limits of an inspection.
 const (
-	inspectDepth   = 3
-	inspectMembers = 100
+	inspectDepth        = 3
+	maxInspectedMembers = 100
 )
 
 // Inspection is a stored value in readable form.
@@ -43,8 +43,8 @@ func Inspect(cid string, data []byte) Inspection {
 	p, err := pickle.Read(data)
 	switch {
 	case err == nil:
-		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, maxRepr) // a class may have no name
-		in.Attributes = Attributes(p, 1)
+		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, maxReprBytes) // a class may have no name
+		in.Attributes = PickleMembers(p, 1)
 	case len(data) > 1 && data[0] == 0x80 && data[1] <= 5: // starts like a pickle
 		in.Type, in.Error = "unknown", "deserialization_failed"
 		in.Repr = fmt.Sprintf("<deserialization failed: %v>", err)
@@ -58,10 +58,10 @@ func Inspect(cid string, data []byte) Inspection {
 }
 
 func truncate(s string) string {
-	if len(s) <= maxRepr {
+	if len(s) <= maxReprBytes {
 		return s
 	}
-	end := maxRepr
+	end := maxReprBytes
 	for !utf8.RuneStart(s[end]) {
 		end--
 	}
@@ -116,22 +116,22 @@ func jsonMember(v any, depth int) any {
 
 // limitMembers drops members over the limit and records their number in out.
 func limitMembers[T any](all []T, out map[string]any) []T {
-	if len(all) <= inspectMembers {
+	if len(all) <= maxInspectedMembers {
 		return all
 	}
-	out["…"] = fmt.Sprintf("%d more", len(all)-inspectMembers)
-	return all[:inspectMembers]
+	out["…"] = fmt.Sprintf("%d more", len(all)-maxInspectedMembers)
+	return all[:maxInspectedMembers]
 }
 
-// Attributes returns the members of a value from a pickle, by key, index or name.
-func Attributes(v any, depth int) map[string]any {
+// PickleMembers returns the members of a value from a pickle, by key, index or name.
+func PickleMembers(v any, depth int) map[string]any {
 	out := map[string]any{}
 	switch x := v.(type) {
 	case *pickle.Dict:
 		for i, key := range limitMembers(x.Keys, out) {
 			name, ok := key.(string)
 			if !ok {
-				name = pickle.Repr(key, maxRepr)
+				name = pickle.Repr(key, maxReprBytes)
 			}
 			out[truncate(name)] = memberValue(x.Values[i], depth)
 		}
@@ -143,7 +143,7 @@ func Attributes(v any, depth int) map[string]any {
 		addIndexed(x.Items, out, depth)
 	case *pickle.Object:
 		if x.State != nil {
-			return Attributes(x.State, depth)
+			return PickleMembers(x.State, depth)
 		}
 	}
 	return out
@@ -159,7 +159,7 @@ func memberValue(v any, depth int) any {
 	switch v.(type) {
 	case *pickle.Dict, *pickle.List, *pickle.Tuple:
 		if depth < inspectDepth {
-			return Attributes(v, depth+1)
+			return PickleMembers(v, depth+1)
 		}
 	}
 	return scalarOrRepr(v)

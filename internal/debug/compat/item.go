@@ -126,15 +126,15 @@ func EncodeItem(value json.RawMessage, f Format) (Item, error) {
 	return Item{CID: cas.CID(raw), Data: &data, Format: Dill}, nil
 }
 
-// maxRepr is the number of bytes of a representation that is displayed.
-const maxRepr = 500
+// maxReprBytes is the number of bytes of a representation that is displayed.
+const maxReprBytes = 500
 
 // PrettyItem returns the displayed form of an item: JSON unchanged, and a pickle as the text of its representation. An
 // exception, or the placeholder of an unpicklable object, becomes a JSON object that describes it.
 func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {
-		return plainText("<cid:" + it.CID + " missing>")
+		return encodeText("<cid:" + it.CID + " missing>")
 	}
 	if it.Format == JSON {
 		return data
@@ -144,7 +144,7 @@ func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 		if it.Format == "" && json.Valid(data) {
 			return data
 		}
-		return plainText(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
+		return encodeText(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
 	}
 	return PrettyPickle(v)
 }
@@ -163,21 +163,21 @@ func ItemText(store *cas.Store, it Item) string {
 func PrettyPickle(v any) json.RawMessage {
 	o, ok := v.(*pickle.Object)
 	if !ok {
-		return plainText(pickle.Repr(v, maxRepr))
+		return encodeText(pickle.Repr(v, maxReprBytes))
 	}
 	g, ok := o.Callee.(*pickle.Global)
 	if !ok {
-		return plainText(pickle.Repr(v, maxRepr))
+		return encodeText(pickle.Repr(v, maxReprBytes))
 	}
 	switch {
 	case g.Name == "_reconstruct_placeholder":
 		if d := firstDict(o.Args); d != nil {
-			return placeholder(d)
+			return placeholderJSON(d)
 		}
 	case isException(g):
-		return exception(g, o)
+		return exceptionJSON(g, o)
 	}
-	return plainText(pickle.Repr(v, maxRepr))
+	return encodeText(pickle.Repr(v, maxReprBytes))
 }
 
 func firstDict(args any) *pickle.Dict {
@@ -189,7 +189,7 @@ func firstDict(args any) *pickle.Dict {
 	return d
 }
 
-func placeholder(d *pickle.Dict) json.RawMessage {
+func placeholderJSON(d *pickle.Dict) json.RawMessage {
 	out := map[string]any{"__cideldill_placeholder__": true}
 	for _, key := range []string{
 		"type_name", "module", "qualname", "object_name", "object_path", "object_id", "repr_text", "str_text", "pickle_error", "pickle_attempts", "depth",
@@ -199,7 +199,7 @@ func placeholder(d *pickle.Dict) json.RawMessage {
 		}
 	}
 	if attrs, ok := d.Get("attributes"); ok {
-		out["attributes"] = Attributes(attrs, 1)
+		out["attributes"] = PickleMembers(attrs, 1)
 	}
 	summary, _ := out["repr_text"].(string)
 	if summary == "" {
@@ -218,7 +218,7 @@ func isException(g *pickle.Global) bool {
 	return false
 }
 
-func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
+func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	args := []any{}
 	if t, ok := o.Args.(*pickle.Tuple); ok {
 		for _, a := range t.Items {
@@ -229,12 +229,12 @@ func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	if len(args) == 1 {
 		message = fmt.Sprint(args[0])
 	} else if len(args) > 1 {
-		message = pickle.Repr(o.Args, maxRepr)
+		message = pickle.Repr(o.Args, maxReprBytes)
 	}
 	return encode(map[string]any{
 		"__cideldill_exception__": true, "summary": strings.TrimSuffix(g.Name+": "+message, ": "),
 		"type_name": g.Name, "module": g.Module, "qualname": g.Name, "message": message,
-		"repr_text": pickle.Repr(o, maxRepr), "args": args, "attributes": Attributes(o.State, 1),
+		"repr_text": pickle.Repr(o, maxReprBytes), "args": args, "attributes": PickleMembers(o.State, 1),
 	})
 }
 
@@ -244,16 +244,16 @@ func scalarOrRepr(v any) any {
 	case nil, bool, float64:
 		return x
 	case string:
-		return x[:min(len(x), maxRepr)]
+		return x[:min(len(x), maxReprBytes)]
 	case *big.Int:
 		if x.IsInt64() {
 			return x.Int64()
 		}
 	}
-	return pickle.Repr(v, maxRepr)
+	return pickle.Repr(v, maxReprBytes)
 }
 
-func plainText(s string) json.RawMessage { return encode(s) }
+func encodeText(s string) json.RawMessage { return encode(s) }
 
 // encode encodes a value; what JSON cannot represent becomes text.
 func encode(v any) json.RawMessage {

@@ -130,7 +130,7 @@ func FuzzInspect(f *testing.F) {
 			t.Skip("too large for the store")
 		}
 		in := Inspect(cid, data)
-		if in.Type == "" || len(in.Repr) > 4*maxRepr {
+		if in.Type == "" || len(in.Repr) > 4*maxReprBytes {
 			t.Errorf("%+v", in)
 		}
 		for _, format := range []Format{Dill, ""} {

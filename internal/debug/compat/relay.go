@@ -44,8 +44,8 @@ func (r EvalResponse) errorText() string {
 	return string(r.Error)
 }
 
-// relay holds the evaluation requests without a response.
-type relay struct {
+// evalRelay holds the evaluation requests without a response.
+type evalRelay struct {
 	mu     sync.Mutex
 	evals  map[string]*pendingEval   // pending evaluations by eval id
 	queues map[string][]*pendingEval // not fetched yet, by pause
@@ -75,12 +75,12 @@ func (c olderCaller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (d
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop(r)
+	l.removeRequest(r)
 	return debug.EvaluationResult{}, context.Canceled
 }
 
-// drop removes a request; l.mu must be held.
-func (l *relay) drop(r *pendingEval) {
+// removeRequest removes a request; l.mu must be held.
+func (l *evalRelay) removeRequest(r *pendingEval) {
 	delete(l.evals, r.EvalID)
 	left := slices.DeleteFunc(l.queues[r.PauseID], func(o *pendingEval) bool { return o == r })
 	if l.queues[r.PauseID] = left; len(left) == 0 {
@@ -134,7 +134,7 @@ func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	if !ok || q.SessionID != r.SessionID {
 		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: Fields{"eval_id": r.EvalID}}
 	}
-	l.drop(q)
+	l.removeRequest(q)
 	q.result <- a
 	return nil
 }

@@ -51,8 +51,8 @@ func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, err
 		if m == nil {
 			m = map[string]any{}
 		}
-		setDefault(m, "client_ref", ref)
-		setDefault(m, "registered_at", float64(c.hub.Now().UnixMicro())/1e6)
+		setIfMissing(m, "client_ref", ref)
+		setIfMissing(m, "registered_at", float64(c.hub.Now().UnixMicro())/1e6)
 	}
 	if m == nil {
 		return nil, nil
@@ -70,13 +70,13 @@ func describeFunction(h *debug.Hub, it Item) map[string]any {
 	if _, placeholder := m["__cideldill_placeholder__"]; placeholder {
 		return m
 	}
-	setDefault(m, "summary", ItemText(h.Store(), it))
-	setDefault(m, "object_name", nil)
-	setDefault(m, "object_path", nil)
+	setIfMissing(m, "summary", ItemText(h.Store(), it))
+	setIfMissing(m, "object_name", nil)
+	setIfMissing(m, "object_path", nil)
 	return m
 }
 
-func setDefault(m map[string]any, key string, value any) {
+func setIfMissing(m map[string]any, key string, value any) {
 	if _, ok := m[key]; !ok {
 		m[key] = value
 	}
@@ -161,8 +161,8 @@ func (s *Signature) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// storeEnding stores the items of a request and adds their displayed forms.
-func (c *Clients) storeEnding(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
+// storeEndingItems stores the items of a request and adds their displayed forms.
+func (c *Clients) storeEndingItems(in itemMembers, result, exception *json.RawMessage) (e ClientEnding, err error) {
 	e.Result, *result, err = c.storeOptionalItem(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {
 		return e, err

@@ -30,7 +30,7 @@ func breakpointTools() []tool {
 			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: before, doc: "yield follows the default behavior"}},
 		},
 		{
-			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they ran.", run: changeAfter,
+			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they ran.", run: changeAfterBehavior,
 			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
@@ -41,7 +41,7 @@ func breakpointTools() []tool {
 			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
 		}},
 		{
-			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefault,
+			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefaultBehavior,
 			params: []param{{name: "behavior", kind: kindText, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
 		},
 	}
@@ -61,18 +61,18 @@ func (f *hubAccess) breakpoints() any {
 func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name := a.text("function_name")
 	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{
-		Name: name, Before: a.optional("behavior"), After: a.optional("after_behavior"), When: a.optional("when"),
+		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
 }
 
 func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
-func changeAfter(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
+func changeAfterBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
@@ -90,7 +90,7 @@ func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return out, f.hub.BreakpointSet.SetReplacement(name, tool)
 }
 
-func setDefault(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func setDefaultBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	b, err := f.hub.BreakpointSet.SetDefault(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }

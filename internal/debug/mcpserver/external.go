@@ -13,12 +13,12 @@ func externalTools() []tool {
 	return []tool{
 		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: withServers(listServers)},
 		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: withServers(listTools), params: []param{server}},
-		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: withServers(callExternal), params: []param{
+		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: withServers(callExternalTool), params: []param{
 			{name: "tool", kind: kindText, required: true, doc: "server/tool"},
 			{name: "arguments", kind: kindObject, doc: "the tool's arguments; default {}"},
 		}},
 		{name: "external_list_resources", doc: "List the resources of the external servers.", run: withServers(listResources), params: []param{server}},
-		{name: "external_read_resource", doc: "Read a resource of an external server.", run: withServers(readExternal), params: []param{
+		{name: "external_read_resource", doc: "Read a resource of an external server.", run: withServers(readExternalResource), params: []param{
 			{name: "server", kind: kindText, required: true, doc: "the server"},
 			{name: "uri", kind: kindText, required: true, doc: "of the resource"},
 		}},
@@ -59,8 +59,8 @@ func listTools(_ context.Context, m *debug.ServerManager, a arguments) (any, err
 	return fields{"tools": tools}, err
 }
 
-// callExternal returns the result as the server sent it.
-func callExternal(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
+// callExternalTool returns the result as the server sent it.
+func callExternalTool(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
 	if err != nil {
 		return nil, err
@@ -79,6 +79,6 @@ func listResources(_ context.Context, m *debug.ServerManager, a arguments) (any,
 	return fields{"resources": resources}, err
 }
 
-func readExternal(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
+func readExternalResource(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	return m.Read(ctx, a.text("server"), a.text("uri"))
 }

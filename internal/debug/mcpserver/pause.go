@@ -19,7 +19,7 @@ func pauseTools() []tool {
 		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.functions(), nil
 		}},
-		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: calls, params: []param{
+		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: listCalls, params: []param{
 			{name: "function_name", kind: kindText, doc: "only calls of this tool"},
 			{name: "limit", kind: kindInteger, doc: "maximum number of calls, at least 1 (default 100)"},
 		}},
@@ -78,7 +78,7 @@ func (f *hubAccess) calls(function string, limit *int) (any, error) {
 	return f.hub.Records.Calls(function, limit)
 }
 
-func calls(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func listCalls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	var limit *int
 	if given := a.number("limit"); given != nil {
 		n := int(*given)
@@ -87,8 +87,8 @@ func calls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return f.calls(a.text("function_name"), limit)
 }
 
-// maxWait bounds timeout_s.
-const maxWait = time.Hour
+// maxPauseWait bounds timeout_s.
+const maxPauseWait = time.Hour
 
 func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
@@ -99,7 +99,7 @@ func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if *t <= 0 {
 			return nil, debug.NewError(debug.CodeInvalidArguments, "timeout_s must be above 0", "parameter", "timeout_s")
 		}
-		q.Timeout = time.Duration(min(*t, maxWait.Seconds()) * float64(time.Second))
+		q.Timeout = time.Duration(min(*t, maxPauseWait.Seconds()) * float64(time.Second))
 	}
 	return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }

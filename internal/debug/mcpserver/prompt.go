@@ -50,18 +50,18 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 	}
 }
 
-const promptCalls = 10
+const maxPromptCalls = 10
 
 func (f *hubAccess) startPrompt() (any, error) {
-	limit := promptCalls
+	limit := maxPromptCalls
 	calls, err := f.calls("", &limit)
 	if err != nil {
 		return nil, err
 	}
-	return message("The state of the debugging session",
+	return promptMessage("The state of the debugging session",
 		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
-		section{"Counts and default behavior", f.hub.Status()}, section{"Breakpoints", f.breakpoints()},
-		section{"Paused calls", f.paused()}, section{fmt.Sprintf("Newest %d calls", limit), calls}, section{"Tools", f.functions()})
+		promptSection{"Counts and default behavior", f.hub.Status()}, promptSection{"Breakpoints", f.breakpoints()},
+		promptSection{"Paused calls", f.paused()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.functions()})
 }
 
 func (f *hubAccess) inspectPrompt(id string) (any, error) {
@@ -73,29 +73,29 @@ func (f *hubAccess) inspectPrompt(id string) (any, error) {
 		return nil, protocolError(err)
 	}
 	d := p.CallData
-	parts := []section{{"Input", d.Input()}}
+	parts := []promptSection{{"Input", d.Input()}}
 	if older, ok := d.Values.(*compat.CallData); ok {
-		parts = []section{{"Input", older.PrettyKwargs}}
+		parts = []promptSection{{"Input", older.PrettyKwargs}}
 		if len(older.PrettyArgs) > 0 {
-			parts = append(parts, section{"Positional arguments", older.PrettyArgs})
+			parts = append(parts, promptSection{"Positional arguments", older.PrettyArgs})
 		}
 	}
 	if d.PrettyResult != nil {
-		parts = append(parts, section{"Result", d.PrettyResult})
+		parts = append(parts, promptSection{"Result", d.PrettyResult})
 	}
 	if d.Exception != nil {
-		parts = append(parts, section{"Error", d.Exception})
+		parts = append(parts, promptSection{"Error", d.Exception})
 	}
 	if d.CallSite != nil {
-		parts = append(parts, section{"Call site", d.CallSite})
+		parts = append(parts, promptSection{"Call site", d.CallSite})
 	}
 	if d.Signature != "" {
-		parts = append(parts, section{"Schema", json.RawMessage(quoteUnlessJSON(d.Signature))})
+		parts = append(parts, promptSection{"Schema", json.RawMessage(quoteUnlessJSON(d.Signature))})
 	}
 	phase := cmp.Or(d.Phase, debug.PhaseBefore)
 	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). Actions that breakpoint_continue accepts: %v. "+
 		"breakpoint_repl_eval evaluates expressions in it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
-	return message("The paused call of "+d.MethodName, head, parts...)
+	return promptMessage("The paused call of "+d.MethodName, head, parts...)
 }
 
 // quoteUnlessJSON returns JSON text unchanged, and any other text as a JSON string.
@@ -110,13 +110,13 @@ func quoteUnlessJSON(text string) string {
 	return string(raw)
 }
 
-type section struct {
+type promptSection struct {
 	title string
 	body  any
 }
 
-// message builds a prompt of one message: a text and sections of JSON.
-func message(description, head string, parts ...section) (any, error) {
+// promptMessage builds a prompt of one message: a text and sections of JSON.
+func promptMessage(description, head string, parts ...promptSection) (any, error) {
 	var b strings.Builder
 	b.WriteString(head + "\n")
 	for _, p := range parts {

@@ -17,11 +17,11 @@ type resource struct {
 	read func() (any, error)
 }
 
-const historyCalls = 50
+const maxHistoryCalls = 50
 
 func (f *hubAccess) resources() []resource {
 	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
-	limit := historyCalls
+	limit := maxHistoryCalls
 	all := []resource{
 		{URI: "breakpoint://status", Description: "Counts of breakpoints, tools, calls and sessions.", read: func() (any, error) { return f.hub.Status(), nil }},
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},

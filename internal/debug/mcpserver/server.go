@@ -20,9 +20,9 @@ import (
 // Limits of the sessions over streamable HTTP, whose clients may disappear without closing them. The next response to a
 // client contains the number of dropped messages.
 const (
-	idleTime       = 30 * time.Minute
-	maxSessions    = 1000
-	maxQueuedBytes = 8 << 20 // bytes of events and answers, over all sessions
+	sessionIdleTime = 30 * time.Minute
+	maxSessions     = 1000
+	maxQueuedBytes  = 8 << 20 // bytes of events and answers, over all sessions
 )
 
 // Options configure a Server. Hub and NewID must be set.
@@ -54,17 +54,17 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, face: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
-		Server: s, NewID: o.NewID, Versions: versions(), IdleTimeout: idleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
+		Server: s, NewID: o.NewID, Versions: versions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
 	})
-	s.sub = o.Hub.Subscribe(eventQueue)
+	s.sub = o.Hub.Subscribe(eventQueueLength)
 	return s, nil
 }
 
 // versions returns the supported protocol versions, newest first.
 func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
 
-// eventQueue is how many events may wait for ForwardEvents.
-const eventQueue = 4096
+// eventQueueLength is how many events may wait for ForwardEvents.
+const eventQueueLength = 4096
 
 // ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub closes, and then ends the
 // sessions over HTTP. Call it once; without it there are no notifications.
@@ -136,12 +136,12 @@ func (c *conn) HandleClose() {
 
 func (c *conn) HandleNotification(method string, _ json.RawMessage) {
 	if method == "notifications/initialized" {
-		c.recordMessage(false)
+		c.markMessageReceived(false)
 	}
 }
 
-// recordMessage records that a message arrived. A message after initialize shows that the client has read its response.
-func (c *conn) recordMessage(initialize bool) {
+// markMessageReceived records that a message arrived. A message after initialize shows that the client has read its response.
+func (c *conn) markMessageReceived(initialize bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.ready = c.ready || c.initialized && !initialize
@@ -149,7 +149,7 @@ func (c *conn) recordMessage(initialize bool) {
 }
 
 func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
-	c.recordMessage(call.Method == "initialize")
+	c.markMessageReceived(call.Method == "initialize")
 	s := c.server
 	switch call.Method {
 	case "initialize":
@@ -223,9 +223,9 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 
 // toolResult builds a tool's result: one text of JSON.
 func (c *conn) toolResult(out any, err error) (any, error) {
-	r := content{Content: [1]block{{Type: "text"}}}
+	r := toolCallResult{Content: [1]block{{Type: "text"}}}
 	if n := c.session.Dropped(); n > 0 {
-		r.Meta = &meta{n}
+		r.Meta = &droppedMeta{n}
 	}
 	if f, ok := out.(errorResult); ok {
 		out, r.IsError = f.body, true
@@ -244,19 +244,19 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/mcp", s.http)
 	older := http.StripPrefix("/mcp", s.http)
 	mux.HandleFunc("/mcp/sse", func(w http.ResponseWriter, r *http.Request) {
-		older.ServeHTTP(&prefixWriter{ResponseWriter: w}, r)
+		older.ServeHTTP(&endpointPathWriter{ResponseWriter: w}, r)
 	})
 	mux.Handle("/mcp/messages", older)
 	return mux
 }
 
-// prefixWriter rewrites the path in the first event of a stream, so that it is below /mcp.
-type prefixWriter struct {
+// endpointPathWriter rewrites the path in the first event of a stream, so that it is below /mcp.
+type endpointPathWriter struct {
 	http.ResponseWriter
 	rewritten bool
 }
 
-func (b *prefixWriter) Write(p []byte) (int, error) {
+func (b *endpointPathWriter) Write(p []byte) (int, error) {
 	if b.rewritten {
 		return b.ResponseWriter.Write(p)
 	}
@@ -266,4 +266,4 @@ func (b *prefixWriter) Write(p []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController flush the stream.
-func (b *prefixWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *endpointPathWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }

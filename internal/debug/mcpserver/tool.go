@@ -75,14 +75,14 @@ func (t tool) MarshalJSON() ([]byte, error) {
 type arguments map[string]json.RawMessage
 
 func (a arguments) text(name string) string {
-	if p := a.optional(name); p != nil {
+	if p := a.optionalText(name); p != nil {
 		return *p
 	}
 	return ""
 }
 
-// optional returns a string argument; nil means missing.
-func (a arguments) optional(name string) *string { return argument[string](a, name) }
+// optionalText returns a string argument; nil means missing.
+func (a arguments) optionalText(name string) *string { return argument[string](a, name) }
 
 // number returns a numeric argument; nil means missing.
 func (a arguments) number(name string) *float64 { return argument[float64](a, name) }
@@ -143,15 +143,15 @@ type fields map[string]any
 // errorResult is an error result with more details than a code.
 type errorResult struct{ body any }
 
-// content is the result of tools/call.
-type content struct {
-	Content [1]block `json:"content"`
-	IsError bool     `json:"isError"`
-	Meta    *meta    `json:"_meta,omitempty"`
+// toolCallResult is the result of tools/call.
+type toolCallResult struct {
+	Content [1]block     `json:"content"`
+	IsError bool         `json:"isError"`
+	Meta    *droppedMeta `json:"_meta,omitempty"`
 }
 
-// meta reports how many notifications were dropped because the client did not fetch them.
-type meta struct {
+// droppedMeta reports how many notifications were dropped because the client did not fetch them.
+type droppedMeta struct {
 	Missed int `json:"claudeless/missedNotifications"`
 }
 

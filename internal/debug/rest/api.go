@@ -27,7 +27,7 @@ type Options struct {
 	MaxBody int64
 }
 
-const defaultMaxBody = 96 << 20
+const defaultMaxBodyBytes = 96 << 20
 
 type api struct {
 	Options

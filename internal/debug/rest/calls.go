@@ -16,7 +16,7 @@ import (
 const (
 	pollIntervalMS = 100
 	pollTimeoutMS  = 60_000
-	maxWait        = time.Minute // maximum duration of one long poll
+	maxPollWait    = time.Minute // maximum duration of one long poll
 )
 
 // callRoutes are the routes for callers: programs whose calls are debugged.
@@ -29,7 +29,7 @@ func callRoutes() []route {
 	}
 }
 
-func olderRoutes() []route {
+func olderClientRoutes() []route {
 	var table []route
 	for _, r := range compat.Routes() {
 		row := route{method: r.Method, path: r.Path, summary: r.Summary, client: r.Client}
@@ -52,7 +52,7 @@ func olderRoutes() []route {
 }
 
 func (a *api) startCall(r *http.Request) (any, error) {
-	begun, err := a.start(r)
+	begun, err := a.reportCall(r)
 	switch {
 	case err != nil:
 		return nil, jsonError(err)
@@ -66,17 +66,17 @@ func (a *api) startCall(r *http.Request) (any, error) {
 	return fields{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-// start reports a call to the hub, in the format of its kind of caller.
-func (a *api) start(r *http.Request) (debug.StartedCall, error) {
+// reportCall reports a call to the hub, in the format of its kind of caller.
+func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 	var in struct {
-		MethodName string          `json:"method_name"`
-		Client     debug.Client    `json:"client"`
-		Input      json.RawMessage `json:"input"`
-		SessionID  string          `json:"session_id"`
-		ToolUseID  string          `json:"tool_use_id"`
-		CallSite   json.RawMessage `json:"call_site"`
-		PID        *int            `json:"process_pid"`
-		Started    *float64        `json:"process_start_time"`
+		MethodName string           `json:"method_name"`
+		Client     debug.ClientKind `json:"client"`
+		Input      json.RawMessage  `json:"input"`
+		SessionID  string           `json:"session_id"`
+		ToolUseID  string           `json:"tool_use_id"`
+		CallSite   json.RawMessage  `json:"call_site"`
+		PID        *int             `json:"process_pid"`
+		Started    *float64         `json:"process_start_time"`
 	}
 	body, err := readWithBody(r, &in)
 	if err != nil {
@@ -129,17 +129,17 @@ func waitTime(r *http.Request) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if s, serr := strconv.ParseFloat(text, 64); serr == nil {
-		d, err = time.Duration(min(s, maxWait.Seconds())*float64(time.Second)), nil
+		d, err = time.Duration(min(s, maxPollWait.Seconds())*float64(time.Second)), nil
 	}
 	if err != nil || d < 0 {
 		return 0, &debug.Error{Code: "invalid_wait", Message: "wait must be a duration such as 25s"}
 	}
-	return min(d, maxWait), nil
+	return min(d, maxPollWait), nil
 }
 
 func (a *api) abandon(r *http.Request) (any, error) {
 	a.Hub.Abandon(r.PathValue("id"))
-	return compat.OK(), nil
+	return compat.SuccessFields(), nil
 }
 
 func (a *api) completeCall(r *http.Request) (any, error) {
@@ -166,5 +166,5 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 	if pauseID != "" {
 		return pollAnswer(pauseID), nil
 	}
-	return compat.OK(), err
+	return compat.SuccessFields(), err
 }

@@ -24,7 +24,7 @@ type ClientOptions struct {
 	URL   string // URL of the debugger, such as http://127.0.0.1:5174
 	Token string // bearer token; empty means none
 	// Client is the kind of caller for calls that do not set their own; "" means debug.ClientRun.
-	Client debug.Client
+	Client debug.ClientKind
 	// OnLost decides what happens to a paused call if the debugger becomes
 	// unreachable: PolicyFail (also "") or PolicyContinue.
 	OnLost debug.TimeoutPolicy
@@ -32,11 +32,11 @@ type ClientOptions struct {
 
 // Timeouts and retry intervals.
 const (
-	pollWait       = 4 * time.Second // one long poll; the debugger responds within this time
-	requestTimeout = 6 * time.Second
-	lostTimeout    = time.Second // timeout of requests while the debugger is known to be unreachable
-	retryDuration  = 3 * time.Second
-	retryInterval  = 200 * time.Millisecond
+	pollWait           = 4 * time.Second // one long poll; the debugger responds within this time
+	requestTimeout     = 6 * time.Second
+	lostRequestTimeout = time.Second // timeout of requests while the debugger is known to be unreachable
+	retryDuration      = 3 * time.Second
+	retryInterval      = 200 * time.Millisecond
 )
 
 // Client reports the tool calls of one caller to a debugger over HTTP and waits for its decisions. No method waits
@@ -70,17 +70,17 @@ func NewClient(o ClientOptions) (*Client, error) {
 // Close closes idle connections; do not use the client afterwards.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// LostError reports a debugger that cannot be reached.
-type LostError struct {
+// DebuggerLostError reports a debugger that cannot be reached.
+type DebuggerLostError struct {
 	URL string
 	Err error
 }
 
-func (e *LostError) Error() string {
+func (e *DebuggerLostError) Error() string {
 	return fmt.Sprintf("cannot reach the debugger at %s: %v", e.URL, e.Err)
 }
 
-func (e *LostError) Unwrap() error { return e.Err }
+func (e *DebuggerLostError) Unwrap() error { return e.Err }
 
 // Register sends tools and their schemas to the debugger. Without tools it only checks that the debugger responds.
 func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
@@ -123,7 +123,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 	var a callReply
 	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
 	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
-		"method_name": call.Tool, "input": orEmpty(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
+		"method_name": call.Tool, "input": inputOrEmptyObject(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
 	}, &a)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 	return a.CallID, debug.Decision{Action: debug.ActionContinue}, nil
 }
 
-func orEmpty(input json.RawMessage) json.RawMessage {
+func inputOrEmptyObject(input json.RawMessage) json.RawMessage {
 	if len(input) == 0 {
 		return json.RawMessage("{}")
 	}
@@ -202,19 +202,19 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 			patience = nil
 			continue
 		case err == nil && d.Action == debug.ActionAbandon:
-			return c.onLost(errors.New("the debugger dropped the pause"))
+			return c.decideWithoutDebugger(errors.New("the debugger dropped the pause"))
 		case err == nil:
 			d.PauseID = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil
 		case errors.As(err, &refused): // the debugger was restarted
-			return c.onLost(err)
+			return c.decideWithoutDebugger(err)
 		}
 		if patience == nil {
 			patience = time.After(retryDuration)
 		}
 		select {
 		case <-patience:
-			return c.onLost(err)
+			return c.decideWithoutDebugger(err)
 		case <-time.After(retryInterval):
 		case <-ctx.Done():
 		}
@@ -241,28 +241,28 @@ func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision
 	return d, nil
 }
 
-func (c *Client) onLost(err error) (debug.Decision, error) {
+func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 	if c.o.OnLost == debug.PolicyContinue {
 		return debug.Decision{Action: debug.ActionContinue}, nil
 	}
-	if lost, ok := errors.AsType[*LostError](err); ok {
+	if lost, ok := errors.AsType[*DebuggerLostError](err); ok {
 		return debug.Decision{}, lost
 	}
-	return debug.Decision{}, &LostError{URL: c.base, Err: err}
+	return debug.Decision{}, &DebuggerLostError{URL: c.base, Err: err}
 }
 
 // abandonPause ends a pause that this client no longer waits for.
 func (c *Client) abandonPause(ctx context.Context, pollURL string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostRequestTimeout)
 	defer cancel()
 	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 }
 
-// send makes one request. The error is a *LostError, a *debug.Error if the debugger refused, or the error of ctx.
+// send makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.
 func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
 	if c.unreachable.Load() {
-		limit = lostTimeout
+		limit = lostRequestTimeout
 	}
 	bound, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -272,7 +272,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 	}
 	c.unreachable.Store(err != nil)
 	if err != nil {
-		return &LostError{URL: c.base, Err: err}
+		return &DebuggerLostError{URL: c.base, Err: err}
 	}
 	if status >= http.StatusBadRequest {
 		return refusalError(status, body)
@@ -281,7 +281,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &LostError{URL: c.base, Err: fmt.Errorf("its answer is not JSON: %w", err)}
+		return &DebuggerLostError{URL: c.base, Err: fmt.Errorf("its answer is not JSON: %w", err)}
 	}
 	return nil
 }

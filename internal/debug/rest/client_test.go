@@ -112,7 +112,7 @@ func TestUnreachable(t *testing.T) {
 	_, _, before := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"})
 	_, after := c.AfterCall(t.Context(), "x", debug.Outcome{})
 	for what, err := range map[string]error{"register": c.Register(t.Context(), nil), "before": before, "after": after} {
-		if lost, ok := errors.AsType[*LostError](err); !ok || !strings.Contains(err.Error(), url) || lost.URL != url {
+		if lost, ok := errors.AsType[*DebuggerLostError](err); !ok || !strings.Contains(err.Error(), url) || lost.URL != url {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -208,7 +208,7 @@ func lostInPause(t *testing.T, policy debug.TimeoutPolicy) {
 		if err != nil || d.Action != debug.ActionContinue {
 			t.Errorf("%q: %+v, %v", policy, d, err)
 		}
-	} else if _, ok := errors.AsType[*LostError](err); !ok {
+	} else if _, ok := errors.AsType[*DebuggerLostError](err); !ok {
 		t.Errorf("%q: %+v, %v", policy, d, err)
 	}
 }

@@ -19,21 +19,21 @@ func controlRoutes() []route {
 		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
 		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: (*api).setBreakpoint},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
-		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: (*api).setBefore},
-		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: (*api).setAfter},
+		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: (*api).setBeforeBehavior},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: (*api).setAfterBehavior},
 		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that replaces the calls of a breakpoint", answer: (*api).setReplacement},
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"behavior": a.Hub.BreakpointSet.Default()}, nil
 		}},
-		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefault},
+		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefaultBehavior},
 		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"paused": a.Hub.Paused()}, nil
 		}},
 		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*api).resume},
 		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*api).calls},
-		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: (*api).value},
+		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: (*api).serveValue},
 		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *api, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
 		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*api).events},
 	}
@@ -68,15 +68,15 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 	if in.Signature != "" {
 		err = a.Hub.SetSignature(in.Name, string(in.Signature))
 	}
-	return compat.OK("function_name", in.Name), err
+	return compat.SuccessFields("function_name", in.Name), err
 }
 
 func (a *api) removeBreakpoint(r *http.Request) (any, error) {
 	a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
-	return compat.OK("function_name", r.PathValue("name")), nil
+	return compat.SuccessFields("function_name", r.PathValue("name")), nil
 }
 
-func behavior(r *http.Request) (*string, error) {
+func readBehavior(r *http.Request) (*string, error) {
 	var in struct {
 		Behavior string `json:"behavior"`
 	}
@@ -84,22 +84,22 @@ func behavior(r *http.Request) (*string, error) {
 	return &in.Behavior, err
 }
 
-func (a *api) setBefore(r *http.Request) (any, error) {
-	word, err := behavior(r)
+func (a *api) setBeforeBehavior(r *http.Request) (any, error) {
+	word, err := readBehavior(r)
 	if err != nil {
 		return nil, err
 	}
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
-	return compat.OK("function_name", b.Name, "behavior", b.Before), err
+	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
-func (a *api) setAfter(r *http.Request) (any, error) {
-	word, err := behavior(r)
+func (a *api) setAfterBehavior(r *http.Request) (any, error) {
+	word, err := readBehavior(r)
 	if err != nil {
 		return nil, err
 	}
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
-	return compat.OK("function_name", b.Name, "behavior", b.After), err
+	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
 
 func (a *api) setReplacement(r *http.Request) (any, error) {
@@ -113,7 +113,7 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
 	}
-	out := compat.OK("function_name", name, "replacement_function", nil)
+	out := compat.SuccessFields("function_name", name, "replacement_function", nil)
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
@@ -153,13 +153,13 @@ func (a *api) functions(*http.Request) (any, error) {
 	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
-func (a *api) setDefault(r *http.Request) (any, error) {
-	word, err := behavior(r)
+func (a *api) setDefaultBehavior(r *http.Request) (any, error) {
+	word, err := readBehavior(r)
 	if err != nil {
 		return nil, err
 	}
 	b, err := a.Hub.BreakpointSet.SetDefault(*word)
-	return compat.OK("behavior", b), err
+	return compat.SuccessFields("behavior", b), err
 }
 
 func (a *api) resume(r *http.Request) (any, error) {
@@ -170,7 +170,7 @@ func (a *api) resume(r *http.Request) (any, error) {
 	}
 	in.Raw = body
 	id := r.PathValue("id")
-	return compat.OK("pause_id", id), jsonError(a.Hub.Resume(r.Context(), id, in))
+	return compat.SuccessFields("pause_id", id), jsonError(a.Hub.Resume(r.Context(), id, in))
 }
 
 func (a *api) calls(r *http.Request) (any, error) {
@@ -181,7 +181,7 @@ func (a *api) calls(r *http.Request) (any, error) {
 	return a.Hub.Records.Calls(r.URL.Query().Get("function_name"), limit)
 }
 
-func (a *api) value(w http.ResponseWriter, r *http.Request) {
+func (a *api) serveValue(w http.ResponseWriter, r *http.Request) {
 	data, err := a.Hub.Value(r.PathValue("cid"))
 	if err != nil {
 		writeError(w, err)
@@ -332,5 +332,5 @@ func (a *api) evaluate(r *http.Request) (any, error) {
 }
 
 func (a *api) closeSession(r *http.Request) (any, error) {
-	return compat.OK(), a.Hub.CloseSession(r.PathValue("id"))
+	return compat.SuccessFields(), a.Hub.CloseSession(r.PathValue("id"))
 }

@@ -18,7 +18,7 @@ import (
 // Handler serves the routes. It does not check who sends a request; localhttp.Guard does. Pages of other allowed
 // origins may call only the routes of the older clients.
 func Handler(o Options) http.Handler {
-	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBodyBytes)
 	a := &api{o, compat.New(compat.Options{Hub: o.Hub})}
 	mux := http.NewServeMux()
 	table := a.routes()
@@ -44,7 +44,7 @@ func Handler(o Options) http.Handler {
 }
 
 func (a *api) routes() []route {
-	return slices.Concat(callRoutes(), olderRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
+	return slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
 }
 
 func (a *api) serve(rt route) http.HandlerFunc {

@@ -10,7 +10,7 @@ import (
 
 func serverRoutes(external *debug.ServerManager) []route {
 	table := []route{
-		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).clients},
+		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listServers},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: (*api).connect},
 		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnect},
 		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnect},
@@ -29,7 +29,7 @@ func serverRoutes(external *debug.ServerManager) []route {
 	return table
 }
 
-func (a *api) clients(*http.Request) (any, error) {
+func (a *api) listServers(*http.Request) (any, error) {
 	out := map[string]any{}
 	for _, c := range a.External.Servers() {
 		out[c.Name] = c
@@ -53,18 +53,18 @@ func (a *api) connect(r *http.Request) (any, error) {
 		return nil, err
 	}
 	tools, err := a.External.Connect(r.Context(), name, config)
-	return compat.OK("name", name, "tools", tools), err
+	return compat.SuccessFields("name", name, "tools", tools), err
 }
 
 func (a *api) disconnect(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	return compat.OK("name", name), a.External.Disconnect(r.Context(), name)
+	return compat.SuccessFields("name", name), a.External.Disconnect(r.Context(), name)
 }
 
 func (a *api) reconnect(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
-	return compat.OK("name", name, "tools", tools), err
+	return compat.SuccessFields("name", name, "tools", tools), err
 }
 
 func (a *api) tools(r *http.Request) (any, error) {

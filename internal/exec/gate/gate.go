@@ -127,13 +127,13 @@ func List(dir string) ([]State, error) {
 	return list, nil
 }
 
-// Claims records names that processes of a run have claimed, as files in the gate directory of the run.
-type Claims struct {
+// NameClaims records names that processes of a run have claimed, as files in the gate directory of the run.
+type NameClaims struct {
 	Dir string // created at the first claim
 }
 
 // Take claims a name permanently; it returns false if another process was first.
-func (c Claims) Take(name string) (bool, error) {
+func (c NameClaims) Take(name string) (bool, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return false, fmt.Errorf("claiming %s: %w", name, err)
 	}
@@ -150,7 +150,7 @@ func (c Claims) Take(name string) (bool, error) {
 }
 
 // Next claims the first unclaimed number above after for a name.
-func (c Claims) Next(name string, after int) (int, error) {
+func (c NameClaims) Next(name string, after int) (int, error) {
 	for n := after + 1; ; n++ {
 		if taken, err := c.Take(name + "#" + strconv.Itoa(n)); taken || err != nil {
 			return n, err

@@ -46,7 +46,7 @@ func TestGates(t *testing.T) {
 
 // A claim belongs to one process forever, even if several processes compete for it. It is not listed as a gate.
 func TestClaims(t *testing.T) {
-	claims := gate.Claims{Dir: filepath.Join(t.TempDir(), "gates")}
+	claims := gate.NameClaims{Dir: filepath.Join(t.TempDir(), "gates")}
 	var took atomic.Int32
 	var all sync.WaitGroup
 	for range 20 {
@@ -70,7 +70,7 @@ func TestClaims(t *testing.T) {
 	if list, err := gate.List(claims.Dir); list != nil || err != nil {
 		t.Errorf("gates: %v, %v", list, err)
 	}
-	if _, err := (gate.Claims{Dir: filepath.Join(claims.Dir, "\x00")}).Take("x"); err == nil {
+	if _, err := (gate.NameClaims{Dir: filepath.Join(claims.Dir, "\x00")}).Take("x"); err == nil {
 		t.Error("a directory that cannot be made is no error")
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt makes this program the parent of orphaned descendants, so that they can be found. A program that adopts must
+// AdoptOrphans makes this program the parent of orphaned descendants, so that they can be found. A program that adopts must
 // also call [StartReaper].
-func Adopt() { adopt(1) }
+func AdoptOrphans() { setOrphanAdoption(1) }
 
-// adopt switches adoption on or off; if the system refuses, orphans become children of init as usual.
-func adopt(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
+// setOrphanAdoption switches adoption on or off; if the system refuses, orphans become children of init as usual.
+func setOrphanAdoption(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
 
 // Reaper collects the exit status of adopted processes. Otherwise they would remain as zombies and appear to be
 // running.
@@ -54,7 +54,7 @@ func (r *Reaper) Stop() {
 		return
 	}
 	r.once.Do(func() {
-		adopt(0)
+		setOrphanAdoption(0)
 		close(r.done)
 		r.task.Wait()
 		reap(r.ownProcesses)

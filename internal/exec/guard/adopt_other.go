@@ -4,8 +4,8 @@ package guard
 
 import "os"
 
-// Adopt does nothing on this system.
-func Adopt() {}
+// AdoptOrphans does nothing on this system.
+func AdoptOrphans() {}
 
 // Reaper does nothing on this system.
 type Reaper struct{}

@@ -18,22 +18,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func checkSupport() error { return nil }
+func checkStrictSupport() error { return nil }
 
-// Enter prepares this process for a command and then becomes the command. It sends a watch of its system calls to its
+// ExecWatched prepares this process for a command and then becomes the command. It sends a watch of its system calls to its
 // parent over the socket link, and continues when the parent agrees. It returns only on failure. Errors that it sent
 // over the link are not returned.
-func Enter(link int, path string, argv, env []string) error {
-	return enter(link, false, func() error { return syscall.Exec(path, argv, env) })
+func ExecWatched(link int, path string, argv, env []string) error {
+	return setUpAndBecome(link, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
-// EnterNetwork is like Enter for a process that was started in its own network namespace: it also brings up loopback
+// ExecInNetwork is like Enter for a process that was started in its own network namespace: it also brings up loopback
 // and sends the sockets of the namespace.
-func EnterNetwork(link int, path string, argv, env []string) error {
-	return enter(link, true, func() error { return syscall.Exec(path, argv, env) })
+func ExecInNetwork(link int, path string, argv, env []string) error {
+	return setUpAndBecome(link, true, func() error { return syscall.Exec(path, argv, env) })
 }
 
-func enter(link int, ownNetwork bool, become func() error) error {
+func setUpAndBecome(link int, ownNetwork bool, become func() error) error {
 	runtime.LockOSThread() // the watch belongs to a thread
 	unix.CloseOnExec(link)
 	var files []int
@@ -44,7 +44,7 @@ func enter(link int, ownNetwork bool, become func() error) error {
 	}
 	if err == nil {
 		var calls int
-		switch calls, err = watchCalls(ownNetwork); {
+		switch calls, err = installCallFilter(ownNetwork); {
 		case err == nil:
 			files, watched = append(files, calls), true
 		case errors.Is(err, unix.EBUSY):
@@ -52,9 +52,9 @@ func enter(link int, ownNetwork bool, become func() error) error {
 		}
 	}
 	if err != nil {
-		return send(link, err.Error(), false, nil)
+		return sendOverLink(link, err.Error(), false, nil)
 	}
-	if err := send(link, "", watched, files); err != nil {
+	if err := sendOverLink(link, "", watched, files); err != nil {
 		return err
 	}
 	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
@@ -65,12 +65,12 @@ func enter(link int, ownNetwork bool, become func() error) error {
 	return become()
 }
 
-// headSize is the size of the header of a message on the link: the number of files, and whether the last one is a
+// linkHeaderBytes is the size of the header of a message on the link: the number of files, and whether the last one is a
 // watch.
-const headSize = 2
+const linkHeaderBytes = 2
 
-// send sends an error or files over the link. watched means that the last file is a watch.
-func send(link int, text string, watched bool, files []int) error {
+// sendOverLink sends an error or files over the link. watched means that the last file is a watch.
+func sendOverLink(link int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
 		head[1] = 1
@@ -85,7 +85,7 @@ func send(link int, text string, watched bool, files []int) error {
 // setUpNetwork brings up loopback, assigns the addresses of the name servers to it, and returns its sockets: for the
 // API, for the proxy, and one for each name server.
 func setUpNetwork() ([]int, error) {
-	if err := bringUp("lo"); err != nil {
+	if err := bringUpInterface("lo"); err != nil {
 		return nil, fmt.Errorf("bringing loopback up: %w", err)
 	}
 	var files []int
@@ -99,7 +99,7 @@ func setUpNetwork() ([]int, error) {
 		}
 	}
 	for _, server := range nameServers() {
-		conn, err := listenAs(server)
+		conn, err := listenAsNameServer(server)
 		if err != nil {
 			continue // names cannot be resolved through this address
 		}
@@ -110,8 +110,8 @@ func setUpNetwork() ([]int, error) {
 	return files, nil
 }
 
-// listenAs receives the queries for a name server, whose address it gives to loopback.
-func listenAs(server netip.Addr) (*net.UDPConn, error) {
+// listenAsNameServer receives the queries for a name server, whose address it gives to loopback.
+func listenAsNameServer(server netip.Addr) (*net.UDPConn, error) {
 	if !server.IsLoopback() {
 		if err := addAddress("lo", server); err != nil {
 			return nil, fmt.Errorf("adding the address of the name server: %w", err)
@@ -147,7 +147,7 @@ func nameServers() []netip.Addr {
 	return list
 }
 
-func bringUp(name string) error {
+func bringUpInterface(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -163,16 +163,16 @@ func bringUp(name string) error {
 }
 
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
-func BringUpLoopback() error { return bringUp("lo") }
+func BringUpLoopback() error { return bringUpInterface("lo") }
 
-// ServeName makes a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
+// ServeDNSName makes a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
 // Closing the server ends this.
-func ServeName(name string) (io.Closer, error) {
+func ServeDNSName(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	var sockets dnsSockets
 	for _, server := range nameServers() {
-		conn, err := listenAs(server)
+		conn, err := listenAsNameServer(server)
 		if err != nil {
 			return sockets, errors.Join(err, sockets.Close())
 		}
@@ -233,11 +233,11 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// watchCalls installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
+// installCallFilter installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
 // descendants start a program and, with connections, before they connect. EBUSY means that an outer run already has
 // such a watch, of which a process can have only one. For connections it sets no_new_privs if necessary, which disables
 // setuid programs.
-func watchCalls(connections bool) (int, error) {
+func installCallFilter(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 	if connections {

@@ -43,16 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// enterRole is a process in [Enter]: the arguments before "--" are steps of [doSteps] or set-up, the words after it the command.
+// enterRole is a process in [ExecWatched]: the arguments before "--" are steps of [doSteps] or set-up, the words after it the command.
 func enterRole(args []string) error {
 	at := slices.Index(args, "--")
-	link, role, enter := 3, "", Enter
+	link, role, enter := 3, "", ExecWatched
 	for _, arg := range args[:at] {
 		name, value, _ := strings.Cut(arg, "=")
 		var err error
 		switch name {
 		case "network":
-			enter = EnterNetwork
+			enter = ExecInNetwork
 		case "link":
 			link, err = strconv.Atoi(value)
 		case "as":
@@ -154,17 +154,17 @@ func serveNames(server string) error {
 	if err != nil {
 		return err
 	}
-	if addAddress("nowhere", netip.MustParseAddr("192.0.2.1")) == nil || bringUp("nowhere") == nil || bringUp(strings.Repeat("x", 100)) == nil {
+	if addAddress("nowhere", netip.MustParseAddr("192.0.2.1")) == nil || bringUpInterface("nowhere") == nil || bringUpInterface(strings.Repeat("x", 100)) == nil {
 		return errors.New("an interface that does not exist has been set up")
 	}
 	if err := BringUpLoopback(); err != nil {
 		return err
 	}
-	names, err := ServeName("api.example")
+	names, err := ServeDNSName("api.example")
 	if err != nil {
 		return err
 	}
-	_, again := ServeName("api.example")
+	_, again := ServeDNSName("api.example")
 	fmt.Println("api.example", lookUp(server, "api.example"), "other.example", lookUp(server, "other.example"), "again:", again)
 	fmt.Println("closed:", names.Close(), lookUp(server, "api.example"), "twice:", names.Close() != nil)
 	after, err := os.ReadDir("/proc/self/fd")
@@ -191,7 +191,7 @@ func execveat(value string) error {
 // reapOrphans adopts three orphans and starts a Reaper that must not wait for one of them. It prints which of them the
 // reaper waited for. The orphans start before the reaper, because it would also wait for their parents.
 func reapOrphans() error {
-	Adopt()
+	AdoptOrphans()
 	orphan := func() (process, *os.File, error) { // a process whose parent has ended; it ends when the file is closed
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -467,7 +467,7 @@ func TestEnterFails(t *testing.T) {
 	}
 	needsWatch(t)
 	p := play(t, "enter", 1, nil, "--", "/bin/echo", "echo", "started")
-	if _, err := io.ReadFull(p.links[0], make([]byte, headSize)); err != nil { // it is ready
+	if _, err := io.ReadFull(p.links[0], make([]byte, linkHeaderBytes)); err != nil { // it is ready
 		t.Fatal(err)
 	}
 	p.links[0].Close()
@@ -479,7 +479,7 @@ func TestEnterFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours.Close()
-	if err := send(int(theirs.Fd()), "", false, nil); err == nil {
+	if err := sendOverLink(int(theirs.Fd()), "", false, nil); err == nil {
 		t.Error("a message was sent without a recipient")
 	}
 	theirs.Close()
@@ -508,14 +508,14 @@ func TestJoinRefuses(t *testing.T) {
 		send  func(link int) error
 		wants string
 	}{
-		{"an error", func(link int) error { return send(link, "no rights", false, nil) }, "no rights"},
+		{"an error", func(link int) error { return sendOverLink(link, "no rights", false, nil) }, "no rights"},
 		{"nothing", func(int) error { return nil }, "cannot watch the connections"},
 		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the connections"},
 		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the connections"},
-		{"no sockets", func(link int) error { return send(link, "", false, []int{fd}) }, "the process in the network namespace sent no sockets"},
-		{"files", func(link int) error { return send(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
-		{"a file for a name server", func(link int) error { return send(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
-		{"no watch", func(link int) error { return send(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},
+		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "the process in the network namespace sent no sockets"},
+		{"files", func(link int) error { return sendOverLink(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
+		{"a file for a name server", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
+		{"no watch", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},
 	} {
 		before := openFiles(t)
 		ours, theirs, err := NewLink()

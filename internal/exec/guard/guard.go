@@ -27,20 +27,20 @@ const (
 	LevelStrict Level = "strict"
 )
 
-// Parse parses the name of a level; empty means LevelPath.
-func Parse(s string) (Level, error) {
+// ParseLevel parses the name of a level; empty means LevelPath.
+func ParseLevel(s string) (Level, error) {
 	l := Level(cmp.Or(s, string(LevelPath)))
 	if l != LevelOff && l != LevelPath && l != LevelStrict {
 		return "", fmt.Errorf("invalid value %q for --guard: use off, path or strict", s)
 	}
 	if l == LevelStrict {
-		return l, checkSupport()
+		return l, checkStrictSupport()
 	}
 	return l, nil
 }
 
-// ErrSystem reports that the system does not support --guard=strict.
-var ErrSystem = errors.New("--guard=strict requires Linux network namespaces; --guard=path works on every system")
+// ErrStrictUnsupported reports that the system does not support --guard=strict.
+var ErrStrictUnsupported = errors.New("--guard=strict requires Linux network namespaces; --guard=path works on every system")
 
 // String returns the description of the protection in reports.
 func (l Level) String() string {
@@ -99,11 +99,11 @@ func (l *Log) findPeer(addr string) process {
 	if l.connectionTable != nil {
 		var b bytes.Buffer
 		_, _ = io.Copy(&b, io.NewSectionReader(l.connectionTable, 0, 16<<20)) // a partial table is used
-		return socketHolder(inodeOf(b.String(), port))
+		return socketHolder(socketInode(b.String(), port))
 	}
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		table, _ := os.ReadFile(name) // the file exists only on Linux
-		if inode := inodeOf(string(table), port); inode != "" {
+		if inode := socketInode(string(table), port); inode != "" {
 			return socketHolder(inode)
 		}
 	}
@@ -150,7 +150,7 @@ func (l *Log) recordConnection(caller process, name, addr string, own OwnFiles) 
 	switch {
 	case caller.isClaude(own):
 		b.Kind, b.Text = KindRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
-	case isVendor(name) || isVendorAddr(addr):
+	case isVendorHost(name) || isVendorAddr(addr):
 		b.Kind, b.Text = KindVendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
 	}
 	l.add(b)

@@ -29,7 +29,7 @@ func TestVendor(t *testing.T) {
 		"":                        false, "notanthropic.com": false, "anthropic.com.example.org": false, "s3.amazonaws.com": false, "storage.googleapis.com": false,
 		"localhost": false,
 	} {
-		if got := isVendor(host); got != want {
+		if got := isVendorHost(host); got != want {
 			t.Errorf("vendor(%q) = %v", host, got)
 		}
 	}
@@ -42,11 +42,11 @@ func TestVendor(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for in, want := range map[string]Level{"": LevelPath, "path": LevelPath, "off": LevelOff} {
-		if got, err := Parse(in); got != want || err != nil {
+		if got, err := ParseLevel(in); got != want || err != nil {
 			t.Errorf("Parse(%q) = %q, %v", in, got, err)
 		}
 	}
-	if _, err := Parse("tight"); err == nil || !strings.Contains(err.Error(), "use off, path or strict") {
+	if _, err := ParseLevel("tight"); err == nil || !strings.Contains(err.Error(), "use off, path or strict") {
 		t.Errorf("Parse(tight): %v", err)
 	}
 	for _, l := range []Level{LevelPath, LevelStrict} {
@@ -104,7 +104,7 @@ func FuzzResolver(f *testing.F) {
 	f.Add(query("x", 28))
 	f.Fuzz(func(t *testing.T, q []byte) {
 		answer := newResolver().answer(q)
-		if answer != nil && (len(answer) < dnsHead || answer[2]&0x80 == 0 || !cmp.Equal(answer[:2], q[:2])) {
+		if answer != nil && (len(answer) < dnsHeaderBytes || answer[2]&0x80 == 0 || !cmp.Equal(answer[:2], q[:2])) {
 			t.Errorf("%x is answered with %x", q, answer)
 		}
 	})
@@ -275,7 +275,7 @@ func TestProxyEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readHead(conn); err != nil {
+		if _, err := readResponseHead(conn); err != nil {
 			t.Fatal(err)
 		}
 		return conn.(*net.TCPConn), other.(*net.TCPConn)
@@ -355,7 +355,7 @@ func TestInodeOf(t *testing.T) {
 		"   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711\n" +
 		"   2: 0100007F:0050 0100007F:1F91 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 2\n"
 	for port, want := range map[int]string{8080: "4711", 80: "4712", 8081: "", 0: ""} {
-		if got := inodeOf(table, port); got != want {
+		if got := socketInode(table, port); got != want {
 			t.Errorf("port %d: %q, want %q", port, got, want)
 		}
 	}
@@ -416,7 +416,7 @@ func TestResolverBounds(t *testing.T) {
 	if r.answer(longest) == nil {
 		t.Error("a label of 63 letters is not answered")
 	}
-	head := query("x", typeA)[:dnsHead:dnsHead]
+	head := query("x", typeA)[:dnsHeaderBytes:dnsHeaderBytes]
 	for name, bad := range map[string][]byte{
 		"a label of 64 letters": query(strings.Repeat("a", 64)+".b", typeA), "a label that is cut off": append(head, 50, 'a'), "a name that is cut off": append(head, 1, 'a'),
 		"a class that is cut off": longest[:len(longest)-1], "no kind": longest[:len(longest)-4], "no labels": append(head, 0, 0, 1, 0, 1), "a head alone": head,
@@ -460,7 +460,7 @@ func TestReadHead(t *testing.T) {
 		{"HTTP/1.1 200", " EOF"},
 	} {
 		r := strings.NewReader(tt.text)
-		status, err := readHead(r)
+		status, err := readResponseHead(r)
 		if got := fmt.Sprint(status, " ", err); got != tt.want {
 			t.Errorf("%d bytes: %q", len(tt.text), got)
 		}

@@ -20,5 +20,5 @@ type Network struct {
 	// API and Proxy listen inside the namespace; the servers that use them close them.
 	API, Proxy net.Listener
 
-	w *watch
+	w *callWatch
 }

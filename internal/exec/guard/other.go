@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-func checkSupport() error { return ErrSystem }
+func checkStrictSupport() error { return ErrStrictUnsupported }
 
-type watch struct{}
+type callWatch struct{}
 
 // WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
@@ -20,17 +20,17 @@ type WatchOptions struct {
 	OwnNetwork, NoNetwork bool
 }
 
-// NewLink always fails with [ErrSystem].
-func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrSystem }
+// NewLink always fails with [ErrStrictUnsupported].
+func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrStrictUnsupported }
 
-// Enter always fails with [ErrSystem].
-func Enter(int, string, []string, []string) error { return ErrSystem }
+// ExecWatched always fails with [ErrStrictUnsupported].
+func ExecWatched(int, string, []string, []string) error { return ErrStrictUnsupported }
 
-// EnterNetwork always fails with [ErrSystem].
-func EnterNetwork(int, string, []string, []string) error { return ErrSystem }
+// ExecInNetwork always fails with [ErrStrictUnsupported].
+func ExecInNetwork(int, string, []string, []string) error { return ErrStrictUnsupported }
 
-// Join always fails with [ErrSystem].
-func Join(*os.File, WatchOptions) (*Network, error) { return nil, ErrSystem }
+// Join always fails with [ErrStrictUnsupported].
+func Join(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
 
 // CanWatch returns false on this system.
 func CanWatch() bool { return false }
@@ -38,14 +38,14 @@ func CanWatch() bool { return false }
 // HasNoNetwork returns false on this system.
 func HasNoNetwork() bool { return false }
 
-// Release always fails with [ErrSystem].
-func (n *Network) Release() error { return ErrSystem }
+// Release always fails with [ErrStrictUnsupported].
+func (n *Network) Release() error { return ErrStrictUnsupported }
 
 // Close does nothing on this system.
 func (n *Network) Close() {}
 
-// BringUpLoopback always fails with [ErrSystem].
-func BringUpLoopback() error { return ErrSystem }
+// BringUpLoopback always fails with [ErrStrictUnsupported].
+func BringUpLoopback() error { return ErrStrictUnsupported }
 
-// ServeName always fails with [ErrSystem].
-func ServeName(string) (io.Closer, error) { return nil, ErrSystem }
+// ServeDNSName always fails with [ErrStrictUnsupported].
+func ServeDNSName(string) (io.Closer, error) { return nil, ErrStrictUnsupported }

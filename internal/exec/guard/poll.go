@@ -64,11 +64,11 @@ func (p *Poller) scan() int {
 	all := Descendants(os.Getpid())
 	for _, pid := range all {
 		who := process(pid)
-		exe, _ := os.Readlink(who.file("exe")) // empty if the process has exited
-		dir, _ := os.Readlink(who.file("cwd"))
+		exe, _ := os.Readlink(who.procFile("exe")) // empty if the process has exited
+		dir, _ := os.Readlink(who.procFile("cwd"))
 		words := append([]string{exe}, who.argv()...)
 		words = slices.Delete(words, 1, min(2, len(words)))
-		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxWords)], dir); file != "" {
+		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxCommandWords)], dir); file != "" {
 			p.log.add(Breach{Kind: KindRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}

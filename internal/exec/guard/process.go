@@ -15,11 +15,11 @@ import (
 // process is a process id; 0 means none. Its methods read /proc; if that is impossible, they return empty values.
 type process int
 
-func (p process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
+func (p process) procFile(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
 
 // Argv returns the command line of a process; nil means unknown.
 func Argv(pid int) []string {
-	line, _ := os.ReadFile(process(pid).file("cmdline"))
+	line, _ := os.ReadFile(process(pid).procFile("cmdline"))
 	if len(line) == 0 {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (p process) argv() []string { return Argv(int(p)) }
 
 // parent returns 0 if it is not known.
 func (p process) parent() process {
-	status, _ := os.ReadFile(p.file("status")) // empty if the file is missing
+	status, _ := os.ReadFile(p.procFile("status")) // empty if the file is missing
 	m := regexp.MustCompile(`(?m)^PPid:\s+(\d+)$`).FindSubmatch(status)
 	if m == nil {
 		return 0
@@ -82,9 +82,9 @@ func printableArgv(argv []string) string {
 func (p process) isClaude(own OwnFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
-		exe, _ := os.Readlink(q.file("exe")) // empty if the process has exited
+		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
-			named := i < 2 && filepath.Base(word) == "claude" || IsReal(word)
+			named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word)
 			if named && !own.contains(word) && !own.contains(exe) {
 				return true
 			}
@@ -94,7 +94,7 @@ func (p process) isClaude(own OwnFiles) bool {
 }
 
 // Descendants returns the processes that pid has started, directly or indirectly. Orphans are included only after
-// [Adopt]. On systems without /proc it returns none.
+// [AdoptOrphans]. On systems without /proc it returns none.
 func Descendants(pid int) []int {
 	var all []int
 	for _, child := range childrenOf(pid) {
@@ -105,9 +105,9 @@ func Descendants(pid int) []int {
 
 func childrenOf(pid int) []int {
 	var all []int
-	tasks, _ := os.ReadDir(process(pid).file("task")) // empty if the process has exited
+	tasks, _ := os.ReadDir(process(pid).procFile("task")) // empty if the process has exited
 	for _, task := range tasks {
-		list, _ := os.ReadFile(process(pid).file("task/" + task.Name() + "/children")) // empty if the thread has exited
+		list, _ := os.ReadFile(process(pid).procFile("task/" + task.Name() + "/children")) // empty if the thread has exited
 		for word := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(word); err == nil {
 				all = append(all, child)
@@ -119,7 +119,7 @@ func childrenOf(pid int) []int {
 
 // HasEnded reports whether a process does not exist or is a zombie.
 func HasEnded(pid int) bool {
-	stat, err := os.ReadFile(process(pid).file("stat"))
+	stat, err := os.ReadFile(process(pid).procFile("stat"))
 	if err != nil {
 		return true
 	}
@@ -142,7 +142,7 @@ func FindByVariable(variable string) []int {
 
 // Environ returns the environment with which a process started; nil means unknown.
 func Environ(pid int) []string {
-	environ, err := os.ReadFile(process(pid).file("environ"))
+	environ, err := os.ReadFile(process(pid).procFile("environ"))
 	if err != nil {
 		return nil
 	}
@@ -161,10 +161,10 @@ func socketHolder(inode string) process {
 	return 0
 }
 
-// inodeOf returns the inode of the socket with a local port in a connection table; empty means not found. Closed
+// socketInode returns the inode of the socket with a local port in a connection table; empty means not found. Closed
 // connections that still wait for late packets have the inode 0. They are skipped, because another connection may use
 // their port.
-func inodeOf(table string, port int) string {
+func socketInode(table string, port int) string {
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 9 && f[9] != "0" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
 			return f[9]

@@ -280,7 +280,7 @@ func TestDecideConnect(t *testing.T) {
 		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
 	} {
 		var l Log
-		w := &watch{resolver: newResolver()}
+		w := &callWatch{resolver: newResolver()}
 		w.Log = &l
 		w.resolver.addrOf("example.org")
 		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want {
@@ -336,7 +336,7 @@ func TestLineageIsBounded(t *testing.T) {
 // A thread belongs to its process.
 func TestThreadLeader(t *testing.T) {
 	self := process(os.Getpid())
-	tasks, err := os.ReadDir(self.file("task"))
+	tasks, err := os.ReadDir(self.procFile("task"))
 	if err != nil {
 		t.Fatal(err)
 	}

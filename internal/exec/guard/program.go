@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// maxWords is how many words of a command line are examined: the program, a few options, and the script that an
+// maxCommandWords is how many words of a command line are examined: the program, a few options, and the script that an
 // interpreter runs.
-const maxWords = 6
+const maxCommandWords = 6
 
 // programCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type programCache struct{ known map[string]bool }
@@ -71,7 +71,7 @@ func (p *programCache) isReal(own OwnFiles, file string) bool {
 	if known {
 		return is
 	}
-	placed := IsReal(file) && !strings.Contains(file, "/vendor/")
+	placed := IsRealCLI(file) && !strings.Contains(file, "/vendor/")
 	is = !own.contains(file) && (placed && !isCopyOfSelf(file) || hasSignature(file))
 	if p.known == nil {
 		p.known = map[string]bool{}

@@ -52,11 +52,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	host, _ := cutAtLast(q.Host, ":")
 	bare := strings.Trim(host, "[]")
-	if p.RefusesAll || isVendor(bare) || isVendorAddr(q.Host) {
+	if p.RefusesAll || isVendorHost(bare) || isVendorAddr(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
-		case isVendor(bare) || isVendorAddr(q.Host):
+		case isVendorHost(bare) || isVendorAddr(q.Host):
 			p.Log.add(Breach{Kind: KindVendor, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile
 			p.Log.add(Breach{Kind: KindUnreachable, Text: q.Host + " was blocked"})
@@ -132,7 +132,7 @@ func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)) + "\r\n"
 	}
 	_, _ = io.WriteString(conn, head+"\r\n") // after an error, there is no response either
-	status, err := readHead(conn)
+	status, err := readResponseHead(conn)
 	if err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 	return nil
 }
 
-// readHead reads the head of a response byte by byte, because the rest belongs to the client.
-func readHead(r io.Reader) (status string, err error) {
+// readResponseHead reads the head of a response byte by byte, because the rest belongs to the client.
+func readResponseHead(r io.Reader) (status string, err error) {
 	const most = 16 << 10
 	var head []byte
 	for b := make([]byte, 1); len(head) < most; {

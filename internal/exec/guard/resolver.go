@@ -60,10 +60,10 @@ func (r *resolver) serve(conn net.PacketConn) {
 }
 
 const (
-	dnsHead  = 12
-	typeA    = 1
-	classIN  = 1
-	oneEntry = 1
+	dnsHeaderBytes   = 12
+	typeA            = 1
+	classIN          = 1
+	singleEntryCount = 1
 )
 
 // answer returns the response to a query with one question: an address for IPv4, an empty answer for other types; nil
@@ -85,19 +85,19 @@ func (r *resolver) answer(query []byte) []byte {
 	if r.onlyKnownNames && !r.addrs[name].IsValid() {
 		return out
 	}
-	binary.BigEndian.PutUint16(out[6:], oneEntry)
+	binary.BigEndian.PutUint16(out[6:], singleEntryCount)
 	addr := r.addrOf(name).As4()
-	out = append(out, 0xc0, dnsHead, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name refers to the question, and the answer is valid for a minute
+	out = append(out, 0xc0, dnsHeaderBytes, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name refers to the question, and the answer is valid for a minute
 	return append(out, addr[:]...)
 }
 
 // parseQuestion parses the name in a query; end is the end of the question.
 func parseQuestion(query []byte) (name string, end int, ok bool) {
-	if len(query) < dnsHead || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != oneEntry {
+	if len(query) < dnsHeaderBytes || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != singleEntryCount {
 		return "", 0, false
 	}
 	var labels []string
-	at := dnsHead
+	at := dnsHeaderBytes
 	for {
 		if at >= len(query) {
 			return "", 0, false

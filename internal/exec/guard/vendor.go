@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// isVendor reports whether a host belongs to a vendor of models or to the services of claude.
-func isVendor(host string) bool {
+// isVendorHost reports whether a host belongs to a vendor of models or to the services of claude.
+func isVendorHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -40,8 +40,8 @@ func isVendorAddr(addr string) bool {
 	return false
 }
 
-// IsReal reports whether a file is part of the real CLI, judged by its path.
-func IsReal(path string) bool {
+// IsRealCLI reports whether a file is part of the real CLI, judged by its path.
+func IsRealCLI(path string) bool {
 	path = filepath.ToSlash(path)
 	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
 		strings.Contains(path, "/claude_agent_sdk/_bundled/")

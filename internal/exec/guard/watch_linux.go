@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates the socket pair over which a process in [Enter] sends its watch and its network. ours is the end of
+// NewLink creates the socket pair over which a process in [ExecWatched] sends its watch and its network. ours is the end of
 // this process. The other process inherits theirs.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -29,7 +29,7 @@ func NewLink() (ours, theirs *os.File, err error) {
 
 // WatchOptions configure a watch. PID and Log must be set.
 type WatchOptions struct {
-	// PID is the process in [Enter].
+	// PID is the process in [ExecWatched].
 	PID int
 	Log *Log
 	// OwnFiles distinguishes the files of the run from those of a real claude.
@@ -45,8 +45,8 @@ type WatchOptions struct {
 // errNestedStrict reports that a nested strict run could not see the connections.
 var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict already watches the connections")
 
-// watch handles the notifications of the kernel about system calls.
-type watch struct {
+// callWatch handles the notifications of the kernel about system calls.
+type callWatch struct {
 	WatchOptions
 	link, notifications *os.File
 	wake                [2]*os.File // closing the second pipe end stops the watch
@@ -57,11 +57,11 @@ type watch struct {
 	tasks               sync.WaitGroup
 }
 
-// Join takes over the watch of a process in [Enter], and its network namespace if it has one. If an outer run already
+// Join takes over the watch of a process in [ExecWatched], and its network namespace if it has one. If an outer run already
 // watches, Join polls the processes of the run instead. The caller must call [Network.Close], which closes the link; if
 // Join fails, it has closed the link itself.
 func Join(link *os.File, o WatchOptions) (*Network, error) {
-	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
+	n := &Network{w: &callWatch{WatchOptions: o, link: link, resolver: newResolver()}}
 	files, err := n.w.receive()
 	if err == nil {
 		err = n.w.start(n, files)
@@ -76,9 +76,9 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receive reads a message of [send]. It keeps the watch and returns the other files, also those of a message that is
+// receive reads a message of [sendOverLink]. It keeps the watch and returns the other files, also those of a message that is
 // an error.
-func (w *watch) receive() (files []*os.File, err error) {
+func (w *callWatch) receive() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
 	messages, _ := unix.ParseSocketControlMessage(oob[:max(rights, 0)]) // files that are missing are noticed below
@@ -89,9 +89,9 @@ func (w *watch) receive() (files []*os.File, err error) {
 		}
 	}
 	switch {
-	case n > headSize:
-		return files, errors.New(string(text[headSize:n]))
-	case n < headSize || len(files) != int(text[0]):
+	case n > linkHeaderBytes:
+		return files, errors.New(string(text[linkHeaderBytes:n]))
+	case n < linkHeaderBytes || len(files) != int(text[0]):
 		return files, errors.Join(errors.New("cannot watch the connections"), err)
 	case text[1] == 1:
 		last := len(files) - 1
@@ -101,7 +101,7 @@ func (w *watch) receive() (files []*os.File, err error) {
 }
 
 // start turns the files into listeners and begins to watch.
-func (w *watch) start(n *Network, files []*os.File) error {
+func (w *callWatch) start(n *Network, files []*os.File) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *watch) start(n *Network, files []*os.File) error {
 		if w.NoNetwork && w.notifications == nil {
 			return errNestedStrict
 		}
-		table, err := os.Open(process(w.PID).file("net/tcp")) // the table shows the namespace even after the process has exited
+		table, err := os.Open(process(w.PID).procFile("net/tcp")) // the table shows the namespace even after the process has exited
 		if err == nil {
 			w.Log.setConnectionTable(table)
 			err = w.listen(n, files)
@@ -129,7 +129,7 @@ func (w *watch) start(n *Network, files []*os.File) error {
 }
 
 // listen turns the sockets of a network namespace into listeners.
-func (w *watch) listen(n *Network, files []*os.File) error {
+func (w *callWatch) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
 		return errors.New("the process in the network namespace sent no sockets")
 	}
@@ -174,8 +174,8 @@ func (n *Network) Close() {
 	}
 }
 
-// call is a system call that waits for a decision: struct seccomp_notif.
-type call struct {
+// watchedCall is a system call that waits for a decision: struct seccomp_notif.
+type watchedCall struct {
 	ID    uint64
 	PID   uint32
 	Flags uint32
@@ -185,8 +185,8 @@ type call struct {
 	Args  [6]uint64
 }
 
-// verdict is the decision: struct seccomp_notif_resp.
-type verdict struct {
+// callDecision is the decision: struct seccomp_notif_resp.
+type callDecision struct {
 	ID    uint64
 	Val   int64
 	Error int32
@@ -194,7 +194,7 @@ type verdict struct {
 }
 
 // run decides calls until wake is closed or no watched process is left.
-func (w *watch) run() {
+func (w *callWatch) run() {
 	calls, wake := int32(w.notifications.Fd()), int32(w.wake[0].Fd())
 	for {
 		fds := []unix.PollFd{{Fd: calls, Events: unix.POLLIN}, {Fd: wake, Events: unix.POLLIN}}
@@ -204,11 +204,11 @@ func (w *watch) run() {
 		if fds[1].Revents != 0 || fds[0].Revents != unix.POLLIN {
 			return
 		}
-		var c call
+		var c watchedCall
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
 			continue // the caller has exited
 		}
-		v := verdict{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		v := callDecision{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		if errno := w.decide(&c); errno != 0 {
 			v.Flags, v.Error = 0, -int32(errno)
 		}
@@ -218,14 +218,14 @@ func (w *watch) run() {
 }
 
 // decide decides about a call; 0 means allowed.
-func (w *watch) decide(c *call) unix.Errno {
+func (w *callWatch) decide(c *watchedCall) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:
-		w.programStarted(who, readString(who, c.Args[0]), c.Args[1])
+		w.examineStartedProgram(who, readString(who, c.Args[0]), c.Args[1])
 		return 0
 	case unix.SYS_EXECVEAT:
-		w.programStarted(who, resolveAt(who, c.Args[0], readString(who, c.Args[1])), c.Args[2])
+		w.examineStartedProgram(who, resolveAt(who, c.Args[0], readString(who, c.Args[1])), c.Args[2])
 		return 0
 	}
 	const most = 128 // sockaddr_storage
@@ -238,12 +238,12 @@ func resolveAt(caller process, fd uint64, path string) string {
 	if at == unix.AT_FDCWD || filepath.IsAbs(path) {
 		return path
 	}
-	dir, _ := os.Readlink(caller.file(fmt.Sprintf("fd/%d", at))) // the process is blocked in the call
+	dir, _ := os.Readlink(caller.procFile(fmt.Sprintf("fd/%d", at))) // the process is blocked in the call
 	return filepath.Join(dir, path)
 }
 
 // decideConnect decides about a connection to a socket address.
-func (w *watch) decideConnect(caller process, raw []byte) unix.Errno {
+func (w *callWatch) decideConnect(caller process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
 		return 0 // the kernel rejects the call
 	}
@@ -274,7 +274,7 @@ func isNameService(path string) bool {
 }
 
 func (p process) threadLeader() process {
-	status, _ := os.ReadFile(p.file("status")) // the process is blocked in the call
+	status, _ := os.ReadFile(p.procFile("status")) // the process is blocked in the call
 	for line := range strings.Lines(string(status)) {
 		var n int
 		if _, err := fmt.Sscanf(line, "Tgid: %d", &n); err == nil {
@@ -284,14 +284,14 @@ func (p process) threadLeader() process {
 	return p
 }
 
-// programStarted examines a program that is being started: argv is an address in the memory of the calling process.
-func (w *watch) programStarted(caller process, path string, argv uint64) {
+// examineStartedProgram examines a program that is being started: argv is an address in the memory of the calling process.
+func (w *callWatch) examineStartedProgram(caller process, path string, argv uint64) {
 	if w.ExpectsReal {
 		return
 	}
-	dir, _ := os.Readlink(caller.file("cwd")) // the process is blocked in the call
+	dir, _ := os.Readlink(caller.procFile("cwd")) // the process is blocked in the call
 	words := []string{path}
-	for i := uint64(1); i < maxWords; i++ {
+	for i := uint64(1); i < maxCommandWords; i++ {
 		ptr := readMemory(caller, argv+i*8, 8)
 		if len(ptr) < 8 || binary.NativeEndian.Uint64(ptr) == 0 {
 			break
@@ -305,7 +305,7 @@ func (w *watch) programStarted(caller process, path string, argv uint64) {
 }
 
 func readMemory(caller process, at uint64, n int) []byte {
-	file, err := os.Open(caller.file("mem"))
+	file, err := os.Open(caller.procFile("mem"))
 	if err != nil {
 		return nil
 	}

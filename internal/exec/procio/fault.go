@@ -79,10 +79,10 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// FaultNone is the name for no fault. FaultAttended also means no fault, for a process whose exit is recorded.
+// FaultNone is the name for no fault. FaultRecordExit also means no fault, for a process whose exit is recorded.
 const (
-	FaultNone     = "none"
-	FaultAttended = "attended"
+	FaultNone       = "none"
+	FaultRecordExit = "attended"
 )
 
 // FaultByName finds a fault; nil means unknown. Hyphens and underscores are equivalent.

@@ -135,7 +135,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 		return 0, errStalled
 	}
 	if result {
-		if err := s.beforeResult(do); err != nil {
+		if err := s.writeBeforeResult(do); err != nil {
 			return 0, err
 		}
 		line = replaceResult(do, line)
@@ -152,8 +152,8 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// beforeResult writes the lines that the fault inserts before the result.
-func (s *faultWriter) beforeResult(do *FaultEffects) error {
+// writeBeforeResult writes the lines that the fault inserts before the result.
+func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
 		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {
@@ -183,7 +183,7 @@ func (s *faultWriter) beforeResult(do *FaultEffects) error {
 
 // rawString encodes a JSON string with as few escapes as possible.
 func rawString(text string) json.RawMessage {
-	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.Text(text)))
+	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
 }
 
 // writeLine writes a line with the repetitions, cuts and line endings of the fault.

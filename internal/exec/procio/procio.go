@@ -53,10 +53,10 @@ type controlRequest struct {
 }
 
 const (
-	// blockedWriteTime is the time after which a blocked write means that the reader does not read.
-	blockedWriteTime = time.Second
-	// lateAnswerTime is how long after a withdrawal an answer may still arrive.
-	lateAnswerTime = 5 * time.Second
+	// blockedWriteThreshold is the time after which a blocked write means that the reader does not read.
+	blockedWriteThreshold = time.Second
+	// lateAnswerAllowance is how long after a withdrawal an answer may still arrive.
+	lateAnswerAllowance = 5 * time.Second
 )
 
 // New returns a wrapper.
@@ -78,16 +78,16 @@ func (e *Wrapper) wrapStdin(r io.Reader) io.Reader {
 	if r == nil || e.options.Journal == nil {
 		return r
 	}
-	return &reader{wrapper: e, r: r}
+	return &stdinRecorder{wrapper: e, r: r}
 }
 
-type reader struct {
+type stdinRecorder struct {
 	wrapper     *Wrapper
 	r           io.Reader
 	partialLine []byte // incomplete line
 }
 
-func (r *reader) Read(p []byte) (int, error) {
+func (r *stdinRecorder) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	data := p[:n]
 	for {
@@ -138,7 +138,7 @@ func (e *Wrapper) recordAnswer(line []byte) {
 		return // the request was not recorded, so the answer cannot be judged
 	case q.answered:
 		e.record(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
-	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAnswerTime:
+	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAnswerAllowance:
 		ms := float64(e.options.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
 		e.record(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
 	}
@@ -190,20 +190,20 @@ func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
 	if e.options.RecordOutput {
 		w = &outputRecorder{wrapper: e, w: w, stream: "stdout"}
 	}
-	return &faultWriter{faultState: e.fault, w: &writer{wrapper: e, w: w}}
+	return &faultWriter{faultState: e.fault, w: &stdoutRecorder{wrapper: e, w: w}}
 }
 
-type writer struct {
+type stdoutRecorder struct {
 	wrapper *Wrapper
 	w       io.Writer
 }
 
-func (w *writer) Write(p []byte) (int, error) {
+func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	if w.wrapper.options.Journal == nil {
 		return w.w.Write(p)
 	}
 	w.wrapper.recordSent(p)
-	waits := time.AfterFunc(blockedWriteTime, func() { w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.resultCount()}) })
+	waits := time.AfterFunc(blockedWriteThreshold, func() { w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.resultCount()}) })
 	n, err := w.w.Write(p)
 	waits.Stop()
 	if err != nil {
@@ -259,19 +259,19 @@ func (e *Wrapper) System() *process.System {
 		s.Stderr = &outputRecorder{wrapper: e, w: s.Stderr, stream: "stderr"}
 	}
 	if s.Lifetime != nil {
-		s.Lifetime = lifetime{s.Lifetime, e}
+		s.Lifetime = recordedLifetime{s.Lifetime, e}
 	}
 	return &s
 }
 
-// lifetime wraps the lifetime of the process and records its events.
-type lifetime struct {
+// recordedLifetime wraps the lifetime of the process and records its events.
+type recordedLifetime struct {
 	process.Lifetime
 	wrapper *Wrapper
 }
 
 // Notify relays signals like the process does, and records them.
-func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
+func (f recordedLifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	from, done := make(chan os.Signal, 4), make(chan struct{})
 	stop := f.Lifetime.Notify(from, signals...)
 	go func() { // returns when done is closed
@@ -290,7 +290,7 @@ func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 }
 
 // Kill records that the process is about to kill itself with a signal.
-func (f lifetime) Kill(sig syscall.Signal) error {
+func (f recordedLifetime) Kill(sig syscall.Signal) error {
 	e := f.wrapper
 	e.mu.Lock()
 	e.signal = signalName(sig)
@@ -312,7 +312,7 @@ func (e *Wrapper) recordSignal(sig os.Signal) bool {
 // RecordExit records the end of the process and returns the exit code. refused is the message for a refused command
 // line.
 func (e *Wrapper) RecordExit(code int, refused string) int {
-	code = e.finish(code)
+	code = e.applyExitFault(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended {
@@ -327,15 +327,15 @@ func (e *Wrapper) RecordExit(code int, refused string) int {
 	return code
 }
 
-// finish delays the exit of the process or replaces the exit code if the fault requires it.
-func (e *Wrapper) finish(code int) int {
+// applyExitFault delays the exit of the process or replaces the exit code if the fault requires it.
+func (e *Wrapper) applyExitFault(code int) int {
 	do := e.fault.effects()
 	if do == nil {
 		return code
 	}
 	if do.HangAfterResult && code == 0 && e.options.System.Lifetime != nil {
 		signals := make(chan os.Signal, 1)
-		stop := lifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := recordedLifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
 		e.fault.hang()
 		code = 143

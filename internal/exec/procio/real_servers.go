@@ -31,7 +31,7 @@ type ServerRecords struct {
 // Write appends the messages of the fixtures to the journal, as process s, and a finding for each server that did not
 // start according to the real claude's logs.
 func (r ServerRecords) Write(s *process.System) error {
-	lines, err := failedServers(r.Journal, r.StartedAt)
+	lines, err := serverStartFindings(r.Journal, r.StartedAt)
 	for _, dir := range subdirectories(r.Dir) {
 		name, undecodable := url.PathUnescape(filepath.Base(dir))
 		more, unreadable := notifications(name, dir)
@@ -134,9 +134,9 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// failedServers returns a finding for each MCP server that, according to its logs, a claude of the journal could not
+// serverStartFindings returns a finding for each MCP server that, according to its logs, a claude of the journal could not
 // start. Logs of other sessions and logs from before the run are ignored.
-func failedServers(name string, began time.Time) ([]journal.Body, error) {
+func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the journal: %w", err)
@@ -157,7 +157,7 @@ func failedServers(name string, began time.Time) ([]journal.Body, error) {
 	var all []journal.Body
 	for _, cache := range slices.Sorted(maps.Keys(caches)) {
 		// <project>/mcp-logs-<server>/<start>.jsonl
-		files, err := filepath.Glob(filepath.Join(cache, "*", serverLogs+"*", "*.jsonl"))
+		files, err := filepath.Glob(filepath.Join(cache, "*", serverLogPrefix+"*", "*.jsonl"))
 		if err != nil {
 			return nil, err
 		}
@@ -170,15 +170,15 @@ func failedServers(name string, began time.Time) ([]journal.Body, error) {
 				return nil, fmt.Errorf("reading the log of an MCP server: %w", err)
 			}
 			if reason := startFailure(text, sessions); reason != "" {
-				all = append(all, journal.MissingServer(strings.TrimPrefix(filepath.Base(filepath.Dir(name)), serverLogs), reason))
+				all = append(all, journal.MissingServer(strings.TrimPrefix(filepath.Base(filepath.Dir(name)), serverLogPrefix), reason))
 			}
 		}
 	}
 	return all, nil
 }
 
-// serverLogs begins the names of the directories with the logs of one server.
-const serverLogs = "mcp-logs-"
+// serverLogPrefix begins the names of the directories with the logs of one server.
+const serverLogPrefix = "mcp-logs-"
 
 // startFailure returns why a server of one of these sessions did not start, from its log; empty means it started, or
 // nothing is known.

@@ -16,12 +16,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Relay runs a command, the real claude, in place of this process and records its start in the journal. This process
+// RelayRealClaude runs a command, the real claude, in place of this process and records its start in the journal. This process
 // stays as the parent under a process fault, to alter the output, signals and exit of the command, or with
-// FaultAttended, to record the exit. Relay returns the exit code.
-func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
+// FaultRecordExit, to record the exit. Relay returns the exit code.
+func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
-	if f == nil && fault != "" && fault != FaultNone && fault != FaultAttended || len(argv) == 0 {
+	if f == nil && fault != "" && fault != FaultNone && fault != FaultRecordExit || len(argv) == 0 {
 		return 0, fmt.Errorf("unknown fault %q, or no command", fault)
 	}
 	if f != nil && f.Interface != "cli" {
@@ -34,7 +34,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	if w.file != nil {
 		defer w.file.Close()
 	}
-	if f == nil && fault != FaultAttended {
+	if f == nil && fault != FaultRecordExit {
 		if err := proc.Replace(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Describe returns the first journal line of a process: how it was started. commands are the subcommands of
+// DescribeStart returns the first journal line of a process: how it was started. commands are the subcommands of
 // claudeless itself.
-func Describe(s *process.System, commands []string) journal.Start {
+func DescribeStart(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
 	line.Parent, line.SuggestedCommand = processName(line.PPID), SuggestCommand(s, commands)

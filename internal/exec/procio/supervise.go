@@ -63,7 +63,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 		return
 	}
 	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
-	line := Describe(w.sys, commands)
+	line := DescribeStart(w.sys, commands)
 	line.LogCache = w.realCacheDir
 	if fault != nil {
 		line.Fault = fault.Name

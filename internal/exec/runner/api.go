@@ -48,9 +48,9 @@ func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) 
 	}
 	watched := o.Setup.Real.Path == "" && o.Guard != guard.LevelOff
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if watched && isClaude(q) {
+		if watched && isClaudeRequest(q) {
 			a.log.RecordRequest(q.RemoteAddr, q.UserAgent())
-			Refuse(w, q, shimAdvice) // the finding is in the log, with the process
+			RefuseBypassingRequest(w, q, shimAdvice) // the finding is in the log, with the process
 			return
 		}
 		next.ServeHTTP(w, q)
@@ -200,12 +200,12 @@ func (w processClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Refuse answers a client that bypassed the claude of the run with an error of the Messages API that clients do not
+// RefuseBypassingRequest answers a client that bypassed the claude of the run with an error of the Messages API that clients do not
 // retry, and with advice. It returns the finding.
-func Refuse(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
+func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}
-	if isClaude(r) {
+	if isClaudeRequest(r) {
 		f.Text = "a real claude was started instead of claudeless: " + agent
 	}
 	type detail struct {
@@ -223,5 +223,5 @@ func Refuse(w http.ResponseWriter, r *http.Request, advice string) verdict.Findi
 	return f
 }
 
-// isClaude reports whether a request is one of the real CLI.
-func isClaude(r *http.Request) bool { return strings.HasPrefix(r.UserAgent(), "claude-cli/") }
+// isClaudeRequest reports whether a request is one of the real CLI.
+func isClaudeRequest(r *http.Request) bool { return strings.HasPrefix(r.UserAgent(), "claude-cli/") }

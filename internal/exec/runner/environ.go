@@ -27,7 +27,7 @@ func (r *run) commandEnviron() []string {
 		set["CLAUDELESS_ENVIRONMENT"] = "no-traffic" // a real claude is also run without this traffic
 	}
 	if r.api.proxy != "" {
-		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxy(r.System)} {
+		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxyValue(r.System)} {
 			set[name], set[strings.ToLower(name)] = value, value
 		}
 	}
@@ -43,7 +43,7 @@ func (r *run) commandEnviron() []string {
 		set["HOME"] = filepath.Join(r.dir, "home")
 	}
 	for _, host := range r.EnvFor {
-		set[hostVariable(host)] = filepath.Join(bin, "claude")
+		set[claudePathVariable(host)] = filepath.Join(bin, "claude")
 	}
 	var env []string
 	for _, kv := range r.System.Environ {
@@ -69,9 +69,9 @@ func withheldVariables() []string {
 	}
 }
 
-// hostVariable returns the variable in which a host looks for claude: the variable of a known host, or host itself as
+// claudePathVariable returns the variable in which a host looks for claude: the variable of a known host, or host itself as
 // a variable name.
-func hostVariable(host string) string {
+func claudePathVariable(host string) string {
 	switch host {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
 		return "CLAUDE_CODE_EXECUTABLE"
@@ -81,8 +81,8 @@ func hostVariable(host string) string {
 	return host
 }
 
-// noProxy returns the value of NO_PROXY, which exempts addresses of this machine.
-func noProxy(s *process.System) string {
+// noProxyValue returns the value of NO_PROXY, which exempts addresses of this machine.
+func noProxyValue(s *process.System) string {
 	value := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))
 	local := "localhost,127.0.0.1,::1"
 	if value == "" {
@@ -116,8 +116,8 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 	return "", errors.New("no real claude on PATH: install it, or set CLAUDE_BIN to its path")
 }
 
-// serverRecords returns the value for [procio.ServerRecords].Dir.
-func (r *run) serverRecords() string { return filepath.Join(r.dir, "mcp") }
+// serverRecordsDir returns the value for [procio.ServerRecords].Dir.
+func (r *run) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
 // prepareRealHome prepares the private directory for a real claude: it adds the servers of the scenario as a further
 // configuration, and records the exit code if an expectation needs it.
@@ -131,11 +131,11 @@ func (r *run) prepareRealHome() error {
 	}
 	r.Setup.Real.StaysParent = scenario.ExpectsExit()
 	for _, name := range scenario.MCP.ServerNames() {
-		if err := os.MkdirAll(filepath.Join(r.serverRecords(), url.PathEscape(name)), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(r.serverRecordsDir(), url.PathEscape(name)), 0o700); err != nil {
 			return fmt.Errorf("preparing the real claude: %w", err)
 		}
 	}
-	raw, err := scenario.ServerConfig(r.Setup.Self, r.serverRecords())
+	raw, err := scenario.ServerConfig(r.Setup.Self, r.serverRecordsDir())
 	if raw == nil || err != nil {
 		return err
 	}

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// A run under a fault may take extraTime longer than the run without a fault, but not longer than maxTime in
-	// total, unless slowFactor times the run without a fault is longer (on a slow machine).
-	extraTime  = 12 * time.Second
-	maxTime    = 18 * time.Second
-	slowFactor = 3
+	// A run under a fault may take maxFaultExtraTime longer than the run without a fault, but not longer than maxFaultRunTime in
+	// total, unless slowMachineFactor times the run without a fault is longer (on a slow machine).
+	maxFaultExtraTime = 12 * time.Second
+	maxFaultRunTime   = 18 * time.Second
+	slowMachineFactor = 3
 	// baselineLimit bounds the run without a fault.
 	baselineLimit = time.Minute
-	// maxParallel is how many faults are tried at the same time. For a command that uses much processor time, such as a
+	// maxParallelFaults is how many faults are tried at the same time. For a command that uses much processor time, such as a
 	// real claude, it is limited to the number of processors.
-	maxParallel = 4
+	maxParallelFaults = 4
 )
 
 // faultTimeLimit returns the time limit under a fault, given the duration of the run without a fault.
 func faultTimeLimit(plain time.Duration) time.Duration {
-	return max(min(maxTime, plain+extraTime), slowFactor*plain)
+	return max(min(maxFaultRunTime, plain+maxFaultExtraTime), slowMachineFactor*plain)
 }
 
 // parallelRuns returns how many faults are tried at the same time, given the duration and processor time of the run
 // without a fault. With too many, slow runs would look like hangs.
 func (o Options) parallelRuns(plain, cpu time.Duration) int {
 	if o.Setup.Real.Path != "" || 2*cpu > plain {
-		return min(maxParallel, runtime.NumCPU())
+		return min(maxParallelFaults, runtime.NumCPU())
 	}
-	return maxParallel
+	return maxParallelFaults
 }
 
 // TryFaults runs the command once without a fault, and then once under each fault. The output of the command is not

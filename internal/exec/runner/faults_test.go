@@ -30,9 +30,9 @@ func TestAtOnce(t *testing.T) {
 		cpu  time.Duration
 		want int
 	}{
-		{"a command that waits", double, 100 * time.Millisecond, maxParallel},
-		{"one that is busy", double, 1800 * time.Millisecond, min(maxParallel, runtime.NumCPU())},
-		{"a real claude", lane, 0, min(maxParallel, runtime.NumCPU())},
+		{"a command that waits", double, 100 * time.Millisecond, maxParallelFaults},
+		{"one that is busy", double, 1800 * time.Millisecond, min(maxParallelFaults, runtime.NumCPU())},
+		{"a real claude", lane, 0, min(maxParallelFaults, runtime.NumCPU())},
 	} {
 		if got := test.o.parallelRuns(2*time.Second, test.cpu); got != test.want {
 			t.Errorf("%s: %d at once, want %d", test.name, got, test.want)

@@ -49,9 +49,9 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// Sweep kills the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
+// KillLeftovers kills the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
 // and adds a finding for each to in. Processes that are exiting get some time for it.
-func Sweep(run string, in *verdict.Input) {
+func KillLeftovers(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
 	var left []leftoverProcess

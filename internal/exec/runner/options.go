@@ -11,7 +11,7 @@ import (
 type Options struct {
 	Command []string
 	// Setup describes the simulated claude; the runner sets the paths that processes write to.
-	Setup Setup
+	Setup ClaudeSetup
 	// Rules define what counts as a failure.
 	Rules verdict.Rules
 	// Capture is the file that keeps the journal; empty means it is deleted with the private directory.

@@ -32,7 +32,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
 	names := make(chan []string, 1)
-	go func() { names <- RealNames(pathVariable(o.System.Environ), o.Setup.Self) }() // returns after the search
+	go func() { names <- RealCLINames(pathVariable(o.System.Environ), o.Setup.Self) }() // returns after the search
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {

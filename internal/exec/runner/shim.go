@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
-// Setup is the configuration that a shim passes to claude.
-type Setup struct {
+// ClaudeSetup is the configuration that a shim passes to claude.
+type ClaudeSetup struct {
 	// Self is the path of this binary, which plays claude.
 	Self string
 	// Scenario is the scripted model, a path or a name from the library; empty means the scenario that claude would find
@@ -54,7 +54,7 @@ type Real struct {
 }
 
 // variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set them.
-func (s Setup) variables() (forced, defaults []string) {
+func (s ClaudeSetup) variables() (forced, defaults []string) {
 	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
 	if s.Scenario != "" {
 		forced = append(forced, "CLAUDELESS_SCENARIO="+s.Scenario)
@@ -81,22 +81,22 @@ func (s Setup) variables() (forced, defaults []string) {
 	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
 }
 
-// programDir is the subdirectory of a shim directory with the files that shims start.
-const programDir = ".claudeless"
+// shimProgramDir is the subdirectory of a shim directory with the files that shims start.
+const shimProgramDir = ".claudeless"
 
 // MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
-func MakeShims(dir string, s Setup, path string) error {
-	return s.createShims(dir, RealNames(path, s.Self))
+func MakeShims(dir string, s ClaudeSetup, path string) error {
+	return s.createShims(dir, RealCLINames(path, s.Self))
 }
 
-func (s Setup) createShims(dir string, names []string) error {
-	if err := os.MkdirAll(filepath.Join(dir, programDir), 0o700); err != nil {
+func (s ClaudeSetup) createShims(dir string, names []string) error {
+	if err := os.MkdirAll(filepath.Join(dir, shimProgramDir), 0o700); err != nil {
 		return fmt.Errorf("creating shims: %w", err)
 	}
 	if runtime.GOOS == "windows" {
 		return s.createWindowsShims(dir)
 	}
-	target := filepath.Join(dir, programDir, "claude")
+	target := filepath.Join(dir, shimProgramDir, "claude")
 	_ = os.Remove(target) // an earlier shim may have created a file in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
 		return fmt.Errorf("creating shims: %w", err)
@@ -121,7 +121,7 @@ func writeProgram(file, text string) error {
 }
 
 // script returns the text of a shim. It does not depend on its environment.
-func (s Setup) script(target string) string {
+func (s ClaudeSetup) script(target string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
 	forced, defaults := s.variables()
@@ -144,7 +144,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 // createWindowsShims creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to the latter,
 // which [procio.ApplyShimSettings] reads.
-func (s Setup) createWindowsShims(dir string) error {
+func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
 		copyFile(s.Self, exe),
@@ -155,7 +155,7 @@ func (s Setup) createWindowsShims(dir string) error {
 
 // envFileText returns the settings that a shim passes on, one K=V per line. "?K=V" applies only if the caller has not
 // set K. A line feed in a value is written as a backslash and an n.
-func (s Setup) envFileText() string {
+func (s ClaudeSetup) envFileText() string {
 	forced, defaults := s.variables()
 	if s.Real.Path != "" {
 		forced = append(forced, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
@@ -190,8 +190,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// RealNames returns the names on path that are links into a package of the real CLI.
-func RealNames(path, self string) []string {
+// RealCLINames returns the names on path that are links into a package of the real CLI.
+func RealCLINames(path, self string) []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
 		if at, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, at) { // /bin is often a link to /usr/bin
@@ -201,7 +201,7 @@ func RealNames(path, self string) []string {
 	found := make([][]string, len(dirs))
 	var all sync.WaitGroup
 	for i, dir := range dirs {
-		all.Go(func() { found[i] = realNamesIn(dir, self) })
+		all.Go(func() { found[i] = realCLINamesIn(dir, self) })
 	}
 	all.Wait()
 	var names []string
@@ -213,7 +213,7 @@ func RealNames(path, self string) []string {
 	return names
 }
 
-func realNamesIn(dir, self string) []string {
+func realCLINamesIn(dir, self string) []string {
 	file, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -230,7 +230,7 @@ func realNamesIn(dir, self string) []string {
 		if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
 			continue
 		}
-		if target, err := filepath.EvalSymlinks(file); err == nil && target != self && guard.IsReal(target) {
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != self && guard.IsRealCLI(target) {
 			names = append(names, e.Name())
 		}
 	}
@@ -242,14 +242,14 @@ func realNamesIn(dir, self string) []string {
 // are the first arguments, so that no variadic option can consume them, unless a subcommand of claude is called. This
 // binary records the start and then becomes claude. It stays as the parent only under a process fault or if an exit
 // code is expected.
-func (s Setup) realCommandLine() string {
+func (s ClaudeSetup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
 		configs.WriteString(" " + quote("--mcp-config="+c))
 	}
 	fault := procio.FaultNone
 	if s.Real.StaysParent {
-		fault = procio.FaultAttended
+		fault = procio.FaultRecordExit
 	}
 	if f := procio.FaultByName(s.Fault); f != nil && f.Interface == "cli" {
 		fault = s.Fault

@@ -20,7 +20,7 @@ func TestWindowsShims(t *testing.T) {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Self: self, Scenario: `C:\s.toml`, Journal: `C:\j.jsonl`, Config: `C:\config`, RunID: "r", MCPConfig: []string{"a", "b"}}
+	s := ClaudeSetup{Self: self, Scenario: `C:\s.toml`, Journal: `C:\j.jsonl`, Config: `C:\config`, RunID: "r", MCPConfig: []string{"a", "b"}}
 	if err := s.createWindowsShims(bin); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestRealNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := strings.Join([]string{bin, more, bin, filepath.Join(dir, "none")}, string(filepath.ListSeparator))
-	if diff := cmp.Diff([]string{"cl", "ai"}, RealNames(path, self)); diff != "" {
+	if diff := cmp.Diff([]string{"cl", "ai"}, RealCLINames(path, self)); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

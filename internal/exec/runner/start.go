@@ -20,20 +20,20 @@ const leftoverGrace = 500 * time.Millisecond
 var errStrictGuard = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
-func ParseGuard(s string) (guard.Level, error) { return guard.Parse(s) }
+func ParseGuard(s string) (guard.Level, error) { return guard.ParseLevel(s) }
 
-// linkFD is the first of the file descriptors that [proc.Attach] passes to the child.
-const linkFD = 3
+// guardLinkFD is the first of the file descriptors that [proc.Attach] passes to the child.
+const guardLinkFD = 3
 
-// EnterRun is the first process of a guarded run. It becomes the command given by words (path, then arguments including
+// ExecGuarded is the first process of a guarded run. It becomes the command given by words (path, then arguments including
 // the name), and returns only if that fails.
-func EnterRun(words, environ []string) error {
-	return guard.Enter(linkFD, words[0], words[1:], environ)
+func ExecGuarded(words, environ []string) error {
+	return guard.ExecWatched(guardLinkFD, words[0], words[1:], environ)
 }
 
-// EnterRunInNetwork is like EnterRun for a run in its own network namespace.
-func EnterRunInNetwork(words, environ []string) error {
-	return guard.EnterNetwork(linkFD, words[0], words[1:], environ)
+// ExecGuardedInNetwork is like ExecGuarded for a run in its own network namespace.
+func ExecGuardedInNetwork(words, environ []string) error {
+	return guard.ExecInNetwork(guardLinkFD, words[0], words[1:], environ)
 }
 
 type startedCommand struct {
@@ -50,7 +50,7 @@ func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand,
 	c := &startedCommand{hasOtherRuns: len(r.Faults) > 0}
 	if !c.hasOtherRuns {
 		c.ownProcesses = guard.Descendants(os.Getpid())
-		guard.Adopt()
+		guard.AdoptOrphans()
 	}
 	var err error
 	if r.Guard == guard.LevelStrict {
@@ -59,7 +59,7 @@ func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand,
 		err = r.startWatched(ctx, c, o)
 	}
 	if err == nil && !c.hasOtherRuns {
-		c.ownProcesses = append(c.ownProcesses, c.Own()...)
+		c.ownProcesses = append(c.ownProcesses, c.OwnPIDs()...)
 		c.reaper = guard.StartReaper(r.System.Notify, c.ownProcesses)
 	}
 	return c, err

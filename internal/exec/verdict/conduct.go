@@ -146,10 +146,10 @@ func (l *findings) checkHooks(p *process) {
 }
 
 const (
-	// minStorm is the smallest number of identical failing calls that is reported. minFatalStorm is that number for calls
+	// minStormCalls is the smallest number of identical failing calls that is reported. minFatalStormCalls is that number for calls
 	// that cannot succeed.
-	minStorm      = 10
-	minFatalStorm = 4
+	minStormCalls      = 10
+	minFatalStormCalls = 4
 	// maxStormPause is the longest pause between the calls of a storm.
 	maxStormPause = time.Second
 )
@@ -170,10 +170,10 @@ func (l *findings) checkRetryStorms(runs []*process) {
 		}
 		last[key] = p
 		switch n := row[key]; {
-		case n == minFatalStorm && p.failedPermanently():
+		case n == minFatalStormCalls && p.failedPermanently():
 			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
 				"do not retry 400, 401, 403 and 413: the same request fails again")
-		case n == minStorm && !p.failedPermanently():
+		case n == minStormCalls && !p.failedPermanently():
 			l.add(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
 				"wait longer after each failure, and give up after a few attempts")
 		}

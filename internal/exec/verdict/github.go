@@ -12,7 +12,7 @@ func (r *Report) writeAnnotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
 		if !x.Met {
-			annotate(&b, levelError, x.File, x.Line, x.Text+withReason(x.Got))
+			annotate(&b, levelError, x.File, x.Line, x.Text+reasonSuffix(x.Got))
 		}
 	}
 	for _, f := range r.Findings {

@@ -16,10 +16,10 @@ import (
 var pageTemplate string
 
 //go:embed page.css
-var style string
+var pageStyle string
 
 //go:embed page.js
-var script string
+var pageScript string
 
 // HTMLInput is the data of a report. Entries and Verdict should have been redacted.
 type HTMLInput struct {
@@ -54,8 +54,8 @@ func WriteHTML(w io.Writer, in HTMLInput) error {
 		return fmt.Errorf("creating the report: %w", err)
 	}
 	return t.Execute(w, page{
-		document: d, Style: template.CSS(style), Script: template.JS(script), Data: template.JS(data),
-		Policy: "default-src 'none'; style-src '" + cspDigest(style) + "'; script-src '" + cspDigest(script) + "'; img-src data:; base-uri 'none'; form-action 'none'",
+		document: d, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Data: template.JS(data),
+		Policy: "default-src 'none'; style-src '" + cspDigest(pageStyle) + "'; script-src '" + cspDigest(pageScript) + "'; img-src data:; base-uri 'none'; form-action 'none'",
 	})
 }
 

@@ -76,11 +76,11 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 			d.Met = append(d.Met, p)
 			continue
 		}
-		p.Level, p.Advice, p.Source = "error", x.Got, files.around(x.File, x.Line, 3, 3)
+		p.Level, p.Advice, p.Source = "error", x.Got, files.linesAround(x.File, x.Line, 3, 3)
 		d.Problems = append(d.Problems, p)
 	}
 	for _, f := range r.Findings {
-		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.around(f.File, f.Line, 3, 3)}
+		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
 		p.Link = documentation + "findings.md#" + strings.ToLower(f.ID)
 		if f.Level == "error" {
 			d.Problems = addFinding(d.Problems, p, d.anchorOf(f))

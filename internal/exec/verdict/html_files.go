@@ -83,8 +83,8 @@ type sourceFiles struct {
 	lines map[string][]string // nil means the file cannot be read
 }
 
-// around returns a line with up to this many lines before and after it; nil means the file cannot be read.
-func (f *sourceFiles) around(file string, line, before, after int) (shown []sourceLine) {
+// linesAround returns a line with up to this many lines before and after it; nil means the file cannot be read.
+func (f *sourceFiles) linesAround(file string, line, before, after int) (shown []sourceLine) {
 	if f.read == nil || file == "" || line < 1 {
 		return nil
 	}
@@ -101,11 +101,11 @@ func (f *sourceFiles) around(file string, line, before, after int) (shown []sour
 	return shown
 }
 
-// text returns the lines of the rule or step that begins at a line, with their numbers: up to the next table of the same
+// tableText returns the lines of the rule or step that begins at a line, with their numbers: up to the next table of the same
 // level, at most 30.
-func (f *sourceFiles) text(file string, line int) string {
+func (f *sourceFiles) tableText(file string, line int) string {
 	var b strings.Builder
-	for i, l := range f.around(file, line, 0, 29) {
+	for i, l := range f.linesAround(file, line, 0, 29) {
 		if table, isTable := strings.CutPrefix(l.Text, "[["); i > 0 && isTable && !strings.Contains(table, ".") {
 			break
 		}

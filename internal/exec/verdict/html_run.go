@@ -14,43 +14,43 @@ import (
 
 // run is one process of claude, or one conversation with the Messages API. Its JSON form is read by page.js.
 type run struct {
-	ID      string   `json:"id"`
-	Kind    string   `json:"kind"` // "claude" or "api"
-	PID     int      `json:"pid"`
-	Title   string   `json:"title"` // empty means the command
-	Outcome string   `json:"outcome"`
-	Failed  bool     `json:"failed"`
-	Facts   []fact   `json:"facts"`
-	Start   float64  `json:"start"` // milliseconds from the first entry
-	End     float64  `json:"end"`
-	Events  []*event `json:"events"`
-	Stdout  string   `json:"stdout"`
-	Stderr  string   `json:"stderr"`
+	ID      string    `json:"id"`
+	Kind    string    `json:"kind"` // "claude" or "api"
+	PID     int       `json:"pid"`
+	Title   string    `json:"title"` // empty means the command
+	Outcome string    `json:"outcome"`
+	Failed  bool      `json:"failed"`
+	Facts   []runFact `json:"facts"`
+	Start   float64   `json:"start"` // milliseconds from the first entry
+	End     float64   `json:"end"`
+	Events  []*event  `json:"events"`
+	Stdout  string    `json:"stdout"`
+	Stderr  string    `json:"stderr"`
 
 	startedAt time.Time
 	calls     map[string]*event // tool calls by tool_use_id
 	files     *sourceFiles
 }
 
-type fact struct {
+type runFact struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
 type event struct {
-	ID     string  `json:"id"`
-	At     float64 `json:"at"`
-	MS     float64 `json:"ms"`
-	Kind   string  `json:"kind"`
-	Title  string  `json:"title"`
-	Status string  `json:"status"` // "", "ok", "error", "denied" or "open"
-	File   string  `json:"file"`
-	Line   int     `json:"line"`
-	Parts  []fact  `json:"parts"`
+	ID     string    `json:"id"`
+	At     float64   `json:"at"`
+	MS     float64   `json:"ms"`
+	Kind   string    `json:"kind"`
+	Title  string    `json:"title"`
+	Status string    `json:"status"` // "", "ok", "error", "denied" or "open"
+	File   string    `json:"file"`
+	Line   int       `json:"line"`
+	Parts  []runFact `json:"parts"`
 }
 
-// maxText bounds a text in the page, in bytes. The journal has the complete text.
-const maxText = 64 << 10
+// maxPageTextBytes bounds a text in the page, in bytes. The journal has the complete text.
+const maxPageTextBytes = 64 << 10
 
 // buildRuns builds the runs of all processes and API conversations, in the order of their first entries.
 func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
@@ -67,13 +67,13 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 			continue // an earlier verdict
 		}
 		key, kind := strconv.Itoa(number), "claude"
-		if isAPI(e) {
-			key, kind = "api "+apiSession(e), "api"
+		if isAPIEntry(e) {
+			key, kind = "api "+conversationOfEntry(e), "api"
 		}
 		r := known[key]
 		if r == nil {
 			r = &run{
-				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, Start: after(e.When), Facts: []fact{}, Events: []*event{},
+				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, Start: after(e.When), Facts: []runFact{}, Events: []*event{},
 				startedAt: e.When, calls: map[string]*event{}, files: files,
 			}
 			known[key] = r
@@ -83,26 +83,26 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 	}
 	all = slices.DeleteFunc(all, func(r *run) bool { return len(r.Events) == 0 && r.Stdout == "" && r.Stderr == "" })
 	for _, r := range all {
-		r.finish()
+		r.finishRun()
 	}
 	return all
 }
 
-// apiSession names the conversation of a request.
-func apiSession(e journal.Entry) string {
+// conversationOfEntry names the conversation of a request.
+func conversationOfEntry(e journal.Entry) string {
 	switch {
 	case e.Request != nil:
-		return sessionOf(e.Request.Namespace, e.Request.Session, e.Request.Agent)
+		return apiConversationName(e.Request.Namespace, e.Request.Session, e.Request.Agent)
 	case e.SideRequest != nil:
-		return sessionOf(e.SideRequest.Namespace, e.SideRequest.Session, "")
+		return apiConversationName(e.SideRequest.Namespace, e.SideRequest.Session, "")
 	}
-	return sessionOf("", e.Exchange.Session, e.Exchange.Agent)
+	return apiConversationName("", e.Exchange.Session, e.Exchange.Agent)
 }
 
 func (r *run) appendEvent(e *event) *event {
 	e.ID = r.ID + "-" + strconv.Itoa(len(r.Events)+1)
 	if e.Parts == nil {
-		e.Parts = []fact{}
+		e.Parts = []runFact{}
 	}
 	r.Events = append(r.Events, e)
 	return e
@@ -123,7 +123,7 @@ func (r *run) addEntry(e journal.Entry, at float64) {
 		r.addModel(e.Model, at)
 	case e.Exit != nil:
 		r.addExit(e.Exit, at)
-	case isAPI(e):
+	case isAPIEntry(e):
 		r.addAPIRequest(e, at)
 	default:
 		r.addTurn(e, at)
@@ -158,7 +158,7 @@ func (r *run) addSetup(s *journal.Run) {
 
 // addFact adds a fact unless it is empty or known.
 func (r *run) addFact(name, text string) {
-	f := fact{Name: name, Text: truncate(text)}
+	f := runFact{Name: name, Text: truncate(text)}
 	if text != "" && !slices.Contains(r.Facts, f) {
 		r.Facts = append(r.Facts, f)
 	}
@@ -177,7 +177,7 @@ func (r *run) addOutput(o *journal.Output) {
 
 func (r *run) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
-	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, At: at, Status: statusOf(x.Code != 0)})
+	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, At: at, Status: statusText(x.Code != 0)})
 	e.addPart("refused", x.Rejection)
 	e.addPart("duration", milliseconds(x.MS))
 }
@@ -198,7 +198,7 @@ func (r *run) addModel(m *journal.Model, at float64) {
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
-		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), At: at, Status: statusOf(m.Error != "")})
+		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), At: at, Status: statusText(m.Error != "")})
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
@@ -249,11 +249,11 @@ func (r *run) addTool(entry journal.Entry, at float64) {
 func (r *run) finishCall(t *journal.Tool, at float64) {
 	e := r.callEvent(t.ToolUseID, t.Tool, at)
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
-		e.Parts = slices.Insert(e.Parts, 0, fact{"input", truncate(indentJSON(t.Input))})
+		e.Parts = slices.Insert(e.Parts, 0, runFact{"input", truncate(indentJSON(t.Input))})
 	}
 	e.Title, e.MS = t.Tool, t.MS
 	if e.Status != "denied" {
-		e.Status = statusOf(t.IsError)
+		e.Status = statusText(t.IsError)
 	}
 	e.addPart("server", t.Server)
 	e.addPart("ran with", indentJSON(t.RanWith))
@@ -285,7 +285,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
 		e := r.appendEvent(&event{Kind: "rule", Title: "not reached: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
-		e.addPart("scenario", r.files.text(u.File, u.Line))
+		e.addPart("scenario", r.files.tableText(u.File, u.Line))
 	case entry.Retry != nil:
 		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), At: at, Status: "error"})
 	case entry.Warning != nil:
@@ -293,7 +293,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	case entry.Context != nil:
 		r.appendEvent(&event{Kind: "context", Title: "context for the model", At: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
-		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, At: at, Status: statusOf(entry.Finding.Level == "error")})
+		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, At: at, Status: statusText(entry.Finding.Level == "error")})
 	case entry.Host != nil:
 		r.appendEvent(&event{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), At: at})
 	case entry.Attachment != nil:
@@ -314,7 +314,7 @@ func (r *run) addAttachment(a *journal.Attachment, at float64) {
 	case hook == "":
 		e = r.appendEvent(&event{Kind: "context", Title: title, At: at})
 	case e == nil:
-		e = r.appendEvent(&event{Kind: "hook", Title: hook, At: at, Status: statusOf(strings.HasSuffix(title, "error"))})
+		e = r.appendEvent(&event{Kind: "hook", Title: hook, At: at, Status: statusText(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // was read from JSON
 	e.addPart(strings.TrimSpace(hook+" "+title), indentJSON(raw))
@@ -328,7 +328,7 @@ func (r *run) addMatch(m *journal.Match, at float64) {
 		return
 	}
 	e := r.appendEvent(&event{Kind: "rule", Title: m.Rule, At: at, Status: "ok", File: m.File, Line: m.Line})
-	e.addPart("scenario", r.files.text(m.File, m.Line))
+	e.addPart("scenario", r.files.tableText(m.File, m.Line))
 }
 
 func (r *run) addResult(x *journal.Result, at float64) {
@@ -336,7 +336,7 @@ func (r *run) addResult(x *journal.Result, at float64) {
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), At: at, Status: statusOf(x.IsError)})
+	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), At: at, Status: statusText(x.IsError)})
 	e.addPart("result", text)
 	e.addPart("turns", strconv.Itoa(x.NumTurns))
 	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
@@ -346,12 +346,12 @@ func (r *run) addResult(x *journal.Result, at float64) {
 }
 
 func (r *run) addAPIRequest(entry journal.Entry, at float64) {
-	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiSession(entry)))
+	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+conversationOfEntry(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), At: at, MS: q.MS, Status: statusOf(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), At: at, MS: q.MS, Status: statusText(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
 		e.addPart("rule", cmp.Or(q.Rule, "none"))
-		e.addPart("scenario", r.files.text(q.File, q.Line))
+		e.addPart("scenario", r.files.tableText(q.File, q.Line))
 		e.addPart("prompt", q.Prompt)
 		e.addPart("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {
@@ -363,17 +363,17 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 		e.addPart("odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, At: at, MS: s.MS, Status: statusOf(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
+		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, At: at, MS: s.MS, Status: statusText(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
-		e := r.appendEvent(&event{Kind: "api", Title: x.Path, At: at, MS: x.MS, Status: statusOf(x.Status >= 400)})
+		e := r.appendEvent(&event{Kind: "api", Title: x.Path, At: at, MS: x.MS, Status: statusText(x.Status >= 400)})
 		e.addPart("request", indentJSON(x.Request))
 		e.addPart("response", indentJSON(x.Response))
 	}
 }
 
-// finish completes a run after its last entry.
-func (r *run) finish() {
+// finishRun completes a run after its last entry.
+func (r *run) finishRun() {
 	for _, e := range r.Events {
 		r.Failed = r.Failed || e.Status == "error" && (e.Kind == "rule" || e.Kind == "api")
 	}
@@ -386,16 +386,16 @@ func (r *run) finish() {
 // addPart adds a named text unless it is empty.
 func (e *event) addPart(name, text string) {
 	if strings.TrimSpace(text) != "" {
-		e.Parts = append(e.Parts, fact{name, truncate(text)})
+		e.Parts = append(e.Parts, runFact{name, truncate(text)})
 	}
 }
 
-// sessionOf returns the name of the conversation of a request to the Messages API.
-func sessionOf(namespace, session, agent string) string {
+// apiConversationName returns the name of the conversation of a request to the Messages API.
+func apiConversationName(namespace, session, agent string) string {
 	return strings.Join(slices.DeleteFunc([]string{namespace, session, agent}, func(s string) bool { return s == "" }), " ")
 }
 
-// isAPI reports whether an entry was written by the server of the Messages API.
-func isAPI(e journal.Entry) bool {
+// isAPIEntry reports whether an entry was written by the server of the Messages API.
+func isAPIEntry(e journal.Entry) bool {
 	return e.Request != nil || e.SideRequest != nil || e.Exchange != nil
 }

@@ -37,7 +37,7 @@ func milliseconds(ms float64) string {
 	return fmt.Sprintf("%.1f ms", ms)
 }
 
-func statusOf(failed bool) string {
+func statusText(failed bool) string {
 	if failed {
 		return "error"
 	}
@@ -45,10 +45,10 @@ func statusOf(failed bool) string {
 }
 
 func truncate(s string) string {
-	if len(s) <= maxText {
+	if len(s) <= maxPageTextBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxText], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(s)-maxText)
+	return strings.ToValidUTF8(s[:maxPageTextBytes], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(s)-maxPageTextBytes)
 }
 
 // firstLine returns the first line, cut to the width of a row.

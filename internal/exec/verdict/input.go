@@ -48,7 +48,7 @@ type Input struct {
 	Killed []int
 
 	// parts are the entries grouped by scenario; nil means all belong to Scenario.
-	parts []verdictPart
+	parts []scenarioEntries
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
 	// idle are the journals in which nothing ran.
@@ -106,7 +106,7 @@ func (in *Input) read(name string) error {
 		in.Entries = in.Entries[:first]
 	} else {
 		in.digests, in.UnreadableLines = append(in.digests, digest), in.UnreadableLines+torn
-		if !started(in.Entries[first:]) {
+		if !hasRunEntries(in.Entries[first:]) {
 			in.idle = append(in.idle, name)
 		}
 	}
@@ -114,9 +114,9 @@ func (in *Input) read(name string) error {
 }
 
 // Started reports whether a process ran as claude, or a client sent a request to the API.
-func (in *Input) Started() bool { return started(in.Entries) }
+func (in *Input) Started() bool { return hasRunEntries(in.Entries) }
 
-func started(entries []journal.Entry) bool {
+func hasRunEntries(entries []journal.Entry) bool {
 	return slices.ContainsFunc(entries, func(e journal.Entry) bool {
 		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
 	})

@@ -16,7 +16,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	for _, x := range r.Expectations {
 		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
-			c.Failure = &junit.Failure{Message: x.Text + withReason(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + withReason(x.Got)}
+			c.Failure = &junit.Failure{Message: x.Text + reasonSuffix(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + reasonSuffix(x.Got)}
 			c.Out = &junit.OutputText{Text: r.processSummary()}
 		}
 		s.Cases = append(s.Cases, c)

@@ -17,8 +17,8 @@ func processKeyOf(e journal.Entry) processKey { return processKey{e.Source, e.PI
 // scenarioKey identifies the scenario of a run: its file or library name, and the digest of its sources.
 type scenarioKey struct{ name, digest string }
 
-// verdictPart is the group of entries that are judged by one scenario.
-type verdictPart struct {
+// scenarioEntries is the group of entries that are judged by one scenario.
+type scenarioEntries struct {
 	scenario *scenarios.Scenario
 	entries  []journal.Entry
 	changed  *Finding // finding that the scenario has changed since the run; nil means unchanged
@@ -26,13 +26,13 @@ type verdictPart struct {
 
 func (in *Input) loadRunScenarios() error {
 	owners, order := in.scenariosOfEntries()
-	var all []verdictPart
+	var all []scenarioEntries
 	for _, key := range order {
 		loaded, err := LoadScenario(key.name)
 		if err != nil {
 			return err
 		}
-		p := verdictPart{scenario: loaded}
+		p := scenarioEntries{scenario: loaded}
 		if key.digest != "" && loaded.Digest() != key.digest {
 			p.changed = &Finding{
 				ID: "S17", Level: levelError, Text: "the scenario has changed since the run: " + key.name, File: loaded.File(),
@@ -106,9 +106,9 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// checkCounts returns S18 findings: the number of runs or journals is not the required one. If only some journals have
+// checkRunCounts returns S18 findings: the number of runs or journals is not the required one. If only some journals have
 // runs, it returns an S10 finding for each of the others.
-func (in *Input) checkCounts(runs int) []Finding {
+func (in *Input) checkRunCounts(runs int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {
 		for _, name := range in.idle {

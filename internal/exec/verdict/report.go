@@ -161,7 +161,7 @@ func (r *Report) SetUpFindings() []Finding {
 	var found []Finding
 	for _, x := range r.Expectations {
 		if !x.Met {
-			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + withReason(x.Got), File: x.File, Line: x.Line})
+			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + reasonSuffix(x.Got), File: x.File, Line: x.Line})
 		}
 	}
 	for _, f := range r.Findings {
@@ -206,7 +206,7 @@ func (r *Report) Lines(now time.Time) []journal.Body {
 	return lines
 }
 
-func atPosition(f Finding, at diag.Position) Finding {
+func withPosition(f Finding, at diag.Position) Finding {
 	f.File, f.Line = at.File, at.Line
 	return f
 }

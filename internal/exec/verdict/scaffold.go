@@ -73,8 +73,8 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-// ErrInline reports that the rules of a file are not separate tables, so that none can be appended.
-var ErrInline = errors.New("cannot add a rule, because the scenario does not write its rules as [[responses]] tables: add the rule by hand")
+// ErrInlineRules reports that the rules of a file are not separate tables, so that none can be appended.
+var ErrInlineRules = errors.New("cannot add a rule, because the scenario does not write its rules as [[responses]] tables: add the rule by hand")
 
 // insertRules adds rules for prompts after the rules of a file, each once. The rest of the file, including comments, is
 // unchanged. It does not check whether the prompts already have rules.
@@ -117,7 +117,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 }
 
 // lineAfterRules returns the line of the first table after the rules of a file; 0 means none.
-func lineAfterRules(ix *diag.Index) (int, error) {
+func lineAfterRules(ix *diag.SourceIndex) (int, error) {
 	if doubt := ix.FirstProblem(); doubt != nil {
 		return 0, diag.List{*doubt}
 	}
@@ -125,7 +125,7 @@ func lineAfterRules(ix *diag.Index) (int, error) {
 	if rules, ok := ix.Lookup(diag.Path{"responses"}); ok {
 		d := ix.DiagnosticAt(diag.Path{"responses", max(0, len(rules.Items())-1)}, "")
 		if last = d.Pos.Line; !strings.HasPrefix(strings.TrimSpace(d.Source), "[[") {
-			return 0, ErrInline
+			return 0, ErrInlineRules
 		}
 	}
 	var next []int

@@ -37,7 +37,7 @@ func TestAccept(t *testing.T) {
 			}
 		})
 	}
-	if _, err := insertRules("s.toml", []byte("responses = [ { pattern = \"x\" } ]\n"), []string{"y"}); !errors.Is(err, ErrInline) {
+	if _, err := insertRules("s.toml", []byte("responses = [ { pattern = \"x\" } ]\n"), []string{"y"}); !errors.Is(err, ErrInlineRules) {
 		t.Errorf("rules in a line: %v", err)
 	}
 	if _, err := insertRules("s.toml", []byte("a = = 1\n"), []string{"y"}); err == nil {

@@ -19,7 +19,7 @@ func (l *findings) checkScenario(runs []*process) {
 	l.checkRejectedInputs(runs, warnings)
 	unused := l.unusedRules(warnings)
 	for _, w := range warnings {
-		f := atPosition(Finding{ID: "S09", Level: l.warningLevel(), Text: w.Message, Advice: w.Hint}, w.Pos)
+		f := withPosition(Finding{ID: "S09", Level: l.warningLevel(), Text: w.Message, Advice: w.Hint}, w.Pos)
 		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswer) {
 			f.ID, f.Level, f.Advice = "S16", levelError, "write the answer of the rule"
 		}
@@ -78,7 +78,7 @@ func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 			}
 			if t := e.Tool; t != nil && t.RanWith == nil && t.IsError {
 				at := Finding{File: rule.File, Line: rule.Line}
-				l.addRejected(scriptedCall{t.Tool, t.Input, t.Result}, p.attribute(at), warnings)
+				l.addRejected(scriptedCall{t.Tool, t.Input, t.Result}, p.withProcessID(at), warnings)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ type scriptedCall struct {
 
 // addRejected adds the finding about one call, at the position of the lint warning or of its rule.
 func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
-	why, ok := rejection(c)
+	why, ok := rejectionReason(c)
 	if !ok || l.input.Scenario.ExpectsInput(c.tool, c.input) {
 		return
 	}
@@ -125,9 +125,9 @@ func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	}
 }
 
-// rejection returns the reason if the tool rejected the input: recognized by the messages of the built-in tools and
+// rejectionReason returns the reason if the tool rejected the input: recognized by the messages of the built-in tools and
 // of our fixtures, and by the JSON-RPC code of an MCP server.
-func rejection(c scriptedCall) (reason string, ok bool) {
+func rejectionReason(c scriptedCall) (reason string, ok bool) {
 	if _, issue, found := strings.Cut(c.result, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")
 		return strings.ReplaceAll(strings.TrimSpace(issue), "\n", "; "), true
@@ -162,7 +162,7 @@ func unplayedFindings(in Input) []Finding {
 			p.applyRequest(e, e.Request)
 		}
 	}
-	return p.finish()
+	return p.playbackFindings()
 }
 
 // playback tracks how far the scripts of the sessions were played. API clients that name no session are not tracked,
@@ -180,7 +180,7 @@ type sequenceProgress struct {
 	abandoned journal.Entry // a request after which the script continues, if any
 }
 
-func (p *playback) session(id string) *sequenceProgress {
+func (p *playback) sessionProgress(id string) *sequenceProgress {
 	if p.progress[id] == nil {
 		p.progress[id] = &sequenceProgress{}
 		p.sessions = append(p.sessions, p.progress[id])
@@ -190,7 +190,7 @@ func (p *playback) session(id string) *sequenceProgress {
 
 func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
-	s := p.session(session)
+	s := p.sessionProgress(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
 	if next && !wasInterrupted(q) {
 		p.findings = append(p.findings, s.unplayed()...)
@@ -233,7 +233,7 @@ func callInterrupted(c journal.ExecutedCall) bool {
 
 // recordMatch records that a rule answered a prompt of a session.
 func (p *playback) recordMatch(e journal.Entry, session, name string) {
-	s := p.session(session)
+	s := p.sessionProgress(session)
 	rule, turn := parseRuleName(name)
 	if before := s.turns; before != nil && (rule != before.rule || turn != before.nextTurn) {
 		p.findings = append(p.findings, before.missedTurns(e)...)
@@ -241,8 +241,8 @@ func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s.turns = p.in.remainingTurns(rule, turn+1)
 }
 
-// finish returns the findings, including those about sequences that were not finished.
-func (p *playback) finish() []Finding {
+// playbackFindings returns the findings, including those about sequences that were not finished.
+func (p *playback) playbackFindings() []Finding {
 	for _, s := range p.sessions {
 		if s.turns != nil {
 			p.findings = append(p.findings, s.turns.missedTurns(journal.Entry{})...)
@@ -277,18 +277,18 @@ type sequence struct {
 // response of a rule.
 func parseRuleName(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
-	rule, ok := indexOf(name, "responses[")
+	rule, ok := parseIndex(name, "responses[")
 	if !ok {
 		return -1, -1
 	}
-	if turn, ok = indexOf(turns, "turns["); !ok {
+	if turn, ok = parseIndex(turns, "turns["); !ok {
 		turn = -1
 	}
 	return rule, turn
 }
 
-// indexOf parses the number in a name such as responses[7].
-func indexOf(name, before string) (int, bool) {
+// parseIndex parses the number in a name such as responses[7].
+func parseIndex(name, before string) (int, bool) {
 	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil
@@ -315,13 +315,13 @@ func (l *findings) checkEarlyEnd(p *process) {
 	rule, what := p.interruptedRule(), "it wrote a result"
 	if rule != nil {
 		what = "all steps of " + rule.Rule + " had run"
-	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.resultsAreElsewhere(p) {
+	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.hasUnrecordedResults(p) {
 		return
 	}
 	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
 		return
 	}
-	f := p.attribute(Finding{
+	f := p.withProcessID(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s", signal, what),
 		Advice: fmt.Sprintf("wait until claude exits; `[[expect]] exit = %d` accepts the signal", code),
 	})
@@ -329,9 +329,9 @@ func (l *findings) checkEarlyEnd(p *process) {
 	l.list = append(l.list, f)
 }
 
-// resultsAreElsewhere reports whether a process can end well without a result in the journal: a real claude, for which
+// hasUnrecordedResults reports whether a process can end well without a result in the journal: a real claude, for which
 // only the start and the requests are recorded, and a session on a terminal, which a user may leave without a prompt.
-func (l *findings) resultsAreElsewhere(p *process) bool {
+func (l *findings) hasUnrecordedResults(p *process) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
 	}
@@ -375,7 +375,7 @@ func (p *process) interruptedRule() *journal.Match {
 }
 
 func (s *sequence) missedTurns(e journal.Entry) []Finding {
-	return []Finding{atPosition(Finding{
+	return []Finding{withPosition(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.rule, s.nextTurn),
 		Advice: "send the prompt of this turn in the same session, or remove the turn", Time: e.Time, PID: e.PID,
 	}, s.positions[s.nextTurn])}

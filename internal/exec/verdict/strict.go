@@ -125,7 +125,7 @@ func (l *findings) checkPrompts(p *process) {
 		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
-		l.addUnanswered(m.Prompt, m.Nearest, p.attribute(Finding{}))
+		l.addUnanswered(m.Prompt, m.Nearest, p.withProcessID(Finding{}))
 	}
 }
 
@@ -185,7 +185,7 @@ func (l *findings) checkCalls(p *process) {
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
 		f.File, f.Line = rule.File, rule.Line
-		l.list = append(l.list, p.attribute(f))
+		l.list = append(l.list, p.withProcessID(f))
 	}
 	for _, e := range p.entries {
 		if e.Match != nil {
@@ -201,11 +201,11 @@ func (l *findings) checkCalls(p *process) {
 			add(noSuchTool(t.Tool))
 		case denied[t.ToolUseID] && !l.input.expectsTool(t.Tool):
 			f := notAllowed(t.Tool)
-			if wrong := nearlyAllowed(p.Argv, t.Tool); wrong != "" {
+			if wrong := similarAllowedTool(p.Argv, t.Tool); wrong != "" {
 				f.Advice = "`" + wrong + "` of --allowedTools is not the name of the tool, did you mean `" + t.Tool + "`?"
 			}
 			add(f)
-		case t.IsError && noFixtureCase(t.Result):
+		case t.IsError && matchesNoFixtureCase(t.Result):
 			add(unknownArguments(t.Tool, t.Result))
 		}
 	}
@@ -234,7 +234,7 @@ func (l *findings) checkAPICalls() {
 				add(e, noSuchTool, c.Tool)
 			case c.Denied():
 				add(e, notAllowed, c.Tool)
-			case c.IsError && noFixtureCase(c.Result):
+			case c.IsError && matchesNoFixtureCase(c.Result):
 				f := unknownArguments(c.Tool, c.Result)
 				f.Time = e.Time
 				l.list = append(l.list, f)
@@ -250,9 +250,9 @@ func noSuchTool(name string) Finding {
 	}
 }
 
-// noFixtureCase reports whether no case of a fixture matches the arguments of a call. It recognizes the message of
+// matchesNoFixtureCase reports whether no case of a fixture matches the arguments of a call. It recognizes the message of
 // our fixtures.
-func noFixtureCase(result string) bool {
+func matchesNoFixtureCase(result string) bool {
 	_, rest, found := strings.Cut(result, "no case of ")
 	return found && strings.Contains(rest, " matches the arguments ")
 }
@@ -264,9 +264,9 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// nearlyAllowed returns a name in --allowedTools that is similar to the name of the tool; empty if there is none, or if
+// similarAllowedTool returns a name in --allowedTools that is similar to the name of the tool; empty if there is none, or if
 // the tool itself is allowed.
-func nearlyAllowed(argv []string, tool string) string {
+func similarAllowedTool(argv []string, tool string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {
 		if strings.HasPrefix(word, "--") {

@@ -41,8 +41,8 @@ func (r *Report) Write(w io.Writer, as Format) error {
 // linePrefix begins every line of the report on stderr.
 const linePrefix = "claudeless: verdict: "
 
-// maxUnusedShown is how many warnings about unused rules are shown, because one scenario may serve many tests.
-const maxUnusedShown = 3
+// maxUnusedRulesShown is how many warnings about unused rules are shown, because one scenario may serve many tests.
+const maxUnusedRulesShown = 3
 
 // writeTerminal writes the report for people: one line per problem, the advice below it, and a summary line.
 func (r *Report) writeTerminal(w io.Writer) error {
@@ -55,9 +55,9 @@ func (r *Report) writeTerminal(w io.Writer) error {
 		switch {
 		case !x.Met:
 			unmet++
-			line("%sunmet: %s%s", location(x.File, x.Line), x.Text, withReason(x.Got))
+			line("%sunmet: %s%s", location(x.File, x.Line), x.Text, reasonSuffix(x.Got))
 		case x.Got != "":
-			line("%snote: %s%s", location(x.File, x.Line), x.Text, withReason(x.Got))
+			line("%snote: %s%s", location(x.File, x.Line), x.Text, reasonSuffix(x.Got))
 		}
 	}
 	errors, unused := 0, 0
@@ -66,7 +66,7 @@ func (r *Report) writeTerminal(w io.Writer) error {
 		case f.Level == levelError:
 			errors++
 		case f.ID == "S13":
-			if unused++; unused > maxUnusedShown {
+			if unused++; unused > maxUnusedRulesShown {
 				continue
 			}
 		}
@@ -75,8 +75,8 @@ func (r *Report) writeTerminal(w io.Writer) error {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
 	}
-	if unused > maxUnusedShown {
-		line("%s also answered no prompt; --json lists them", countWithNoun(unused-maxUnusedShown, "more rule"))
+	if unused > maxUnusedRulesShown {
+		line("%s also answered no prompt; --json lists them", countWithNoun(unused-maxUnusedRulesShown, "more rule"))
 	}
 	for _, f := range r.Faults {
 		line("%-20s %-9s exit %3d %7.1f s", f.Name, f.Outcome, f.Code, f.MS/1000)

@@ -26,7 +26,7 @@ func Judge(in Input) Report {
 		r.Findings = append(r.Findings, more.Findings...)
 		r.Unmatched = append(r.Unmatched, more.Unmatched...)
 	}
-	r.Findings = append(r.Findings, in.checkCounts(len(r.Runs))...)
+	r.Findings = append(r.Findings, in.checkRunCounts(len(r.Runs))...)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(levelRank(a.Level), levelRank(b.Level)) })
 	r.Verdict = "ok"
 	if r.ExitCode() != 0 {
@@ -186,11 +186,11 @@ type findings struct {
 }
 
 func (l *findings) add(p *process, id, level, text, advice string) {
-	l.list = append(l.list, p.attribute(Finding{ID: id, Level: level, Text: text, Advice: advice}))
+	l.list = append(l.list, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
-// attribute returns the finding with the id of this process.
-func (p *process) attribute(f Finding) Finding {
+// withProcessID returns the finding with the id of this process.
+func (p *process) withProcessID(f Finding) Finding {
 	if f.PID = p.PID; !p.ended.IsZero() {
 		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
 	}

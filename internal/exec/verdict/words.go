@@ -12,7 +12,7 @@ func location(file string, line int) string {
 	return fmt.Sprintf("%s:%d: ", file, line)
 }
 
-func withReason(actual string) string {
+func reasonSuffix(actual string) string {
 	if actual == "" {
 		return ""
 	}

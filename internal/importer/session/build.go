@@ -13,7 +13,7 @@ type sessionSet struct {
 	order []string
 	byID  map[string]*builder
 	// damaged lists the files with unreadable lines.
-	damaged []Damage
+	damaged []DamagedLines
 	// keepContents keeps the contents of files that were read.
 	keepContents bool
 	// requestsOnly is set if the recording contains requests to claudeless serve without its responses.
@@ -212,8 +212,8 @@ func (b *builder) addResult(at Place, block wireBlock) *Result {
 	return r
 }
 
-// finish connects calls, results and agents.
-func (b *builder) finish() {
+// connectParts connects calls, results and agents.
+func (b *builder) connectParts() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {
 			c.Result.Raw = b.rawResults[id]
@@ -222,7 +222,7 @@ func (b *builder) finish() {
 			c.Agent = a
 		}
 		if c.Agent != nil {
-			c.Agent.addReport(c)
+			c.Agent.addLastMessage(c)
 		}
 		if c.Agent != nil && len(c.Agent.Messages) == 0 {
 			c.Agent = nil
@@ -237,7 +237,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	joined := map[string]*builder{}
 	for _, key := range s.order {
 		b := s.byID[key]
-		b.finish()
+		b.connectParts()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
 			first.join(b)
 			continue
@@ -264,13 +264,13 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	return out, nil
 }
 
-// sourceOrder lists the kinds of input, the most detailed last.
-var sourceOrder = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
+// sourcesByDetail lists the kinds of input, the most detailed last.
+var sourcesByDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
 // join adds to b the parts that only other contains.
 func (b *builder) join(other *builder) {
 	rich, poor := b, other
-	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourceOrder[:], other.source) > slices.Index(sourceOrder[:], b.source) {
+	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourcesByDetail[:], other.source) > slices.Index(sourcesByDetail[:], b.source) {
 		rich, poor = other, b
 	}
 	for id, c := range rich.calls {
@@ -336,9 +336,9 @@ func (c *Call) fillFrom(from *Call) {
 // ErrNoConversation reports that the files contain no conversation.
 var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
-// addReport adds the last message of a sub-agent if the input contains only its calls: the result of the call that
+// addLastMessage adds the last message of a sub-agent if the input contains only its calls: the result of the call that
 // started it repeats that message.
-func (a *Agent) addReport(c *Call) {
+func (a *Agent) addLastMessage(c *Call) {
 	n := len(a.Messages)
 	if n == 0 || c.Result == nil || c.Result.IsError {
 		return

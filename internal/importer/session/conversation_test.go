@@ -108,7 +108,7 @@ func writeSession(b *strings.Builder, s *session.Session) {
 func writeMessages(b *strings.Builder, indent string, messages []*session.Message) {
 	for _, m := range messages {
 		if f := m.Failure; f != nil {
-			status, text := f.API()
+			status, text := f.APIError()
 			fmt.Fprintf(b, "%sfailure %s %d %s %q (%d %q)\n", indent, m.At, f.Status, f.Kind, f.Text, status, text)
 			continue
 		}

@@ -37,8 +37,8 @@ type Progress interface {
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newRecordingReader(o)
 	var errs []error
-	for _, name := range withAgents(files) {
-		if err := r.file(name); err != nil {
+	for _, name := range withAgentFiles(files) {
+		if err := r.readFile(name); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -64,7 +64,7 @@ func newRecordingReader(o Options) *recordingReader {
 
 func (r *recordingReader) sessions() ([]*Session, error) {
 	for _, t := range r.transcripts {
-		if err := t.resolve(r.o.Branch); err != nil {
+		if err := t.resolveBranch(r.o.Branch); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +72,8 @@ func (r *recordingReader) sessions() ([]*Session, error) {
 	return r.set.sessions()
 }
 
-// withAgents adds the sub-agent files next to each transcript.
-func withAgents(files []string) []string {
+// withAgentFiles adds the sub-agent files next to each transcript.
+func withAgentFiles(files []string) []string {
 	var all []string
 	for _, name := range files {
 		all = append(all, name)
@@ -101,7 +101,7 @@ type format interface {
 const expectedFormats = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
 	"nor a journal of claudeless (time, pid and type), nor a tape of an SDK (frames with a direction)"
 
-func (r *recordingReader) file(name string) error {
+func (r *recordingReader) readFile(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return &Error{Place{File: name}, errorReason(err)}
@@ -164,23 +164,23 @@ type lineReader struct {
 	*recordingReader
 	format format // nil until the first line is known
 	lines  int    // number read
-	damage Damage
+	damage DamagedLines
 }
 
 // parse reads one line. The size in the file may be larger than len(line). Only an invalid first line is an error; other
 // invalid lines are skipped.
 func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	raw := bytes.TrimSpace(line)
-	if len(raw) == 0 && size <= maxLine {
+	if len(raw) == 0 && size <= maxLineBytes {
 		return nil
 	}
-	tooLong := size > maxLine
+	tooLong := size > maxLineBytes
 	if l.format == nil {
 		if tooLong {
 			return &Error{at, errTooLong.Error()}
 		}
 		var unknown *Error
-		if l.format, unknown = l.recordingReader.format(at, raw); unknown != nil {
+		if l.format, unknown = l.formatForLine(at, raw); unknown != nil {
 			return unknown
 		}
 	}
@@ -200,15 +200,15 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	return nil
 }
 
-// maxLine bounds a line, in bytes. A message is at most as large as an API request (32 MB), and a transcript may
+// maxLineBytes bounds a line, in bytes. A message is at most as large as an API request (32 MB), and a transcript may
 // contain a result twice.
-const maxLine = 64 << 20
+const maxLineBytes = 64 << 20
 
-var errTooLong = fmt.Errorf("a line of more than %d MB", maxLine>>20)
+var errTooLong = fmt.Errorf("a line of more than %d MB", maxLineBytes>>20)
 
 // readLine reads a line including its line feed into line, and returns its size. A line over the limit is not kept.
 func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error) {
-	kept, _, err = plainjson.ReadLine(in, line, maxLine, func(part []byte) { size += int64(len(part)) })
+	kept, _, err = plainjson.ReadLine(in, line, maxLineBytes, func(part []byte) { size += int64(len(part)) })
 	return kept, size + int64(len(kept)), err
 }
 
@@ -222,7 +222,7 @@ func describeLine(raw []byte) string {
 	return "is JSON in an unknown format: "
 }
 
-func (r *recordingReader) format(at Place, raw []byte) (format, *Error) {
+func (r *recordingReader) formatForLine(at Place, raw []byte) (format, *Error) {
 	if f := r.detect(at, raw); f != nil {
 		return f, nil
 	}

@@ -15,7 +15,7 @@ import (
 
 // A line over the bound is skipped without storing it, and reading continues after it (A7).
 func TestReadLineIsBounded(t *testing.T) {
-	long := io.LimitReader(endless{}, 5*maxLine)
+	long := io.LimitReader(endless{}, 5*maxLineBytes)
 	in := bufio.NewReaderSize(io.MultiReader(strings.NewReader("first\n"), long, strings.NewReader("\nlast")), 1<<20)
 	type result struct {
 		text string
@@ -23,14 +23,14 @@ func TestReadLineIsBounded(t *testing.T) {
 		end  bool
 	}
 	var line []byte
-	for _, want := range []result{{"first\n", 6, false}, {"", 5*maxLine + 1, false}, {"last", 4, true}} {
+	for _, want := range []result{{"first\n", 6, false}, {"", 5*maxLineBytes + 1, false}, {"last", 4, true}} {
 		var size int64
 		var err error
 		line, size, err = readLine(in, line[:0])
 		if got := (result{string(line), size, errors.Is(err, io.EOF)}); got != want {
 			t.Errorf("%.20q, %d bytes, end %v; want %q, %d, %v", got.text, got.size, got.end, want.text, want.size, want.end)
 		}
-		if cap(line) > 2*maxLine {
+		if cap(line) > 2*maxLineBytes {
 			t.Errorf("%d bytes are kept", cap(line))
 		}
 	}
@@ -97,7 +97,7 @@ func TestVisible(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\x1b[31mb\a": `a\x1b[31mb\a`, "naïve\n\t→": "naïve\n\t→", "\u202egnp.exe": `\u202egnp.exe`, "it's": "it's", "\xff": "\ufffd",
 	} {
-		if got := Visible(in); got != want {
+		if got := EscapeControls(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

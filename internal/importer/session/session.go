@@ -57,17 +57,17 @@ type Session struct {
 	// Compacted are the places of compactions.
 	Compacted []Place
 	// Damaged lists the files with unreadable lines.
-	Damaged []Damage
+	Damaged []DamagedLines
 }
 
-// Damage counts the unreadable lines of a file, which were skipped.
-type Damage struct {
+// DamagedLines counts the unreadable lines of a file, which were skipped.
+type DamagedLines struct {
 	Lines           int
 	First           *Error
 	LastLineDamaged bool // the last line of the file is unreadable
 }
 
-func (d *Damage) add(e *Error) {
+func (d *DamagedLines) add(e *Error) {
 	if d.Lines++; d.Lines == 1 {
 		d.First = e
 	}
@@ -75,7 +75,7 @@ func (d *Damage) add(e *Error) {
 }
 
 // String describes how many lines are skipped, and why.
-func (d *Damage) String() string {
+func (d *DamagedLines) String() string {
 	switch {
 	case d.Lines == 1 && d.LastLineDamaged:
 		return d.First.String() + ": the last line was cut off and is ignored"
@@ -86,8 +86,8 @@ func (d *Damage) String() string {
 	}
 }
 
-// Visible escapes characters that a terminal would interpret.
-func Visible(text string) string {
+// EscapeControls escapes characters that a terminal would interpret.
+func EscapeControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -142,8 +142,8 @@ type Failure struct {
 	Text   string // the message of the CLI
 }
 
-// API extracts the status and message of the API from the CLI's message.
-func (f *Failure) API() (status int, message string) {
+// APIError extracts the status and message of the API from the CLI's message.
+func (f *Failure) APIError() (status int, message string) {
 	status = f.Status
 	rest, ok := strings.CutPrefix(f.Text, "API Error: ")
 	if !ok {
@@ -248,8 +248,8 @@ func (c *Call) IsHarmless() bool {
 	return false
 }
 
-// IsUnlisted reports whether a built-in tool with this name is not listed by default.
-func IsUnlisted(name string) bool {
+// IsUnlistedTool reports whether a built-in tool with this name is not listed by default.
+func IsUnlistedTool(name string) bool {
 	t := claudecode.ToolNamed(name)
 	return t.Name != "" && t.Listing != claudecode.ListAlways
 }

@@ -74,7 +74,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 	}
 	if r.current == "" { // the first frames of a host have no session id
 		if ev.Type == "user" && ev.Message != nil {
-			r.pending = append(r.pending, typedPrompt(at, ev.Message))
+			r.pending = append(r.pending, newTypedPrompt(at, ev.Message))
 		}
 		return nil
 	}
@@ -138,7 +138,7 @@ func (r *streamReader) handleEvent(b *builder, at Place, ev *streamEvent) {
 		for _, d := range ev.Denials {
 			b.markDenied(d.ToolUseID)
 		}
-		b.setStatus(ev.APIErrorStatus)
+		b.setFailureStatus(ev.APIErrorStatus)
 		b.finished = true
 	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
 		b.addHookEvent(at, ev)
@@ -153,8 +153,8 @@ func (b *builder) markDenied(id string) {
 	}
 }
 
-// setStatus adds the status in the result to a failure.
-func (b *builder) setStatus(status int) {
+// setFailureStatus adds the status in the result to a failure.
+func (b *builder) setFailureStatus(status int) {
 	if status == 0 || len(b.Prompts) == 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (b *builder) setStatus(status int) {
 	}
 }
 
-func typedPrompt(at Place, m *wireMessage) *Prompt {
+func newTypedPrompt(at Place, m *wireMessage) *Prompt {
 	text, other := m.Content.plainText()
 	return &Prompt{At: at, Text: text, OtherParts: other, IsNotice: strings.HasPrefix(text, "<task-notification>")}
 }
@@ -178,7 +178,7 @@ func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
 		}
 		return
 	}
-	p := typedPrompt(at, ev.Message)
+	p := newTypedPrompt(at, ev.Message)
 	if ev.ParentToolUseID != "" {
 		b.agentFor(ev.ParentToolUseID).Prompt = p.Text
 		return
@@ -207,7 +207,7 @@ func (r *streamReader) handleResult(b *builder, at Place, ev *streamEvent, block
 			res.Denied = true
 		}
 	}
-	b.addDetails(res, block.ToolUseID, &ev.ToolUseResult)
+	b.addResultDetails(res, block.ToolUseID, &ev.ToolUseResult)
 }
 
 // tapeReader reads frames of both directions, each wrapped in an object.

@@ -32,7 +32,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 		return // the request was refused because of its content
 	}
 	groups := request.Groups(request.Messages)
-	named := cmp.Or(e.Session, sessionIn(request.Metadata))
+	named := cmp.Or(e.Session, sessionIDFromMetadata(request.Metadata))
 	id := named
 	if id == "" {
 		id = "the conversation that begins with " + request.Messages[0].FirstText()
@@ -68,8 +68,8 @@ func isSideRequest(r *history.Request) bool {
 	return r.SideRequestKind() != "" || r.IsClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.WorkingDirectory() == ""
 }
 
-// sessionIn returns the session id from the metadata of older versions of Claude Code.
-func sessionIn(metadata json.RawMessage) string {
+// sessionIDFromMetadata returns the session id from the metadata of older versions of Claude Code.
+func sessionIDFromMetadata(metadata json.RawMessage) string {
 	var m struct {
 		UserID string `json:"user_id"`
 	}
@@ -146,7 +146,7 @@ func assistantOf(g history.Group) wireMessage {
 
 func (w *trafficWriter) addStep(s *history.Step) {
 	switch s.Kind {
-	case history.Results, history.ClosedResults:
+	case history.KindResults, history.KindClosedResults:
 		for _, r := range s.Results {
 			out := w.addResult(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
@@ -155,15 +155,15 @@ func (w *trafficWriter) addStep(s *history.Step) {
 				_, out.OtherParts = blocks.plainText()
 			}
 		}
-	case history.Prompt, history.Notice:
+	case history.KindPrompt, history.KindNotice:
 		if w.agent != "" {
 			if a := w.agentFor(w.agent); a.Prompt == "" {
 				a.Prompt = s.Text
 			}
 			return
 		}
-		w.addPrompt(&Prompt{At: w.at, Text: s.Text, OtherParts: len(s.Files), IsNotice: s.Kind == history.Notice})
-	case history.AddedPrompt, history.InjectedText, history.RetryText, history.ResumeText, history.Interrupt, history.Summary: // none of these messages starts a turn
+		w.addPrompt(&Prompt{At: w.at, Text: s.Text, OtherParts: len(s.Files), IsNotice: s.Kind == history.KindNotice})
+	case history.KindAddedPrompt, history.KindInjectedText, history.KindRetryText, history.KindResumeText, history.KindInterrupt, history.KindSummary: // none of these messages starts a turn
 	}
 }
 
@@ -288,7 +288,7 @@ func (b *builder) addEntry(at Place, e *journal.Entry) {
 			_, r.OtherParts = blocks.plainText()
 		}
 	case e.Result != nil:
-		b.setStatus(e.Result.APIStatus)
+		b.setFailureStatus(e.Result.APIStatus)
 		b.finished = true
 	}
 }

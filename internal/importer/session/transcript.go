@@ -126,7 +126,7 @@ func (l *transcriptLine) isAboutHook() bool {
 }
 
 // addHookLine handles a transcript line about hooks.
-func (b *builder) addHookLine(n *node) {
+func (b *builder) addHookLine(n *conversationLine) {
 	l := n.line
 	if l.Attachment != nil {
 		came, _ := l.Attachment.outcome()
@@ -147,8 +147,8 @@ func (b *builder) addHookLine(n *node) {
 	}
 }
 
-// node is a line that may be part of the conversation.
-type node struct {
+// conversationLine is a line that may be part of the conversation.
+type conversationLine struct {
 	at   Place
 	line *lineBody
 }
@@ -158,7 +158,7 @@ type transcriptReader struct {
 	set    *sessionSet
 	file   string
 	agent  string // id of the sub-agent of the file; empty means the main conversation
-	nodes  []node
+	nodes  []conversationLine
 	texts  map[string]string
 	parent map[string]string
 	last   string // newest line of the main conversation
@@ -212,16 +212,16 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 // storeLine stores a line until the branch is known.
 func (t *transcriptReader) storeLine(at Place, l lineBody) {
 	if l.ToolUseResult == nil {
-		l.ToolUseResult = &noResult
+		l.ToolUseResult = &emptyToolUseResult
 	} else if !t.set.keepContents {
 		l.ToolUseResult.File.Content = ""
 	}
 	l.Type, l.SessionID = t.intern(l.Type), t.intern(l.SessionID)
-	t.nodes = append(t.nodes, node{at, &l})
+	t.nodes = append(t.nodes, conversationLine{at, &l})
 }
 
-// noResult is the toolUseResult of lines without one.
-var noResult toolUseResult
+// emptyToolUseResult is the toolUseResult of lines without one.
+var emptyToolUseResult toolUseResult
 
 // intern returns the first equal string, because every line repeats some strings.
 func (t *transcriptReader) intern(text string) string {
@@ -244,8 +244,8 @@ func decode(raw []byte, target any) error {
 	return nil
 }
 
-// resolve follows the branch and fills the session.
-func (t *transcriptReader) resolve(branch string) error {
+// resolveBranch follows the branch and fills the session.
+func (t *transcriptReader) resolveBranch(branch string) error {
 	on, err := t.linesOnBranch(branch)
 	if err != nil {
 		return err
@@ -325,7 +325,7 @@ func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
 	}
 }
 
-func (b *builder) addMainLine(n *node) {
+func (b *builder) addMainLine(n *conversationLine) {
 	l := n.line
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
@@ -339,7 +339,7 @@ func (b *builder) addMainLine(n *node) {
 	}
 }
 
-func (b *builder) addAssistantLine(n *node, agent string) {
+func (b *builder) addAssistantLine(n *conversationLine, agent string) {
 	l := n.line
 	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
@@ -354,7 +354,7 @@ func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bo
 	}
 }
 
-func (b *builder) addUserLine(n *node) {
+func (b *builder) addUserLine(n *conversationLine) {
 	l := n.line
 	for _, block := range l.Message.Content {
 		if block.Type == "tool_result" {
@@ -380,15 +380,15 @@ func isGeneratedText(text string) bool {
 		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
 }
 
-func (b *builder) addToolResult(n *node, block wireBlock) {
+func (b *builder) addToolResult(n *conversationLine, block wireBlock) {
 	l := n.line
 	r := b.addResult(n.at, block)
 	r.Denied = l.DenialKind != ""
-	b.addDetails(r, block.ToolUseID, l.ToolUseResult)
+	b.addResultDetails(r, block.ToolUseID, l.ToolUseResult)
 }
 
-// addDetails adds the CLI's own form of a result.
-func (b *builder) addDetails(r *Result, call string, u *toolUseResult) {
+// addResultDetails adds the CLI's own form of a result.
+func (b *builder) addResultDetails(r *Result, call string, u *toolUseResult) {
 	if f := u.File; f.FilePath != "" && b.keepContents {
 		r.File = &File{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
@@ -399,7 +399,7 @@ func (b *builder) addDetails(r *Result, call string, u *toolUseResult) {
 }
 
 // addAgentLine handles a line of a sub-agent. toolUse returns the call that started it.
-func (b *builder) addAgentLine(n *node, agentID string, toolUse func(agentID string) string) {
+func (b *builder) addAgentLine(n *conversationLine, agentID string, toolUse func(agentID string) string) {
 	l := n.line
 	agentID = cmp.Or(agentID, l.AgentID)
 	key := "agent:" + agentID

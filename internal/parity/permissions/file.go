@@ -1,8 +1,8 @@
 // Package permissions reads files of tool calls with permission rules, converts them to cases of a parity run, and
 // compares the decisions of two programs call by call: the same, looser or stricter.
 //
-// A [File] holds groups; each [Group] is one session of claude with its rules, its mode and its calls. A lane plays
-// [Group.Case], [ReadOutcomes] extracts the decisions from the recording, and [Report] formats them.
+// A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. A lane plays
+// [CallGroup.Case], [ReadOutcomes] extracts the decisions from the recording, and [Report] formats them.
 package permissions
 
 import (
@@ -26,17 +26,17 @@ type File struct {
 	Files map[string]string `toml:"files"`
 	Home  map[string]string `toml:"home"`
 	// Groups are the sessions.
-	Groups []*Group `toml:"groups,required"`
+	Groups []*CallGroup `toml:"groups,required"`
 	// Known are calls with an accepted difference.
 	Known []*KnownDecision `toml:"known"`
 
 	name  string
-	index *diag.Index
+	index *diag.SourceIndex
 }
 
-// Group is one session: rules, a mode, and the calls that the model makes. In rules
+// CallGroup is one session: rules, a mode, and the calls that the model makes. In rules
 // and inputs {cwd} is the working directory and {home} the home directory.
-type Group struct {
+type CallGroup struct {
 	Name string `toml:"name,required" empty:"no"`
 	// Mode of the session; empty means default.
 	Mode string `toml:"mode" enum:"default,acceptEdits,plan,dontAsk,bypassPermissions"`
@@ -67,14 +67,14 @@ type Call struct {
 // BindValue implements [diag.Binder].
 func (c *Call) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.KindString {
-		c.Tool, c.Input = "Bash", input("command", v.Text)
+		c.Tool, c.Input = "Bash", singleKeyInput("command", v.Text)
 		return
 	}
 	type table Call
-	b.Into(v, (*table)(c))
+	b.BindInto(v, (*table)(c))
 }
 
-func input(key, value string) json.RawMessage {
+func singleKeyInput(key, value string) json.RawMessage {
 	raw, err := json.Marshal(map[string]string{key: value})
 	if err != nil {
 		panic(err) // a map of strings
@@ -128,13 +128,13 @@ func readFile(name string) (*File, diag.List) {
 	if doubt := f.index.FirstProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
-	problems := append(f.index.Bind(f), f.recordLines()...)
+	problems := append(f.index.Bind(f), f.checkAndNumberLines()...)
 	problems.Sort()
 	return f, problems
 }
 
-// recordLines records the lines of calls and known decisions, and checks rules that the file format does not express.
-func (f *File) recordLines() (problems diag.List) {
+// checkAndNumberLines records the lines of calls and known decisions, and checks rules that the file format does not express.
+func (f *File) checkAndNumberLines() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {
 		g.file = f

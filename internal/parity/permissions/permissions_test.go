@@ -94,7 +94,7 @@ func TestJudge_A11(t *testing.T) {
 			rec.Runs[0].Stdout += strings.ReplaceAll(e, "ID", string(rune('a'+i)))
 		}
 		if problem != "" {
-			rec.Problems = []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: problem}}
+			rec.Problems = []parity.LaneProblem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: problem}}
 		}
 		return permissions.ReadOutcomes(rec, 6)
 	}
@@ -200,7 +200,7 @@ func TestReports_A11(t *testing.T) {
 
 // A session that never ran has no decisions, and the report gives the reason.
 func TestReadWithoutRuns(t *testing.T) {
-	got := permissions.ReadOutcomes(&parity.Recording{Problems: []parity.Problem{{Kind: "start", Text: "no such file"}}}, 1)
+	got := permissions.ReadOutcomes(&parity.Recording{Problems: []parity.LaneProblem{{Kind: "start", Text: "no such file"}}}, 1)
 	if len(got) != 1 || got[0].Decision != "" || got[0].Missing == "" {
 		t.Errorf("%+v", got)
 	}

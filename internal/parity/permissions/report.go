@@ -40,7 +40,7 @@ type Verdict struct {
 }
 
 // Judge compares the decisions of two programs about the calls of the group.
-func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
+func (g *CallGroup) Judge(ours, theirs []Outcome) []*Verdict {
 	var all []*Verdict
 	for i := range g.Calls {
 		c := &g.Calls[i]
@@ -57,7 +57,7 @@ func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 }
 
 // NotCompared returns the verdicts of a group that could not be played.
-func (g *Group) NotCompared(reason string) []*Verdict {
+func (g *CallGroup) NotCompared(reason string) []*Verdict {
 	none := slices.Repeat([]Outcome{{Missing: reason}}, len(g.Calls))
 	return g.Judge(none, none)
 }
@@ -122,7 +122,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Verbose {
 		b.WriteString(strings.Join(texts, ""))
 	} else {
-		b.WriteString(parity.OneScreen(texts))
+		b.WriteString(parity.ShortenToScreen(texts))
 	}
 	fmt.Fprintf(&b, "%s, %d same, %d looser, %d stricter, %d known, %d not compared\n",
 		diag.Count(len(r.Calls), "call"), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))

@@ -9,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Case returns the session of the group as a case. scenario is the file with [Group.Scenario]; cwd and home are the
+// Case returns the session of the group as a case. scenario is the file with [CallGroup.Scenario]; cwd and home are the
 // directories of the session. Permissions of Bash commands are decided, but the commands do not run.
-func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
+func (g *CallGroup) Case(scenario, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
 		"permissions": map[string]any{
@@ -45,7 +45,7 @@ func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 }
 
 // Scenario returns a scenario, as JSON, in which the model makes one call after the other.
-func (g *Group) Scenario(cwd, home string) ([]byte, error) {
+func (g *CallGroup) Scenario(cwd, home string) ([]byte, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	type call struct {
 		Tool  string          `json:"tool"`
@@ -132,13 +132,13 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 		for line := range strings.Lines(rec.Runs[0].Stdout) {
 			var e event
 			if json.Unmarshal([]byte(line), &e) == nil {
-				order = append(order, e.read(found)...)
+				order = append(order, e.recordCalls(found)...)
 			}
 		}
 	}
 	all := make([]Outcome, calls)
 	for i := range all {
-		all[i] = Outcome{Missing: missingReason(rec)}
+		all[i] = Outcome{Missing: missingDecisionReason(rec)}
 		if i < len(order) {
 			if o, ok := found[order[i]]; ok {
 				all[i] = o
@@ -148,8 +148,8 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// read records the information about calls in an event and returns the calls that it starts.
-func (e *event) read(found map[string]Outcome) (begun []string) {
+// recordCalls records the information about calls in an event and returns the calls that it starts.
+func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 	var blocks []block
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls
 	for _, b := range blocks {
@@ -185,8 +185,8 @@ func blockText(raw json.RawMessage) string {
 	return strings.TrimSuffix(first, "</tool_use_error>")
 }
 
-// missingReason explains why the session has no decision about a call.
-func missingReason(rec *parity.Recording) string {
+// missingDecisionReason explains why the session has no decision about a call.
+func missingDecisionReason(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
 		if p.Kind != "dialogue" { // a problem with the dialogue only means that there was no result
 			return p.Text

@@ -47,7 +47,7 @@ func (p *laneRun) configDir() string { return p.path("home", ".claude") }
 func (p *laneRun) isReal() bool { return p.Program != "" }
 
 func (p *laneRun) addProblem(kind, text string) {
-	p.recording.Problems = append(p.recording.Problems, parity.Problem{Kind: kind, Text: text})
+	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
 // prepare creates the environment, replacing the environment of the previous lane.
@@ -82,7 +82,7 @@ func (p *laneRun) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	p.environ(p.api.URL)
+	p.setEnviron(p.api.URL)
 	return p.startFixtures(ctx)
 }
 
@@ -158,8 +158,8 @@ func (p *laneRun) scenarioFile() string {
 	return filepath.Join(p.Case.Dir, filepath.Base(p.Case.File))
 }
 
-// environ returns the complete environment of the program.
-func (p *laneRun) environ(addr string) {
+// setEnviron returns the complete environment of the program.
+func (p *laneRun) setEnviron(addr string) {
 	p.env = []string{
 		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.configDir(), "TMPDIR=" + p.path("tmp"),
 		"TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=somebody", "TZ=UTC", "IS_SANDBOX=1",

@@ -15,7 +15,7 @@ import (
 type host struct {
 	ctx    context.Context // context of the run, which outlives the host
 	child  *proc.Process
-	output *output
+	output *programOutput
 
 	position     int    // number of lines processed so far
 	id           string // id of the request that the last wait received
@@ -24,8 +24,8 @@ type host struct {
 	requestCount int
 }
 
-// step executes one step. It returns a description of the expected event that did not happen, or "" after success.
-func (h *host) step(s parity.CaseStep, text string) string {
+// executeStep executes one step. It returns a description of the expected event that did not happen, or "" after success.
+func (h *host) executeStep(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":
 		h.send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
@@ -35,15 +35,15 @@ func (h *host) step(s parity.CaseStep, text string) string {
 		h.requestCount++
 		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
-		if s.Verb == "request" && !h.wait("control_response", "response.request_id="+id) {
+		if s.Verb == "request" && !h.waitForEvent("control_response", "response.request_id="+id) {
 			return "no answer to " + text
 		}
 	case "wait":
-		if !h.wait(text, s.Where...) {
+		if !h.waitForEvent(text, s.Where...) {
 			return "no " + text + " " + strings.Join(s.Where, " ")
 		}
 	case "allow", "deny":
-		if !h.wait("control_request/can_use_tool") {
+		if !h.waitForEvent("control_request/can_use_tool") {
 			return "claude requested no permission within the time limit"
 		}
 		h.respond(h.permissionAnswer(s.Verb, text))
@@ -70,7 +70,7 @@ func (h *host) denyAll() bool {
 		if !ok {
 			return false
 		}
-		id, asks := field(line, "request_id")
+		id, asks := stringField(line, "request_id")
 		if !asks {
 			return true
 		}
@@ -105,15 +105,15 @@ func (h *host) send(v any) {
 	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }
 
-// wait waits for an event whose kind has this prefix and which meets the conditions.
-func (h *host) wait(kind string, where ...string) bool {
+// waitForEvent waits for an event whose kind has this prefix and which meets the conditions.
+func (h *host) waitForEvent(kind string, where ...string) bool {
 	next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
 			return false
 		}
 		for _, w := range where {
 			path, want, _ := strings.Cut(w, "=")
-			if got, _ := field(line, path); got != want {
+			if got, _ := stringField(line, path); got != want {
 				return false
 			}
 		}
@@ -123,11 +123,11 @@ func (h *host) wait(kind string, where ...string) bool {
 	if !ok {
 		return false
 	}
-	if id, asks := field(line, "request_id"); asks {
+	if id, asks := stringField(line, "request_id"); asks {
 		h.id = id
-		input, _ := field(line, "request.input")
+		input, _ := stringField(line, "request.input")
 		h.input = json.RawMessage(input)
-		h.rpc, _ = field(line, "request.message.id")
+		h.rpc, _ = stringField(line, "request.message.id")
 	}
 	return true
 }

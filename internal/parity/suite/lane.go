@@ -66,14 +66,14 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 	return all, nil
 }
 
-// ServeResult is the output of [Serve].
+// ServeResult is the output of [ServeJob].
 type ServeResult struct {
 	Recordings []*parity.Recording `json:"recordings,omitempty"`
 	Error      string              `json:"error,omitempty"`
 }
 
-// Serve reads a job, runs it in its own network namespace, and writes the result. [PlayIsolated] is its caller.
-func Serve(ctx context.Context, s *process.System) error {
+// ServeJob reads a job, runs it in its own network namespace, and writes the result. [PlayIsolated] is its caller.
+func ServeJob(ctx context.Context, s *process.System) error {
 	var job Job
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
 		return fmt.Errorf("reading a job: %w", err)
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, s *process.System) error {
 	err := guard.BringUpLoopback()
 	if err == nil && job.DefaultURL {
 		var names io.Closer
-		if names, err = guard.ServeName(apiHost); err == nil {
+		if names, err = guard.ServeDNSName(apiHost); err == nil {
 			defer func() { _ = names.Close() }() // the network disappears when this process exits
 		}
 	}
@@ -99,7 +99,7 @@ func Serve(ctx context.Context, s *process.System) error {
 var ErrNotIsolated = errors.New("no network namespace")
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
-// started are killed. words are the command that calls [Serve].
+// started are killed. words are the command that calls [ServeJob].
 func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
@@ -117,7 +117,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	var a ServeResult
 	if err := json.Unmarshal(res.Stdout, &a); err != nil {
-		return nil, fmt.Errorf("a run of the case failed with %s: %s", res.Exit, lastOf(res.Stderr))
+		return nil, fmt.Errorf("a run of the case failed with %s: %s", res.Exit, lastBytes(res.Stderr))
 	}
 	if a.Error != "" {
 		return nil, errors.New(a.Error)
@@ -125,7 +125,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	return a.Recordings, nil
 }
 
-func lastOf(b []byte) string {
+func lastBytes(b []byte) string {
 	const most = 500
 	return string(b[max(0, len(b)-most):])
 }

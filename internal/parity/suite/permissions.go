@@ -36,7 +36,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	}
 	r := newLaneRunner(o)
 	r.checkIsolation(ctx)
-	var groups []*permissions.Group
+	var groups []*permissions.CallGroup
 	for _, f := range files {
 		groups = append(groups, f.Groups...)
 	}
@@ -65,7 +65,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 
 func differs(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame }
 
-func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.Group) []*permissions.Verdict {
+func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.Verdict {
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.play(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {
 		cwd, home := Directories(dir)

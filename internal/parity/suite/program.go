@@ -82,8 +82,8 @@ var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 // readHelp returns the options and commands that a program lists in its help; it returns none if the program prints no
 // help.
-func readHelp(ctx context.Context, s *process.System, p Program) parity.CommandLine {
-	line := parity.CommandLine{Version: p.Version, Words: map[string][]string{}}
+func readHelp(ctx context.Context, s *process.System, p Program) parity.HelpWords {
+	line := parity.HelpWords{Version: p.Version, Words: map[string][]string{}}
 	res, err := runOption(ctx, s, p.Path, "--help")
 	if err != nil || res.TimedOut {
 		return line

@@ -43,7 +43,7 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	out := listen(child)
+	out := collectOutput(child)
 	talked := p.runDialogue(ctx, child, out, r)
 	select {
 	case <-child.Done():
@@ -93,8 +93,8 @@ func (p *laneRun) arguments(given []string) ([]string, error) {
 	return args, nil
 }
 
-// output collects the output of a program for readers that wait for more.
-type output struct {
+// programOutput collects the output of a program for readers that wait for more.
+type programOutput struct {
 	done chan struct{} // closed at the end of the output
 
 	mu        sync.Mutex
@@ -102,8 +102,8 @@ type output struct {
 	lineAdded chan struct{} // closed when a line arrives
 }
 
-func listen(child *proc.Process) *output {
-	o := &output{done: make(chan struct{}), lineAdded: make(chan struct{})}
+func collectOutput(child *proc.Process) *programOutput {
+	o := &programOutput{done: make(chan struct{}), lineAdded: make(chan struct{})}
 	go func() { // returns at EOF of stdout
 		defer close(o.done)
 		r := bufio.NewReader(child.Stdout())
@@ -120,7 +120,7 @@ func listen(child *proc.Process) *output {
 	return o
 }
 
-func (o *output) add(line string) {
+func (o *programOutput) add(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lines = append(o.lines, line)
@@ -128,14 +128,14 @@ func (o *output) add(line string) {
 	o.lineAdded = make(chan struct{})
 }
 
-func (o *output) text() string {
+func (o *programOutput) text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.lines, "")
 }
 
 // waitQuiet waits for the rest of the output.
-func (o *output) waitQuiet(ctx context.Context) {
+func (o *programOutput) waitQuiet(ctx context.Context) {
 	select {
 	case <-o.done:
 	case <-ctx.Done():
@@ -145,7 +145,7 @@ func (o *output) waitQuiet(ctx context.Context) {
 
 // waitForLine waits for a line, from index i on, for which matches returns true, and returns the index after it. ok is
 // false if the stream was closed or the time ran out before.
-func (o *output) waitForLine(ctx context.Context, i int, matches func(line string) bool) (next int, line string, ok bool) {
+func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(line string) bool) (next int, line string, ok bool) {
 	for {
 		o.mu.Lock()
 		more := o.lineAdded
@@ -174,7 +174,7 @@ func (o *output) waitForLine(ctx context.Context, i int, matches func(line strin
 
 // runDialogue executes the steps of the host. It returns a description of the expected event that did not happen, or ""
 // after success.
-func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *parity.CaseRun) string {
+func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *programOutput, r *parity.CaseRun) string {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()
 	if len(r.Steps) == 0 {
@@ -187,7 +187,7 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *out
 			stdin.CloseWhenSent()
 			continue
 		}
-		if wrong := h.step(s, strings.ReplaceAll(s.Text, "$CWD", p.path("cwd"))); wrong != "" {
+		if wrong := h.executeStep(s, strings.ReplaceAll(s.Text, "$CWD", p.path("cwd"))); wrong != "" {
 			return fmt.Sprintf("%s:%d: %s", p.Case.File, s.Line, wrong)
 		}
 	}
@@ -197,8 +197,8 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *out
 	return ""
 }
 
-// field returns a string in JSON, by a dotted path.
-func field(line, path string) (value string, ok bool) {
+// stringField returns a string in JSON, by a dotted path.
+func stringField(line, path string) (value string, ok bool) {
 	var v any
 	if json.Unmarshal([]byte(line), &v) != nil {
 		return "", false

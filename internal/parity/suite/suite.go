@@ -41,7 +41,7 @@ type Options struct {
 	// Retries is how often a case that differs is repeated. Because of races, outputs can differ by chance, so only
 	// differences that occur every time are reported.
 	Retries int
-	// IsolatedArgs are the arguments that call [Serve].
+	// IsolatedArgs are the arguments that call [ServeJob].
 	IsolatedArgs []string
 	Self         string
 	System       *process.System
@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	res.Cases = make([]*parity.Verdict, len(all))
 	again := make([]int, len(all))
 	for i, c := range all {
-		again[i], res.Cases[i] = i, r.verdict(c)
+		again[i], res.Cases[i] = i, r.verdictWithoutRun(c)
 		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
 	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
@@ -125,8 +125,8 @@ func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
 	return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsRetry(v.Case, v.File, v.Version)
 }
 
-// verdict returns the verdict of a case that has not run.
-func (r *caseRunner) verdict(c *parity.Case) *parity.Verdict {
+// verdictWithoutRun returns the verdict of a case that has not run.
+func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{
 		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{},
 	}
@@ -134,7 +134,7 @@ func (r *caseRunner) verdict(c *parity.Case) *parity.Verdict {
 
 // runCase runs a case and compares its lanes. previous is the verdict of the previous attempt.
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
-	v := r.verdict(c)
+	v := r.verdictWithoutRun(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
 		v.Status, v.Reasons = parity.StatusNotComparable, c.Incomparable
 		return v
@@ -161,9 +161,9 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known.Accept(c.Name, c.File, r.Right.Version, v.Differences)
+	r.known.MarkKnown(c.Name, c.File, r.Right.Version, v.Differences)
 	v.Judge()
-	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
+	if refusal := parity.CommonRefusal(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
 		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
 	if previous.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {

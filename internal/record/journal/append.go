@@ -21,7 +21,7 @@ func appendLine(w io.Writer, line []byte) error {
 	if err == nil || n == 0 {
 		return err
 	}
-	return errors.Join(err, removeTail(file, int64(n)))
+	return errors.Join(err, removeOwnTail(file, int64(n)))
 }
 
 // The number and the length of the waits for other journals to finish their lines.
@@ -30,9 +30,9 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removeTail removes the last n bytes that this process has written, when no other
+// removeOwnTail removes the last n bytes that this process has written, when no other
 // process is writing. Bytes followed by data of others are kept.
-func removeTail(file *os.File, n int64) error {
+func removeOwnTail(file *os.File, n int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {
 		if err != nil {

@@ -24,7 +24,7 @@ func (e *Entry) Summary() string { return strings.TrimSpace(e.describe()) }
 func (e *Entry) describe() string {
 	switch {
 	case e.Start != nil:
-		return truncate(strings.Join(e.Start.Argv, " ")) + startedBy(e.Start.Parent)
+		return truncate(strings.Join(e.Start.Argv, " ")) + startedByText(e.Start.Parent)
 	case e.Run != nil:
 		return fmt.Sprintf("%s, model %s, mode %s", cmp.Or(e.Run.ScenarioFile, e.Run.Scenario, "no scenario"), e.Run.Model, e.Run.PermissionMode)
 	case e.Host != nil:
@@ -44,11 +44,11 @@ func (e *Entry) describe() string {
 	case e.Result != nil:
 		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, valueOrEmpty(e.Result.Result)))
 	}
-	return e.describeRare()
+	return e.describeOtherKinds()
 }
 
-// describeRare returns the content of the less frequent kinds of lines.
-func (e *Entry) describeRare() string {
+// describeOtherKinds returns the content of the less frequent kinds of lines.
+func (e *Entry) describeOtherKinds() string {
 	switch {
 	case e.Exit != nil:
 		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Exit.Code, e.Exit.Signal, e.Exit.Rejection))
@@ -138,7 +138,7 @@ func truncate(s string) string {
 	return s
 }
 
-func startedBy(parent string) string {
+func startedByText(parent string) string {
 	if parent == "" {
 		return ""
 	}

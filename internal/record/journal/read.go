@@ -96,8 +96,8 @@ type Entry struct {
 	Line
 }
 
-// maxLine bounds the length of a line, which may contain a long tool result.
-const maxLine = 256 << 20
+// maxLineBytes bounds the length of a line, which may contain a long tool result.
+const maxLineBytes = 256 << 20
 
 // ErrIncompleteLine means that a line is incomplete: the process that wrote it died, or the file is not a journal.
 var ErrIncompleteLine = errors.New("the line is not a complete JSON object of a journal")
@@ -107,7 +107,7 @@ var ErrIncompleteLine = errors.New("the line is not a complete JSON object of a 
 func Read(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		lines := bufio.NewScanner(r)
-		lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+		lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
 		for n := 1; lines.Scan(); n++ {
 			if len(lines.Bytes()) == 0 {
 				continue
@@ -190,7 +190,7 @@ func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	return rest, true // the line is incomplete
 }
 
-var lineFields = sync.OnceValue(func() map[string]int {
+var lineFieldIndexes = sync.OnceValue(func() map[string]int {
 	places := map[string]int{}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Line]()) {
 		places[f.Tag.Get("json")] = i
@@ -200,7 +200,7 @@ var lineFields = sync.OnceValue(func() map[string]int {
 
 // newBody allocates the field for a line type; nil means unknown type.
 func (e *Entry) newBody() any {
-	i, known := lineFields()[e.Type]
+	i, known := lineFieldIndexes()[e.Type]
 	if !known {
 		return nil
 	}

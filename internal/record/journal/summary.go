@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Origin is the process that wrote a line, and the time.
-type Origin struct {
+// LineOrigin is the process that wrote a line, and the time.
+type LineOrigin struct {
 	// Source numbers the journals that are read together, see Entry.
 	Source int
 	// PID is the process id.
@@ -68,14 +68,14 @@ func Summarize(entries []Entry) *Summary {
 	for i := range entries {
 		if body := entries[i].Body(); body != nil {
 			after := float64(entries[i].When.Sub(entries[0].When).Microseconds()) / 1000
-			s.Add(Origin{Source: entries[i].Source, PID: entries[i].PID, AfterMS: after}, body)
+			s.Add(LineOrigin{Source: entries[i].Source, PID: entries[i].PID, AfterMS: after}, body)
 		}
 	}
 	return &s
 }
 
 // Add adds a line.
-func (s *Summary) Add(w Origin, b Body) {
+func (s *Summary) Add(w LineOrigin, b Body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	by := processKey{w.Source, w.PID}

@@ -28,9 +28,9 @@ times = 1
 		t.Fatal(err)
 	}
 	var s journal.Summary
-	one, two := journal.Origin{PID: 1}, journal.Origin{PID: 2}
+	one, two := journal.LineOrigin{PID: 1}, journal.LineOrigin{PID: 2}
 	for _, l := range []struct {
-		by   journal.Origin
+		by   journal.LineOrigin
 		line journal.Body
 	}{
 		{one, journal.Retry{Attempt: 1}},
@@ -39,11 +39,11 @@ times = 1
 		{one, journal.Model{MessageID: "a", Model: "one"}},
 		{two, journal.Retry{Attempt: 1}},
 		{two, journal.Model{MessageID: "b", Model: "two", Continued: true}},
-		{journal.Origin{AfterMS: 7}, journal.Request{Prompt: "p", Model: "three", Status: 529, Attempt: 1}},
-		{journal.Origin{AfterMS: 9}, journal.Request{Prompt: "p", Model: "three", Status: 200, Attempt: 2}},
-		{journal.Origin{}, journal.Gate{Name: "g", Event: "reached"}},
-		{journal.Origin{}, journal.Gate{Name: "h", Event: "reached"}},
-		{journal.Origin{}, journal.Gate{Name: "g", Event: "released"}},
+		{journal.LineOrigin{AfterMS: 7}, journal.Request{Prompt: "p", Model: "three", Status: 529, Attempt: 1}},
+		{journal.LineOrigin{AfterMS: 9}, journal.Request{Prompt: "p", Model: "three", Status: 200, Attempt: 2}},
+		{journal.LineOrigin{}, journal.Gate{Name: "g", Event: "reached"}},
+		{journal.LineOrigin{}, journal.Gate{Name: "h", Event: "reached"}},
+		{journal.LineOrigin{}, journal.Gate{Name: "g", Event: "released"}},
 	} {
 		s.Add(l.by, l.line)
 	}

@@ -9,7 +9,7 @@ import (
 // user:password, repetitions of these values, and everything that String redacts.
 func (r *Redactor) Args(args []string) []string {
 	inside := r.withValues(args)
-	found := inside.options(args)
+	found := inside.secretsAfterOptions(args)
 	out := make([]string, len(args))
 	option := "" // option that may be followed by its value
 	for i, arg := range args {
@@ -67,9 +67,9 @@ func secretValueAt(option, arg string) int {
 	return -1
 }
 
-// options finds, by argument, the secrets that follow options of well-known commands, such as sshpass -p X. It reads
+// secretsAfterOptions finds, by argument, the secrets that follow options of well-known commands, such as sshpass -p X. It reads
 // the arguments as one line with one word each.
-func (r *Redactor) options(args []string) map[int][]Finding {
+func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 	const inWord = '_' // replaces characters that would end a word
 	var line []byte
 	starts := make([]int, len(args))

@@ -41,7 +41,7 @@ func TestLooksRandom(t *testing.T) {
 // digits.
 func TestKindOf(t *testing.T) {
 	for name, want := range map[string]string{"my-token": "MY_TOKEN", "AZ_az_09": "AZ_AZ_09", "_A:B@C[D/E_": "A_B_C_D_E", "": ""} {
-		if got := kindOf(name); got != want {
+		if got := kindFromName(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
@@ -255,10 +255,10 @@ func TestGates(t *testing.T) {
 		{"the beginning", precheckCommandFlag, "", "token", " abc", false},
 		{"an option at the beginning", precheckCommandFlag, "-", "token", " abc", true},
 
-		{"a header", precheckColon, "", "x-key", ": a", true},
-		{"a header in quotes", precheckColon, "", "x-key", `":`, true},
-		{"one character", precheckColon, "", "x-key", ":", false},
-		{"no header", precheckColon, "", "x-key", "ab:", false},
+		{"a header", precheckFollowingColon, "", "x-key", ": a", true},
+		{"a header in quotes", precheckFollowingColon, "", "x-key", `":`, true},
+		{"one character", precheckFollowingColon, "", "x-key", ":", false},
+		{"no header", precheckFollowingColon, "", "x-key", "ab:", false},
 
 		{"user and password", precheckUserInfo, "", "://", "u:p@h", true},
 		{"a path first", precheckUserInfo, "", "://", "h/p@h", false},

@@ -22,8 +22,8 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 	return found
 }
 
-// seamContext is the number of bytes on each side of a seam that may belong to a secret.
-const seamContext = 200
+// seamContextBytes is the number of bytes on each side of a seam that may belong to a secret.
+const seamContextBytes = 200
 
 // seamSpans returns the parts of a text in which words are concatenated.
 func seamSpans(s string) [][2]int {
@@ -33,7 +33,7 @@ func seamSpans(s string) [][2]int {
 		if n == 0 {
 			continue
 		}
-		from, to := max(i-seamContext, 0), min(i+n+seamContext, len(s))
+		from, to := max(i-seamContextBytes, 0), min(i+n+seamContextBytes, len(s))
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 		} else {
@@ -95,7 +95,7 @@ func removeSeams(s string) (plain string, at []int) {
 // one line.
 type PrivateKeyFilter struct{ inKey bool }
 
-var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
+var privateKeyEdgePatterns = sync.OnceValue(func() [2]*regexp.Regexp {
 	return [2]*regexp.Regexp{
 		regexp.MustCompile(`-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----`),
 		regexp.MustCompile(`-----END[ A-Z0-9_-]{0,100}-----`),
@@ -105,7 +105,7 @@ var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
 // Next returns the part of the next line that does not belong to a key of an
 // earlier line; shown is false if the whole line belongs to a key.
 func (l *PrivateKeyFilter) Next(line string) (text string, shown bool) {
-	begin, end := keyEdges()[0], keyEdges()[1]
+	begin, end := privateKeyEdgePatterns()[0], privateKeyEdgePatterns()[1]
 	if l.inKey {
 		at := end.FindStringIndex(line)
 		if at == nil {

@@ -4,9 +4,9 @@ import "strings"
 
 // Lengths of the parts of a Discord token: the id of the bot in base64, a time and a signature.
 const (
-	minBotID, maxBotID         = 23, 30
-	minTime, maxTime           = 5, 7
-	minSignature, maxSignature = 27, 45
+	minDiscordIDLength, maxDiscordIDLength               = 23, 30
+	minDiscordTimeLength, maxDiscordTimeLength           = 5, 7
+	minDiscordSignatureLength, maxDiscordSignatureLength = 27, 45
 )
 
 // findDiscordTokens finds the tokens of Discord bots. They have no keyword but a fixed
@@ -25,12 +25,12 @@ func findDiscordTokens(text string) []Finding {
 			start--
 		}
 		second := tokenEnd(text, dot+1)
-		if !inRange(dot-start, minBotID, maxBotID) || !inRange(second-dot-1, minTime, maxTime) ||
+		if !inRange(dot-start, minDiscordIDLength, maxDiscordIDLength) || !inRange(second-dot-1, minDiscordTimeLength, maxDiscordTimeLength) ||
 			strings.IndexByte("MNO", text[start]) < 0 || second == len(text) || text[second] != '.' {
 			continue
 		}
 		end := tokenEnd(text, second+1)
-		if signature := text[second+1 : end]; inRange(len(signature), minSignature, maxSignature) && strings.ContainsAny(text[start:end], "0123456789") {
+		if signature := text[second+1 : end]; inRange(len(signature), minDiscordSignatureLength, maxDiscordSignatureLength) && strings.ContainsAny(text[start:end], "0123456789") {
 			found = append(found, Finding{Kind: "DISCORD_TOKEN", Start: start, End: end, Certain: true})
 			from = end
 		}

@@ -34,23 +34,23 @@ const (
 
 // Classes of bytes in words.
 const (
-	isUpper = 1 << iota
-	isLower
-	isPercent
-	isOther // may be inside a word but does not start one
+	upperLetterClass = 1 << iota
+	lowerLetterClass
+	percentClass
+	otherByteClass // may be inside a word but does not start one
 )
 
-var wordLetters = func() (kind [256]byte) {
+var encodedByteClasses = func() (kind [256]byte) {
 	for c := range kind {
 		switch b := byte(c); {
 		case b >= 'A' && b <= 'Z':
-			kind[c] = isUpper
+			kind[c] = upperLetterClass
 		case b >= 'a' && b <= 'z':
-			kind[c] = isLower
+			kind[c] = lowerLetterClass
 		case b == '%':
-			kind[c] = isPercent
+			kind[c] = percentClass
 		case isBase64(b) || b == '=' || b == '.' || b == '~':
-			kind[c] = isOther
+			kind[c] = otherByteClass
 		}
 	}
 	return kind
@@ -61,19 +61,19 @@ var wordLetters = func() (kind [256]byte) {
 func encodedWords(s string) [][2]int {
 	var words [][2]int
 	for i := 0; i+minEncodedWord <= len(s); i++ {
-		if next := i + minEncodedWord - 1; wordLetters[s[next]] == 0 { // no word of sufficient length contains it
+		if next := i + minEncodedWord - 1; encodedByteClasses[s[next]] == 0 { // no word of sufficient length contains it
 			i = next
 			continue
 		}
-		if wordLetters[s[i]] == 0 || s[i] == '=' || s[i] == '.' || s[i] == '~' {
+		if encodedByteClasses[s[i]] == 0 || s[i] == '=' || s[i] == '.' || s[i] == '~' {
 			continue
 		}
 		start, has := i, byte(0)
-		for i < len(s) && wordLetters[s[i]] != 0 {
-			has |= wordLetters[s[i]]
+		for i < len(s) && encodedByteClasses[s[i]] != 0 {
+			has |= encodedByteClasses[s[i]]
 			i++
 		}
-		if n := i - start; n >= minEncodedWord && n <= maxEncodedWord && (has&isPercent != 0 || has&isUpper != 0 && has&isLower != 0) {
+		if n := i - start; n >= minEncodedWord && n <= maxEncodedWord && (has&percentClass != 0 || has&upperLetterClass != 0 && has&lowerLetterClass != 0) {
 			words = append(words, [2]int{start, i})
 		}
 	}

@@ -16,8 +16,8 @@ type Finding struct {
 	Certain bool
 }
 
-// minSecretText is the minimum length of a text that can contain a secret.
-const minSecretText = 6
+// minSecretTextBytes is the minimum length of a text that can contain a secret.
+const minSecretTextBytes = 6
 
 // merge sorts findings and joins overlapping ones. The kind of the first finding is used, unless only a later one is
 // certain.

@@ -48,7 +48,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 	s := newSecretFormFinder()
 	tried := 0
 	for n, rule := range s.rules {
-		if !strings.HasPrefix(rule.expr, nameBefore) {
+		if !strings.HasPrefix(rule.expr, namePrefixPattern) {
 			continue
 		}
 		re, err := syntax.Parse(rule.expr, syntax.Perl)

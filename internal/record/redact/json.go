@@ -15,7 +15,7 @@ func stringEnd(raw []byte, i int) int {
 	return i + 1
 }
 
-func isKey(rest []byte) bool {
+func isJSONKey(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	return len(rest) > 0 && rest[0] == ':'
 }

@@ -10,10 +10,10 @@ import (
 // nameLooksSecret reports whether the name of a variable, key or parameter suggests that its value is a credential.
 func nameLooksSecret(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
-	if slices.Contains(harmlessNames[:], name) {
+	if slices.Contains(harmlessVariableNames[:], name) {
 		return false
 	}
-	for _, part := range secretParts {
+	for _, part := range secretNameParts {
 		if strings.Contains(name, part) {
 			return !isTokenCount(name)
 		}
@@ -21,12 +21,12 @@ func nameLooksSecret(name string) bool {
 	return name == "auth" || name == "cookie" || name == "setcookie"
 }
 
-var secretParts = [...]string{
+var secretNameParts = [...]string{
 	"token", "secret", "passw", "passphrase", "credential", "apikey", "privatekey", "accesskey", "authorization",
 }
 
-// harmlessNames contain such a word but are not secret.
-var harmlessNames = [...]string{
+// harmlessVariableNames contain such a word but are not secret.
+var harmlessVariableNames = [...]string{
 	"tokenurl", "tokentype", "secretname", "passwordfield", "credentialsfile", "continuationtoken", "nextpagetoken", "pagetoken",
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
@@ -93,11 +93,11 @@ func newKnownValues(environ, values []string) knownValues {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
-			k.add(value, kindOf(name))
+			k.add(value, kindFromName(name))
 		}
 		if u, err := url.Parse(value); err == nil {
 			password, _ := u.User.Password()
-			k.add(password, kindOf(name))
+			k.add(password, kindFromName(name))
 		}
 	}
 	for _, v := range values {
@@ -106,7 +106,7 @@ func newKnownValues(environ, values []string) knownValues {
 	return k
 }
 
-func kindOf(name string) string {
+func kindFromName(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(name) {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -119,7 +119,7 @@ func kindOf(name string) string {
 }
 
 func (k *knownValues) add(value, kind string) {
-	if len(value) < minSecretText || isPlaceholder(value) {
+	if len(value) < minSecretTextBytes || isPlaceholder(value) {
 		return
 	}
 	for _, plain := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
@@ -131,7 +131,7 @@ func (k *knownValues) add(value, kind string) {
 	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			k.addForm(base64Core(enc, value, shift), encodedForm{kind: kind, wholeRun: true})
+			k.addForm(stableBase64Part(enc, value, shift), encodedForm{kind: kind, wholeRun: true})
 		}
 	}
 }
@@ -144,9 +144,9 @@ func (k *knownValues) addForm(text string, f encodedForm) {
 	k.forms = append(k.forms, f)
 }
 
-// base64Core returns the part of the base64 encoding of value that does not depend on
+// stableBase64Part returns the part of the base64 encoding of value that does not depend on
 // its neighbours, for an offset of shift bytes after a boundary of three.
-func base64Core(enc *base64.Encoding, value string, shift int) string {
+func stableBase64Part(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 	first := []int{0, 2, 3}[shift]        // characters shared with preceding bytes
 	whole := (shift + len(value)) * 8 / 6 // characters not shared with following bytes
@@ -161,15 +161,15 @@ func (k *knownValues) find(s string) []Finding {
 	k.words.forEach(s, func(n, start, end int) {
 		f := k.forms[n]
 		if f.wholeRun {
-			start, end = base64Run(s, start, end)
+			start, end = expandToBase64(s, start, end)
 		}
 		found = append(found, Finding{Kind: f.kind, Start: start, End: end, Certain: true})
 	})
 	return found
 }
 
-// base64Run extends a position to the base64 text around it.
-func base64Run(s string, start, end int) (from, to int) {
+// expandToBase64 extends a position to the base64 text around it.
+func expandToBase64(s string, start, end int) (from, to int) {
 	for start > 0 && isBase64(s[start-1]) {
 		start--
 	}

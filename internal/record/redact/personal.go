@@ -20,7 +20,7 @@ type personalFinder struct {
 	words     *wordFinder
 	kinds     []string
 	ids       map[string]bool
-	idLengths [maxID + 1]bool // lengths of ids
+	idLengths [maxMessageIDLength + 1]bool // lengths of ids
 }
 
 func newPersonal(p *Personal) *personalFinder {
@@ -32,7 +32,7 @@ func newPersonal(p *Personal) *personalFinder {
 		for _, w := range list.words {
 			w = strings.TrimRight(w, "/")
 			named := list.kind == "USER" || list.kind == "HOST"
-			if len(w) < minID || f.words.has(w) || named && isCommonName(w) {
+			if len(w) < minMessageIDLength || f.words.has(w) || named && isCommonName(w) {
 				continue
 			}
 			f.words.add(w, len(f.kinds))
@@ -44,7 +44,7 @@ func newPersonal(p *Personal) *personalFinder {
 		f.kinds = append(f.kinds, prefix)
 	}
 	for _, id := range p.IDs {
-		if n := len(id); n >= minID && n <= maxID && idEnd(id, 0) == n {
+		if n := len(id); n >= minMessageIDLength && n <= maxMessageIDLength && idEnd(id, 0) == n {
 			f.ids[id], f.idLengths[n] = true, true
 		}
 	}
@@ -53,8 +53,8 @@ func newPersonal(p *Personal) *personalFinder {
 
 // Lengths of ids that are searched.
 const (
-	minID = 3
-	maxID = 80
+	minMessageIDLength = 3
+	maxMessageIDLength = 80
 )
 
 var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
@@ -75,7 +75,7 @@ func (p *personalFinder) findKnownIDs(s string) []Finding {
 			if from > i && s[from-1] != '-' {
 				continue
 			}
-			for to := min(end, from+maxID); to-from >= minID; to-- {
+			for to := min(end, from+maxMessageIDLength); to-from >= minMessageIDLength; to-- {
 				if p.idLengths[to-from] && (to == end || s[to] == '-') && p.ids[s[from:to]] {
 					found = append(found, Finding{Kind: "ID", Start: from, End: to})
 					break

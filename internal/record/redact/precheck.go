@@ -29,18 +29,18 @@ type keyword struct {
 type precheck int
 
 const (
-	precheckNone          precheck = iota // the keyword is a part of the secret
-	precheckAnywhere                      // the keyword may be far from the secret
-	precheckAssignment                    // the keyword is in a name, which an assignment sign and a value follow
-	precheckDigitValue                    // like precheckAssignment, and the value has a digit
-	precheckUpperCaseName                 // like precheckAssignment, and the name is in capitals
-	precheckQuotedValue                   // like precheckAssignment, and the value is in quotes
-	precheckCommandFlag                   // the keyword is in a flag of a command
-	precheckColon                         // a colon follows
-	precheckUserInfo                      // a user's name, a colon and an at sign follow
-	precheckWebToken                      // three parts with dots follow
-	precheckLongWord                      // a word of at least 24 letters and digits follows
-	precheckBlock                         // all text up to the end of the block
+	precheckNone           precheck = iota // the keyword is a part of the secret
+	precheckDistantKeyword                 // the keyword may be far from the secret
+	precheckAssignment                     // the keyword is in a name, which an assignment sign and a value follow
+	precheckDigitValue                     // like precheckAssignment, and the value has a digit
+	precheckUpperCaseName                  // like precheckAssignment, and the name is in capitals
+	precheckQuotedValue                    // like precheckAssignment, and the value is in quotes
+	precheckCommandFlag                    // the keyword is in a flag of a command
+	precheckFollowingColon                 // a colon follows
+	precheckUserInfo                       // a user's name, a colon and an at sign follow
+	precheckWebToken                       // three parts with dots follow
+	precheckLongWord                       // a word of at least 24 letters and digits follows
+	precheckUntilBlockEnd                  // all text up to the end of the block
 )
 
 func (r rule) precheckFor(word string) precheck {
@@ -52,18 +52,18 @@ func (r rule) precheckFor(word string) precheck {
 	case "flag-value":
 		return precheckCommandFlag
 	case "key-header":
-		return precheckColon
+		return precheckFollowingColon
 	case "url-password":
 		return precheckUserInfo
 	case "pgpass":
 		if word == "pgpass" {
-			return precheckAnywhere
+			return precheckDistantKeyword
 		}
 		return precheckNone
 	}
 	switch {
 	case strings.HasPrefix(word, "-----"):
-		return precheckBlock
+		return precheckUntilBlockEnd
 	case r.id == "jwt":
 		return precheckWebToken
 	case r.id == "vault-service-token" && word == "s.":
@@ -72,13 +72,13 @@ func (r rule) precheckFor(word string) precheck {
 		return precheckDigitValue
 	}
 	// gitleaks rules for a name with a value have the same beginning. Some of their keywords are in the value.
-	name, ok := strings.CutPrefix(r.expr, nameFirst)
-	name, _, _ = strings.Cut(name, nameLast)
+	name, ok := strings.CutPrefix(r.expr, namePatternStart)
+	name, _, _ = strings.Cut(name, namePatternEnd)
 	if ok && strings.Contains(name, word) && !strings.Contains(name, ",") {
 		return precheckAssignment
 	}
-	if !strings.Contains(r.expr, nameLast[1:]) && !strings.Contains(strings.ToLower(r.expr), longestPart(word)) {
-		return precheckAnywhere
+	if !strings.Contains(r.expr, namePatternEnd[1:]) && !strings.Contains(strings.ToLower(r.expr), longestPart(word)) {
+		return precheckDistantKeyword
 	}
 	return precheckNone
 }
@@ -90,8 +90,8 @@ func longestPart(word string) string {
 }
 
 const (
-	nameFirst = nameBefore + `(?:`
-	nameLast  = `)(?:[ \t\w.-]{0,20})`
+	namePatternStart = namePrefixPattern + `(?:`
+	namePatternEnd   = `)(?:[ \t\w.-]{0,20})`
 )
 
 // contextLength returns how many bytes around a keyword an expression is matched on.
@@ -99,9 +99,9 @@ func (g precheck) contextLength() (before, behind int) {
 	switch g {
 	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:
 		return 80, 240
-	case precheckAnywhere:
+	case precheckDistantKeyword:
 		return 32 << 10, 32 << 10
-	case precheckBlock:
+	case precheckUntilBlockEnd:
 		return 0, 16 << 10
 	default:
 		return 80, 600
@@ -123,7 +123,7 @@ func (g precheck) passes(text string, start, end int) bool {
 			start--
 		}
 		return text[start] == '-'
-	case precheckColon:
+	case precheckFollowingColon:
 		return len(rest) > 1 && (rest[0] == ':' || rest[1] == ':')
 	case precheckUserInfo:
 		const longest = 512
@@ -151,9 +151,9 @@ func (g precheck) passes(text string, start, end int) bool {
 // Maximum lengths after a name: the rest of the name, the assignment sign with quotes, and the minimum length of the
 // value. The rules allow shorter texts only.
 const (
-	maxNameRest = 48
-	maxSign     = 9
-	minValue    = 6
+	maxNameRestBytes       = 48
+	maxAssignmentSignBytes = 9
+	minValueBytes          = 6
 )
 
 // hasAssignment reports whether an assignment sign and a value follow a name. With digit, the value must have one.
@@ -162,7 +162,7 @@ func hasAssignment(rest string, digit bool) bool {
 	if i < 0 {
 		return false
 	}
-	for n := 0; n < maxSign && i < len(rest) && strings.IndexByte("=>:|?,\"'` \t\r\n", rest[i]) >= 0; i++ {
+	for n := 0; n < maxAssignmentSignBytes && i < len(rest) && strings.IndexByte("=>:|?,\"'` \t\r\n", rest[i]) >= 0; i++ {
 		if rest[i] > ' ' { // the rules allow any number of spaces
 			n++
 		}
@@ -171,7 +171,7 @@ func hasAssignment(rest string, digit bool) bool {
 	for ; i < len(rest) && rest[i] > ' ' && strings.IndexByte("\"'`\\;", rest[i]) < 0; i++ {
 		digits = digits || rest[i] >= '0' && rest[i] <= '9'
 		n++
-		if n >= minValue && (digits || !digit) {
+		if n >= minValueBytes && (digits || !digit) {
 			return true
 		}
 	}
@@ -180,7 +180,7 @@ func hasAssignment(rest string, digit bool) bool {
 
 // assignmentSignAt returns the position of the assignment sign after the rest of a name; -1 means none.
 func assignmentSignAt(rest string) int {
-	for i := range min(len(rest), maxNameRest) {
+	for i := range min(len(rest), maxNameRestBytes) {
 		switch c := rest[i]; {
 		case strings.IndexByte("=>:|?,", c) >= 0:
 			return i
@@ -204,5 +204,5 @@ func hasQuotedAssignment(rest string) bool {
 	for n < len(value) && value[n] > ' ' && value[n] != '"' && value[n] != '\'' && value[n] != '\\' {
 		n++
 	}
-	return n > minValue && n < len(value) && (value[n] == '"' || value[n] == '\'')
+	return n > minValueBytes && n < len(value) && (value[n] == '"' || value[n] == '\'')
 }

@@ -64,7 +64,7 @@ func (r *Redactor) String(s string) string {
 
 // Find lists the secrets of a text in order; they do not overlap.
 func (r *Redactor) Find(s string) []Finding {
-	if len(s) < minSecretText {
+	if len(s) < minSecretTextBytes {
 		return nil
 	}
 	shapes := r.formFinder()
@@ -148,11 +148,11 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 			continue
 		}
 		end := stringEnd(raw, i)
-		key := isKey(raw[end:])
+		key := isJSONKey(raw[end:])
 		text := decodeString(raw[i:end])
 		hidden := r.redactString(text, secret && !key)
 		if hidden != text {
-			out = append(append(out, raw[done:i]...), plainjson.Text(hidden)...)
+			out = append(append(out, raw[done:i]...), plainjson.MarshalString(hidden)...)
 			done = end
 		}
 		secret = key && (nameLooksSecret(text) || text == "apiKeyHelper")

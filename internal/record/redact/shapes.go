@@ -54,7 +54,7 @@ type secretFormFinder struct {
 
 	mu         sync.Mutex
 	exprs      []*regexp.Regexp // expressions by rule; nil means not compiled yet
-	exclusions *guessExclusions
+	exclusions *falsePositivePatterns
 }
 
 func newSecretFormFinder() *secretFormFinder {
@@ -166,7 +166,7 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 		if r.isGuess && s.isHarmless(r, part[nameStart(part, m[0]):m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
 			continue
 		}
-		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !isWord(secret))})
+		found = append(found, Finding{Kind: kindFromName(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !isWord(secret))})
 	}
 	return found
 }
@@ -217,7 +217,7 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 	defer s.mu.Unlock()
 	if s.exprs[n] == nil {
 		expr := s.rules[n].expr
-		if rest, ok := strings.CutPrefix(expr, nameBefore); ok {
+		if rest, ok := strings.CutPrefix(expr, namePrefixPattern); ok {
 			expr = "(?i)" + rest
 		}
 		s.exprs[n] = regexp.MustCompile(expr)
@@ -225,9 +225,9 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 	return s.exprs[n]
 }
 
-// nameBefore is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left and
+// namePrefixPattern is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left and
 // takes ten times as long as the rest, so [nameStart] searches it backwards.
-const nameBefore = `(?i)[\w.-]{0,50}?`
+const namePrefixPattern = `(?i)[\w.-]{0,50}?`
 
 // nameStart returns the start of the name that precedes a match.
 func nameStart(part string, start int) int {
@@ -239,8 +239,8 @@ func nameStart(part string, start int) int {
 	return from
 }
 
-// guessExclusions are expressions and words that show that a guess is wrong.
-type guessExclusions struct {
+// falsePositivePatterns are expressions and words that show that a guess is wrong.
+type falsePositivePatterns struct {
 	match *regexp.Regexp
 	words []string
 }
@@ -255,7 +255,7 @@ func (s *secretFormFinder) isHarmless(r rule, match, secret string) bool {
 	}
 	s.mu.Lock()
 	if s.exclusions == nil {
-		s.exclusions = &guessExclusions{match: regexp.MustCompile(harmlessMatch), words: strings.Fields(harmlessWords)}
+		s.exclusions = &falsePositivePatterns{match: regexp.MustCompile(harmlessMatch), words: strings.Fields(harmlessWords)}
 	}
 	g := s.exclusions
 	s.mu.Unlock()

@@ -75,9 +75,9 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 			return
 		}
 		seen[id] = true
-		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastRow(p) - row, Label: label, Selected: selected})
+		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
-	for _, p := range byImportance(pages) {
+	for _, p := range sortByImportance(pages) {
 		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // otherwise a key has changed the selection
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
@@ -86,12 +86,12 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 			}
 		}
 		if kind := p.Kind(); kind == "idle" || kind == "busy" {
-			mode, _, _ := strings.Cut(p.Lines()[lastRow(p)], " (")
+			mode, _, _ := strings.Cut(p.Lines()[lastNonEmptyRow(p)], " (")
 			mode, _, _ = strings.Cut(mode, " · ")
-			add(p, lastRow(p), mode, false)
+			add(p, lastNonEmptyRow(p), mode, false)
 		}
 		for row, line := range p.Lines() {
-			if m := hint.FindString(line); m != "" && row > lastRow(p)-3 {
+			if m := hint.FindString(line); m != "" && row > lastNonEmptyRow(p)-3 {
 				add(p, row, m, false)
 			}
 		}
@@ -114,8 +114,8 @@ func shortenLabel(label string) string {
 	return label
 }
 
-// byImportance orders pages by their state: the anchors of the first ones are kept.
-func byImportance(pages []Page) []*Page {
+// sortByImportance orders pages by their state: the anchors of the first ones are kept.
+func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
 		for i := range pages {
@@ -127,7 +127,7 @@ func byImportance(pages []Page) []*Page {
 	return ordered
 }
 
-func lastRow(p *Page) int {
+func lastNonEmptyRow(p *Page) int {
 	lines := p.Lines()
 	for row := len(lines) - 1; row > 0; row-- {
 		if strings.TrimSpace(lines[row]) != "" {

@@ -24,8 +24,8 @@ const (
 	Inline     = "inline"     // prints below the shell's prompt
 )
 
-// insideTmux marks the directories of books that were captured inside tmux.
-const insideTmux = "-tmux"
+// tmuxSuffix marks the directories of books that were captured inside tmux.
+const tmuxSuffix = "-tmux"
 
 // Key identifies a book.
 type Key struct {
@@ -40,7 +40,7 @@ type Key struct {
 func (k Key) Path() string {
 	renderer := k.Renderer
 	if k.Tmux {
-		renderer += insideTmux
+		renderer += tmuxSuffix
 	}
 	return filepath.Join(k.Version, renderer, fmt.Sprintf("%dx%d", k.Cols, k.Rows))
 }
@@ -74,7 +74,7 @@ func List(root string) ([]Book, error) {
 		size := filepath.Base(dir)
 		renderer := filepath.Base(filepath.Dir(dir))
 		k := Key{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
-		k.Renderer, k.Tmux = strings.CutSuffix(renderer, insideTmux)
+		k.Renderer, k.Tmux = strings.CutSuffix(renderer, tmuxSuffix)
 		if n, err := fmt.Sscanf(size, "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
 			continue
 		}
@@ -88,14 +88,14 @@ func List(root string) ([]Book, error) {
 // instead.
 func Find(root, name string) ([]Book, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() && strings.ContainsRune(name, filepath.Separator) {
-		return inDirectory(name)
+		return booksInDirectory(name)
 	}
 	all, err := List(root)
 	return slices.DeleteFunc(all, func(b Book) bool { return b.Version != name }), err
 }
 
-// inDirectory returns the books in a directory: a root, a version, or one book.
-func inDirectory(dir string) ([]Book, error) {
+// booksInDirectory returns the books in a directory: a root, a version, or one book.
+func booksInDirectory(dir string) ([]Book, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func TestMask(t *testing.T) {
 	if diff := cmp.Diff(want, p.Masked()[:5]); diff != "" {
 		t.Errorf("masked (-want +got):\n%s", diff)
 	}
-	filled := Fill(p.Lines(), p.Slots, func(s Slot) string {
+	filled := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		if s.Name == "dir" {
 			return "/home/me/project"
 		}

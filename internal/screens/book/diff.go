@@ -152,9 +152,9 @@ func (c *comparison) compareOptions(a, b *Page) {
 		old, ok := before[label]
 		switch {
 		case !ok:
-			c.addChange(ChangedOptions, b, "option %q is new%s", label, numberedLabel(o))
+			c.addChange(ChangedOptions, b, "option %q is new%s", label, optionNumberSuffix(o))
 		case old.Number != o.Number:
-			c.addChange(ChangedOptions, b, "option %q has%s; it had%s before", label, digitText(o), digitText(old))
+			c.addChange(ChangedOptions, b, "option %q has%s; it had%s before", label, optionNumberText(o), optionNumberText(old))
 		}
 		if ok {
 			order = append(order, label)
@@ -168,7 +168,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		if _, ok := after[label]; ok {
 			common = append(common, label)
 		} else {
-			c.addChange(ChangedOptions, b, "option %q was removed%s", label, numberedLabel(o))
+			c.addChange(ChangedOptions, b, "option %q was removed%s", label, optionNumberSuffix(o))
 		}
 	}
 	if !slices.Equal(order, common) {
@@ -184,14 +184,14 @@ func (c *comparison) compareSelected(a, b *Page, label string, mask func(string,
 	}
 }
 
-func numberedLabel(o Option) string {
+func optionNumberSuffix(o Option) string {
 	if o.Number == "" {
 		return ""
 	}
 	return " (number " + o.Number + ")"
 }
 
-func digitText(o Option) string {
+func optionNumberText(o Option) string {
 	if o.Number == "" {
 		return " no number"
 	}

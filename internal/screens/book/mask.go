@@ -135,7 +135,7 @@ func longestFirst(texts map[string]string) []string {
 // Masked returns the lines of the page with each slot replaced by its name. Text that changes without input is removed:
 // the logo, tips and hints.
 func (p *Page) Masked() []string {
-	lines := Fill(p.Lines(), p.Slots, func(s Slot) string {
+	lines := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {
 		case "logo":
 			return strings.Repeat(" ", utf8.RuneCountInString(s.Value))
@@ -153,8 +153,8 @@ func (p *Page) Masked() []string {
 	return lines
 }
 
-// Fill returns lines in which each slot has another value.
-func Fill(lines []string, slots []Slot, value func(Slot) string) []string {
+// FillSlots returns lines in which each slot has another value.
+func FillSlots(lines []string, slots []Slot, value func(Slot) string) []string {
 	lines = slices.Clone(lines)
 	for _, s := range slices.Backward(slots) {
 		if s.Row >= len(lines) {

@@ -46,12 +46,12 @@ func FindOptions(lines []string) []Option {
 		return o, (o.Number != "") == withNumbers
 	}
 	from, to := marked, marked
-	for row := marked - 1; row >= 0 && (withNumbers || isListed(lines[row], column)); row-- {
+	for row := marked - 1; row >= 0 && (withNumbers || isInOptionList(lines[row], column)); row-- {
 		if _, ok := read(row); ok {
 			from = row
 		}
 	}
-	for row := marked + 1; row < len(lines) && (withNumbers || isListed(lines[row], column)); row++ {
+	for row := marked + 1; row < len(lines) && (withNumbers || isInOptionList(lines[row], column)); row++ {
 		if _, ok := read(row); ok {
 			to = row
 		}
@@ -68,15 +68,15 @@ func FindOptions(lines []string) []Option {
 	return options
 }
 
-// isListed reports whether a row belongs to a list of options: it is an option, or the explanation of an option.
-func isListed(line string, column int) bool {
+// isInOptionList reports whether a row belongs to a list of options: it is an option, or the explanation of an option.
+func isInOptionList(line string, column int) bool {
 	runes := []rune(line)
 	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+selectionPointer) == ""
 }
 
 // labelAt returns the text that begins at a column, if only space and the pointer are before it.
 func labelAt(line string, column int) (string, bool) {
-	if !isListed(line, column) {
+	if !isInOptionList(line, column) {
 		return "", false
 	}
 	label := string([]rune(line)[column:])

@@ -21,12 +21,12 @@ func firstRune(s string) string {
 	return ""
 }
 
-// label maps a text of a dialog to the state that it indicates.
-type label struct{ text, state string }
+// dialogLabel maps a text of a dialog to the state that it indicates.
+type dialogLabel struct{ text, state string }
 
-// dialogs lists the labels of dialogs, the more specific ones first.
-func dialogs() []label {
-	return []label{
+// dialogLabels lists the labels of dialogs, the more specific ones first.
+func dialogLabels() []dialogLabel {
+	return []dialogLabel{
 		{"Yes, I trust this folder", "dialog/trust"},
 		{"Yes, proceed", "dialog/trust"},
 		{"ANTHROPIC_API_KEY", "dialog/key"},
@@ -78,7 +78,7 @@ func dialogState(lines []string, options []Option) string {
 	const most = 20 // rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(lines[max(0, first-most):min(len(lines), last+4)], "\n")
-	for _, d := range dialogs() {
+	for _, d := range dialogLabels() {
 		if strings.Contains(text, d.text) {
 			return d.state
 		}

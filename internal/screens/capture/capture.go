@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 				r, err := o.run(ctx, jobs[i])
 				mu.Lock()
 				results[i], failed, done = r, errors.Join(failed, err), done+1
-				o.report(&r, done, len(jobs))
+				o.reportProgress(&r, done, len(jobs))
 				mu.Unlock()
 			}
 		})
@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	return results, errors.Join(failed, ctx.Err())
 }
 
-func (o *Options) report(r *Result, done, all int) {
+func (o *Options) reportProgress(r *Result, done, all int) {
 	if o.Progress == nil {
 		return
 	}
@@ -123,8 +123,8 @@ func (o *Options) run(ctx context.Context, j job) (Result, error) {
 	return r, err
 }
 
-// lastJournalLines is how many lines of the journal the report of a failure shows.
-const lastJournalLines = 20
+// maxShownJournalLines is how many lines of the journal the report of a failure shows.
+const maxShownJournalLines = 20
 
 // readFile returns the content of a file; empty if it cannot be read.
 func readFile(name string) string {

@@ -46,20 +46,20 @@ func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
 }
 
-func (s *tapeRun) dir() string { return s.path("project") }
+func (s *tapeRun) projectDir() string { return s.path("project") }
 
 func (s *tapeRun) writeFiles() error {
 	files := map[string]string{s.path("settings.json"): s.settingsJSON()}
 	if strings.Contains(s.tape.Scenario, "\n") {
-		files[s.scenarioText()] = s.tape.Scenario
+		files[s.scenarioFile()] = s.tape.Scenario
 	}
 	if s.tape.MCP != "" {
-		files[filepath.Join(s.dir(), ".mcp.json")] = s.expandBin(s.tape.MCP)
+		files[filepath.Join(s.projectDir(), ".mcp.json")] = s.expandBin(s.tape.MCP)
 	}
 	for name, text := range s.tape.Files {
-		files[filepath.Join(s.dir(), filepath.FromSlash(name))] = text
+		files[filepath.Join(s.projectDir(), filepath.FromSlash(name))] = text
 	}
-	err := errors.Join(os.MkdirAll(s.dir(), 0o755), os.MkdirAll(s.path("home"), 0o755))
+	err := errors.Join(os.MkdirAll(s.projectDir(), 0o755), os.MkdirAll(s.path("home"), 0o755))
 	for name, text := range files {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
 	}
@@ -68,7 +68,7 @@ func (s *tapeRun) writeFiles() error {
 
 func (s *tapeRun) expandBin(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
 
-func (s *tapeRun) scenarioText() string {
+func (s *tapeRun) scenarioFile() string {
 	if strings.Contains(s.tape.Scenario, "\n") {
 		return s.path("scenario.toml")
 	}
@@ -110,7 +110,7 @@ func (s *tapeRun) command() proc.Command {
 	if setup == "" {
 		setup = ":"
 	}
-	args = append(args, "-s", s.scenarioText(), "--", "sh", "-c", start, s.path("settings.json"), setup)
+	args = append(args, "-s", s.scenarioFile(), "--", "sh", "-c", start, s.path("settings.json"), setup)
 	var set []string
 	for _, kv := range s.tape.Env {
 		if name, ok := strings.CutPrefix(kv, "-"); ok {
@@ -124,7 +124,7 @@ func (s *tapeRun) command() proc.Command {
 	}
 	args = append(append(append(args, set...), "claude"), s.tape.Args...)
 	return proc.Command{
-		Path: s.Self, Args: args, Dir: s.dir(),
+		Path: s.Self, Args: args, Dir: s.projectDir(),
 		Env: []string{
 			"PATH=" + proc.Getenv(s.Environ, "PATH"), "HOME=" + s.path("home"), "TERM=xterm-256color", "LANG=C.UTF-8",
 			"CLAUDELESS_GATES=" + s.path("gates"), "CLAUDELESS_SCREENS=" + proc.Getenv(s.Environ, "CLAUDELESS_SCREENS"), "TMPDIR=" + os.TempDir(), "SHELL=/bin/sh",
@@ -161,7 +161,7 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 // savePage writes a page to the book. A page with a wrong label gets another suffix.
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
-	texts := map[string]string{"dir": s.dir()}
+	texts := map[string]string{"dir": s.projectDir()}
 	maps.Copy(texts, s.tape.Slots)
 	p.SetScreen(page.Screen, texts)
 	if effect := enterEffect(p.Options); effect != "" && p.Enter != "" {
@@ -201,7 +201,7 @@ func (s *tapeRun) failureDetails(step *tape.StepError) string {
 	lines := strings.Split(strings.TrimRight(readFile(s.path("journal.jsonl")), "\n"), "\n")
 	if len(lines) > 0 && lines[0] != "" {
 		b.WriteString("the last lines of the journal:\n")
-		for _, line := range lines[max(0, len(lines)-lastJournalLines):] {
+		for _, line := range lines[max(0, len(lines)-maxShownJournalLines):] {
 			const most = 300
 			if len(line) > most {
 				line = line[:most] + "…"

@@ -12,11 +12,11 @@ import (
 )
 
 //go:embed tapes/*.toml
-var files embed.FS
+var tapeFiles embed.FS
 
 // TapeNames returns the names of the tapes, sorted.
 func TapeNames() []string {
-	entries, _ := files.ReadDir("tapes") // embedded files can be read
+	entries, _ := tapeFiles.ReadDir("tapes") // embedded files can be read
 	var names []string
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
@@ -27,7 +27,7 @@ func TapeNames() []string {
 
 // LoadTape returns a tape.
 func LoadTape(name string) (*tape.Tape, error) {
-	text, err := files.ReadFile("tapes/" + path.Base(name) + ".toml")
+	text, err := tapeFiles.ReadFile("tapes/" + path.Base(name) + ".toml")
 	if err != nil {
 		return nil, fmt.Errorf("unknown tape %q: %s", name, diag.NameHint(name, TapeNames()))
 	}

@@ -64,7 +64,7 @@ func Open(o Options) (*Console, error) {
 	size := o.Size
 	if size == (emulator.Size{}) {
 		size = emulator.Size{Cols: 110, Rows: 36}
-		if own, ok := c.ownSize(); ok {
+		if own, ok := c.ownTerminalSize(); ok {
 			size, c.followsSize = own, true
 		}
 	}
@@ -82,8 +82,8 @@ func Open(o Options) (*Console, error) {
 	return c, nil
 }
 
-// ownSize returns the size of this program's terminal, if the keys come from one.
-func (c *Console) ownSize() (emulator.Size, bool) {
+// ownTerminalSize returns the size of this program's terminal, if the keys come from one.
+func (c *Console) ownTerminalSize() (emulator.Size, bool) {
 	file, ok := c.o.Keys.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return emulator.Size{}, false
@@ -158,7 +158,7 @@ func (c *Console) copyKeys() {
 
 // Resize passes the size of this program's terminal on.
 func (c *Console) Resize() {
-	if size, ok := c.ownSize(); ok && c.pair.Resize(size) == nil {
+	if size, ok := c.ownTerminalSize(); ok && c.pair.Resize(size) == nil {
 		c.recorder.Resize(size.Cols, size.Rows)
 	}
 }
@@ -180,15 +180,15 @@ func (c *Console) Stop() (Summary, error) {
 	c.stopped = true
 	c.mu.Unlock()
 	if c.keys != nil {
-		_, _ = io.WriteString(c.o.Display, resetModes(c.recorder.Screen())) // the display may be closed
+		_, _ = io.WriteString(c.o.Display, modeResetSequences(c.recorder.Screen())) // the display may be closed
 		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.savedState))
 	}
 	summary, closed := c.recorder.Close()
 	return summary, errors.Join(err, closed)
 }
 
-// resetModes returns the sequences that reset the modes that a program has set.
-func resetModes(last *emulator.Emulator) string {
+// modeResetSequences returns the sequences that reset the modes that a program has set.
+func modeResetSequences(last *emulator.Emulator) string {
 	var b strings.Builder
 	s, modes := last.Screen(), last.Modes()
 	if s.Alternate {

@@ -7,32 +7,32 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// fragmentLength is the minimum length of a part of a known secret that is masked. Parts are masked because screens
+// minFragmentBytes is the minimum length of a part of a known secret that is masked. Parts are masked because screens
 // wrap and abbreviate texts.
-const fragmentLength = 8
+const minFragmentBytes = 8
 
-// mask replaces secrets on screens and in input. It remembers the secrets that it has found.
-type mask struct {
+// secretMask replaces secrets on screens and in input. It remembers the secrets that it has found.
+type secretMask struct {
 	redactor *redact.Redactor
-	known    map[string]bool // parts of secrets, of the length fragmentLength
+	known    map[string]bool // parts of secrets, of the length minFragmentBytes
 }
 
-func newMask(o redact.Options, values []string) *mask {
-	m := &mask{redactor: redact.New(o), known: map[string]bool{}}
+func newMask(o redact.Options, values []string) *secretMask {
+	m := &secretMask{redactor: redact.New(o), known: map[string]bool{}}
 	for _, v := range values {
 		m.remember(v)
 	}
 	return m
 }
 
-func (m *mask) remember(secret string) {
+func (m *secretMask) remember(secret string) {
 	const most = 10_000 // maximum number of fragments
-	for i := 0; i+fragmentLength <= len(secret) && len(m.known) < most; i++ {
-		m.known[secret[i:i+fragmentLength]] = true
+	for i := 0; i+minFragmentBytes <= len(secret) && len(m.known) < most; i++ {
+		m.known[secret[i:i+minFragmentBytes]] = true
 	}
 }
 
-func (m *mask) secretBytes(text string) []bool {
+func (m *secretMask) secretBytes(text string) []bool {
 	secret := make([]bool, len(text))
 	hide := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -45,15 +45,15 @@ func (m *mask) secretBytes(text string) []bool {
 		}
 		hide(f.Start, f.End)
 	}
-	for i := 0; i+fragmentLength <= len(text); i++ {
-		if m.known[text[i:i+fragmentLength]] {
-			hide(i, i+fragmentLength)
+	for i := 0; i+minFragmentBytes <= len(text); i++ {
+		if m.known[text[i:i+minFragmentBytes]] {
+			hide(i, i+minFragmentBytes)
 		}
 	}
 	return secret
 }
 
-func (m *mask) maskText(text string) string {
+func (m *secretMask) maskText(text string) string {
 	secret := m.secretBytes(text)
 	var b strings.Builder
 	for i, r := range text {
@@ -66,7 +66,7 @@ func (m *mask) maskText(text string) string {
 }
 
 // maskScreen replaces the secrets on a screen. Rows without a space at their end continue in the next one.
-func (m *mask) maskScreen(s emulator.Screen) emulator.Screen {
+func (m *secretMask) maskScreen(s emulator.Screen) emulator.Screen {
 	var b strings.Builder
 	for _, row := range s.Cells {
 		for _, c := range row {

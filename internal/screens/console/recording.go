@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	stableTime       = 200 * time.Millisecond // how long a screen is unchanged before it is recorded
+	stableScreenTime = 200 * time.Millisecond // how long a screen is unchanged before it is recorded
 	minFrameInterval = 50 * time.Millisecond  // minimum time between two frames of the recording
 )
 
@@ -58,7 +58,7 @@ type recorder struct {
 	o         recorderOptions
 	mu        sync.Mutex
 	screen    *emulator.Emulator
-	mask      *mask
+	mask      *secretMask
 	cast      *os.File // nil means none
 	startedAt time.Time
 	err       error
@@ -114,11 +114,11 @@ func (r *recorder) Input(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.examineScreen(r.o.Clock.Now())
-	if r.state == "" && !isReport(p) {
+	if r.state == "" && !isTerminalReply(p) {
 		r.summary.LostKeys++
 	}
 	if r.dialog != nil {
-		r.dialog.press(string(p))
+		r.dialog.applyKeys(string(p))
 	}
 	r.pendingInput = append(r.pendingInput, p...)
 	if bytes.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(r.pendingInput) > 4<<10 {
@@ -126,8 +126,8 @@ func (r *recorder) Input(p []byte) {
 	}
 }
 
-// isReport reports whether input is the answer of a terminal to a query of the program.
-func isReport(p []byte) bool {
+// isTerminalReply reports whether input is the answer of a terminal to a query of the program.
+func isTerminalReply(p []byte) bool {
 	last := p[len(p)-1]
 	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
 }
@@ -158,7 +158,7 @@ func (r *recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastFrame, r.candidateSince = time.Time{}, time.Time{}
-	r.examineScreen(r.o.Clock.Now().Add(stableTime))
+	r.examineScreen(r.o.Clock.Now().Add(stableScreenTime))
 	r.flushInput()
 	if r.dialog != nil {
 		r.closeDialog()
@@ -174,7 +174,7 @@ func (r *recorder) Close() (Summary, error) {
 
 // examineScreen examines the current screen before it changes.
 func (r *recorder) examineScreen(now time.Time) {
-	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableTime {
+	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return
 	}
 	r.lastFrame = now
@@ -186,7 +186,7 @@ func (r *recorder) examineScreen(now time.Time) {
 	if masked != r.candidate {
 		r.candidate, r.candidateSince = masked, r.lastOutput
 	}
-	if now.Sub(r.candidateSince) < stableTime || masked == r.lastKept || strings.TrimSpace(p.Text) == "" {
+	if now.Sub(r.candidateSince) < stableScreenTime || masked == r.lastKept || strings.TrimSpace(p.Text) == "" {
 		return
 	}
 	r.lastKept = masked
@@ -227,9 +227,9 @@ func (r *recorder) closeDialog() {
 	r.dialog = nil
 }
 
-// press applies keys that move the selection to the recorded state, because Enter may arrive before the screen shows
+// applyKeys applies keys that move the selection to the recorded state, because Enter may arrive before the screen shows
 // the new selection.
-func (d *openDialog) press(keys string) {
+func (d *openDialog) applyKeys(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })
 	if at < 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// maxReplies limits the unread replies, in bytes.
-const maxReplies = 4 << 10
+// maxReplyBytes limits the unread replies, in bytes.
+const maxReplyBytes = 4 << 10
 
 // Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded for any
 // input: lines that scroll off the main screen are not kept, and the library keeps at most 10,000 lines of the
@@ -26,7 +26,7 @@ const maxReplies = 4 << 10
 type Emulator struct {
 	mu            sync.Mutex
 	terminal      *vt.Emulator
-	filter        filter
+	filter        outputFilter
 	modes         map[ansi.Mode]bool
 	cursorVisible bool
 	replies       []byte
@@ -53,7 +53,7 @@ func New(cols, rows int) *Emulator {
 func (e *Emulator) answerQueries() {
 	reply := func(cmd int, text func(params ansi.Params) string) {
 		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {
-			if t := text(params); len(e.replies)+len(t) <= maxReplies {
+			if t := text(params); len(e.replies)+len(t) <= maxReplyBytes {
 				e.replies = append(e.replies, t...)
 			}
 			return true

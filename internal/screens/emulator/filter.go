@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	maxTitle   = 1 << 10 // maximum number of bytes of a title
-	maxHeld    = 256     // bytes of text beyond ASCII that wait for a combining character
-	maxPrinted = 4 << 10 // bytes that are passed on at once
+	maxTitleBytes = 1 << 10 // maximum number of bytes of a title
+	maxHeldBytes  = 256     // bytes of text beyond ASCII that wait for a combining character
+	maxWriteBytes = 4 << 10 // bytes that are passed on at once
 )
 
-// filter removes the parts of a program's output that the terminal library handles differently from real terminals:
+// outputFilter removes the parts of a program's output that the terminal library handles differently from real terminals:
 // bytes that are not UTF-8, and control strings. For the library, a control string ends at byte 9c, which also occurs
 // in UTF-8. It holds back incomplete characters, and characters that may still combine with a later one.
-type filter struct {
+type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string
 
@@ -24,7 +24,7 @@ type filter struct {
 	held    []byte // the characters outside ASCII at the end of the output
 	partial []byte // beginning of the next character
 	kind    byte   // kind of the control string
-	content []byte // content of an OSC, at most maxTitle
+	content []byte // content of an OSC, at most maxTitleBytes
 }
 
 type filterState int
@@ -36,20 +36,20 @@ const (
 )
 
 const (
-	esc = 0x1b
-	bel = 0x07
-	can = 0x18
-	sub = 0x1a
+	escapeByte     = 0x1b
+	bellByte       = 0x07
+	cancelByte     = 0x18
+	substituteByte = 0x1a
 )
 
 // write filters p and passes on all complete characters and sequences.
-func (f *filter) write(p []byte) {
+func (f *outputFilter) write(p []byte) {
 	for _, b := range p {
 		switch f.state {
 		case inText:
 			f.handleByte(b)
 		case inEscape:
-			f.afterEscape(b)
+			f.handleEscapeByte(b)
 		case inString:
 			f.handleStringByte(b)
 		}
@@ -58,13 +58,13 @@ func (f *filter) write(p []byte) {
 }
 
 // flush forwards the bytes that were held back, except an incomplete character or sequence.
-func (f *filter) flush() {
+func (f *outputFilter) flush() {
 	f.text = append(f.text, f.held...)
 	f.held = f.held[:0]
 	f.writeText()
 }
 
-func (f *filter) writeText() {
+func (f *outputFilter) writeText() {
 	if len(f.text) > 0 {
 		_, _ = f.terminal.Write(f.text)
 		f.text = f.text[:0]
@@ -72,29 +72,29 @@ func (f *filter) writeText() {
 }
 
 // handleByte handles one byte outside of sequences that begin here.
-func (f *filter) handleByte(b byte) {
+func (f *outputFilter) handleByte(b byte) {
 	switch {
-	case b == esc:
-		f.release()
+	case b == escapeByte:
+		f.forwardHeld()
 		f.state = inEscape
 	case b < utf8.RuneSelf:
-		f.release()
+		f.forwardHeld()
 		f.appendText(b)
 	default:
-		f.hold(b)
+		f.holdByte(b)
 	}
 }
 
-func (f *filter) appendText(b ...byte) {
+func (f *outputFilter) appendText(b ...byte) {
 	f.text = append(f.text, b...)
-	if len(f.text) >= maxPrinted {
+	if len(f.text) >= maxWriteBytes {
 		f.writeText()
 	}
 }
 
-// hold adds a byte outside ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit control
+// holdByte adds a byte outside ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit control
 // characters.
-func (f *filter) hold(b byte) {
+func (f *outputFilter) holdByte(b byte) {
 	if utf8.RuneStart(b) {
 		f.partial = f.partial[:0]
 	} else if len(f.partial) == 0 {
@@ -108,14 +108,14 @@ func (f *filter) hold(b byte) {
 		f.held = append(f.held, f.partial...)
 	}
 	f.partial = f.partial[:0]
-	if len(f.held) >= maxHeld {
-		f.release()
+	if len(f.held) >= maxHeldBytes {
+		f.forwardHeld()
 	}
 }
 
-// release forwards the characters that were held back, because the next character does not combine with them. It drops
+// forwardHeld forwards the characters that were held back, because the next character does not combine with them. It drops
 // an incomplete character.
-func (f *filter) release() {
+func (f *outputFilter) forwardHeld() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {
 		f.appendText(f.held...)
@@ -123,39 +123,39 @@ func (f *filter) release() {
 	}
 }
 
-func (f *filter) afterEscape(b byte) {
+func (f *outputFilter) handleEscapeByte(b byte) {
 	switch b {
 	case ']', 'P', '_', '^', 'X', 'k':
 		f.state, f.kind, f.content = inString, b, f.content[:0]
 	case '\\': // the end of a control string
 		f.state = inText
-	case esc:
+	case escapeByte:
 	default:
 		f.state = inText
 		if b < utf8.RuneSelf {
-			f.appendText(esc, b)
+			f.appendText(escapeByte, b)
 		}
 	}
 }
 
 // handleStringByte handles a byte of a control string. Like in tmux, ESC always ends it.
-func (f *filter) handleStringByte(b byte) {
+func (f *outputFilter) handleStringByte(b byte) {
 	switch {
-	case b == esc:
+	case b == escapeByte:
 		f.endString()
 		f.state = inEscape
-	case b == bel && f.kind == ']':
+	case b == bellByte && f.kind == ']':
 		f.endString()
 		f.state = inText
-	case b == can || b == sub:
+	case b == cancelByte || b == substituteByte:
 		f.state = inText
-	case f.kind == ']' && len(f.content) < maxTitle:
+	case f.kind == ']' && len(f.content) < maxTitleBytes:
 		f.content = append(f.content, b)
 	}
 }
 
 // endString stores the title that an OSC has set.
-func (f *filter) endString() {
+func (f *outputFilter) endString() {
 	if f.kind != ']' {
 		return
 	}

@@ -65,9 +65,9 @@ const (
 	defaultTimeout = 15 * time.Second
 	echoTimeout    = 3 * time.Second
 	settleTime     = 250 * time.Millisecond
-	settleLimit    = 1500 * time.Millisecond
-	keyPause       = 40 * time.Millisecond  // without output, between two keys
-	keyLimit       = 400 * time.Millisecond // between two keys
+	maxSettleTime  = 1500 * time.Millisecond
+	keyQuietTime   = 40 * time.Millisecond  // without output, between two keys
+	maxKeyWait     = 400 * time.Millisecond // between two keys
 )
 
 // StepError reports which step of a tape failed and what the screen showed.
@@ -113,8 +113,8 @@ func (p *Player) Start() *Playback {
 // Do performs one step, from a tape or from [NewStep]. The error is a [*StepError] without a position, or comes from
 // ctx, Page or OpenGate.
 func (r *Playback) Do(ctx context.Context, s *Step) error {
-	err := r.step(ctx, s)
-	if reason, ok := errors.AsType[failure](err); ok {
+	err := r.performStep(ctx, s)
+	if reason, ok := errors.AsType[tapeError](err); ok {
 		return &StepError{Reason: string(reason), Screen: r.Screen.Screen()}
 	}
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// request is one line of a test. Its parts are executed in the order of the fields; all are optional.
-type request struct {
+// terminalRequest is one line of a test. Its parts are executed in the order of the fields; all are optional.
+type terminalRequest struct {
 	Wait      string `json:"wait"`       // wait until the screen contains this text
 	Gone      string `json:"gone"`       // wait until the screen does not contain this text
 	Type      string `json:"type"`       // type this text, and wait for its echo
@@ -25,13 +25,13 @@ type request struct {
 	Screen    bool   `json:"screen"`     // answer with the screen
 }
 
-type answer struct {
-	Error  string  `json:"error,omitempty"`
-	Screen *screen `json:"screen,omitempty"`
+type terminalAnswer struct {
+	Error  string         `json:"error,omitempty"`
+	Screen *screenContent `json:"screen,omitempty"`
 }
 
-// screen is the content of the terminal, with its rows as text.
-type screen struct {
+// screenContent is the content of the terminal, with its rows as text.
+type screenContent struct {
 	emulator.Screen
 	Text string `json:"text"`
 }
@@ -58,8 +58,8 @@ func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer
 	}
 }
 
-func (t *Terminal) handleRequest(ctx context.Context, line []byte) answer {
-	var r request
+func (t *Terminal) handleRequest(ctx context.Context, line []byte) terminalAnswer {
+	var r terminalRequest
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
@@ -72,13 +72,13 @@ func (t *Terminal) handleRequest(ctx context.Context, line []byte) answer {
 			err = t.Resize(size.Cols, size.Rows)
 		}
 	}
-	var a answer
+	var a terminalAnswer
 	if err != nil {
 		a.Error = err.Error()
 	}
 	if r.Screen {
 		s := t.Screen()
-		a.Screen = &screen{s, s.Text()}
+		a.Screen = &screenContent{s, s.Text()}
 	}
 	return a
 }

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// failure explains why a tape cannot continue.
-type failure string
+// tapeError explains why a tape cannot continue.
+type tapeError string
 
-func (f failure) Error() string { return string(f) }
+func (f tapeError) Error() string { return string(f) }
 
-// step performs one step. Its error is a failure of the step or another error.
-func (r *Playback) step(ctx context.Context, s *Step) error {
-	err := r.wait(ctx, s)
+// performStep performs one step. Its error is a failure of the step or another error.
+func (r *Playback) performStep(ctx context.Context, s *Step) error {
+	err := r.waitForScreen(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
-		err = r.settle(ctx, s.settleTime(), settleLimit)
+		err = r.settle(ctx, s.settleTime(), maxSettleTime)
 	}
 	if err == nil {
 		err = r.sleep(ctx, s)
@@ -54,7 +54,7 @@ func (s *Step) settleTime() time.Duration {
 
 func (r *Playback) screenText() string { return r.Screen.Screen().Text() }
 
-func (r *Playback) wait(ctx context.Context, s *Step) error {
+func (r *Playback) waitForScreen(ctx context.Context, s *Step) error {
 	for _, w := range []struct {
 		given string
 		what  string
@@ -78,10 +78,10 @@ func (r *Playback) wait(ctx context.Context, s *Step) error {
 func (r *Playback) stepFailure(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
-		return failure(fmt.Sprintf("%s for %s", what, s.timeout()))
+		return tapeError(fmt.Sprintf("%s for %s", what, s.timeout()))
 	case errors.Is(err, io.EOF):
 		<-r.Program.Done() // the program has closed its terminal, so it will exit
-		return failure(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.Exit()))
+		return tapeError(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.Exit()))
 	}
 	return err
 }
@@ -110,7 +110,7 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().BracketedPaste {
 			text = "\x1b[200~" + text + "\x1b[201~"
 		}
-		if err := r.press(ctx, text, keyPause, keyLimit); err != nil {
+		if err := r.press(ctx, text, keyQuietTime, maxKeyWait); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().CursorKeys && len(key) == 3 && strings.HasPrefix(key, "\x1b[") && key[2] <= 'H' {
 			key = "\x1bO" + key[2:]
 		}
-		if err := r.press(ctx, key, keyPause, keyLimit); err != nil {
+		if err := r.press(ctx, key, keyQuietTime, maxKeyWait); err != nil {
 			return err
 		}
 	}
@@ -146,11 +146,11 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 			return nil
 		}
 		down, _ := Key("Down") // is known
-		if err := r.press(ctx, down, settleTime, settleLimit); err != nil {
+		if err := r.press(ctx, down, settleTime, maxSettleTime); err != nil {
 			return err
 		}
 	}
-	return failure("found no option that begins with " + backquote(s.Select))
+	return tapeError("found no option that begins with " + backquote(s.Select))
 }
 
 // typeText types a text and waits until the program has echoed its end. If the program does not echo the text, it waits
@@ -172,13 +172,13 @@ func (r *Playback) typeText(ctx context.Context, text string) error {
 
 func (r *Playback) openGate(name string) error {
 	if r.OpenGate == nil {
-		return failure("there is no scenario with gates")
+		return tapeError("there is no scenario with gates")
 	}
 	return r.OpenGate(name)
 }
 
 func (r *Playback) takePage(ctx context.Context, s *Step) error {
-	if err := r.settle(ctx, s.settleTime(), max(settleLimit, s.settleTime())); err != nil {
+	if err := r.settle(ctx, s.settleTime(), max(maxSettleTime, s.settleTime())); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -194,12 +194,12 @@ func (r *Playback) awaitExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):
-		return failure(fmt.Sprintf("waited %s for the program to exit", s.timeout()))
+		return tapeError(fmt.Sprintf("waited %s for the program to exit", s.timeout()))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if exit := r.Program.Exit(); exit.Code != *s.Exit {
-		return failure(fmt.Sprintf("the program exited with %s, expected exit status %d", exit, *s.Exit))
+		return tapeError(fmt.Sprintf("the program exited with %s, expected exit status %d", exit, *s.Exit))
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ type Step struct {
 	keys    []string       // bytes that the keys of Key send
 }
 
-// States returns the states that a page may have. A subkind may follow after a slash: permission/bash.
-func States() []string {
+// PageStates returns the states that a page may have. A subkind may follow after a slash: permission/bash.
+func PageStates() []string {
 	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
 }
 
@@ -92,12 +92,12 @@ func Parse(file string, text []byte) (*Tape, diag.List) {
 // BindValue reads a step and remembers its line.
 func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Step
-	b.Into(v, (*plain)(s))
+	b.BindInto(v, (*plain)(s))
 }
 
 // checker collects the problems with the values of a tape.
 type checker struct {
-	index *diag.Index
+	index *diag.SourceIndex
 	list  diag.List
 }
 
@@ -134,7 +134,7 @@ func (c *checker) checkTape(t *Tape) {
 }
 
 func (c *checker) checkStep(s *Step, i int) {
-	s.prepare(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
+	s.compile(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
 		c.addProblem(`use a-z, 0-9 and "-"`, "invalid name of a page: "+backquote(s.Snapshot), "steps", i, "snapshot")
 	}
@@ -143,14 +143,14 @@ func (c *checker) checkStep(s *Step, i int) {
 	case s.Snapshot == "" && s.State != "":
 		c.addProblem("add snapshot = \"NAME\"", "a state needs a page", "steps", i, "state")
 	case s.Snapshot != "" && s.State == "":
-		c.addProblem("states: "+strings.Join(States(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
-	case s.State != "" && !slices.Contains(States(), kind):
-		c.addProblem(diag.NameHint(kind, States()), "unknown state "+backquote(s.State), "steps", i, "state")
+		c.addProblem("states: "+strings.Join(PageStates(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
+	case s.State != "" && !slices.Contains(PageStates(), kind):
+		c.addProblem(diag.NameHint(kind, PageStates()), "unknown state "+backquote(s.State), "steps", i, "state")
 	}
 }
 
-// prepare compiles the expressions and keys of a step; add receives the problem with a key of the file.
-func (s *Step) prepare(add func(key, hint, message string)) {
+// compile compiles the expressions and keys of a step; add receives the problem with a key of the file.
+func (s *Step) compile(add func(key, hint, message string)) {
 	var err error
 	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
 		add("wait_re", "", "`wait_re`: "+err.Error())
@@ -168,7 +168,7 @@ func (s *Step) prepare(add func(key, hint, message string)) {
 // NewStep returns a step that is in no file, for [Playback.Do].
 func NewStep(s Step) (*Step, error) {
 	var err error
-	s.prepare(func(_, hint, message string) {
+	s.compile(func(_, hint, message string) {
 		if hint != "" {
 			message += "; " + hint
 		}

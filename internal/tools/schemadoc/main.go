@@ -27,7 +27,7 @@ func run(dir, root, head string, outputs [2]string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}
-	for path, generate := range f.generators(head, outputs) {
+	for path, generate := range f.fileGenerators(head, outputs) {
 		if path == "" {
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// format is a file format as Go types describe it.
-type format struct {
+// fileFormat is a file format as Go types describe it.
+type fileFormat struct {
 	intro string // package doc
 	root  string
 	types map[string]*ast.TypeSpec
@@ -32,8 +32,8 @@ type field struct {
 	required bool
 }
 
-func parse(dir, root string) (*format, error) {
-	f := &format{root: root, types: map[string]*ast.TypeSpec{}, docs: map[string]string{}}
+func parse(dir, root string) (*fileFormat, error) {
+	f := &fileFormat{root: root, types: map[string]*ast.TypeSpec{}, docs: map[string]string{}}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func parse(dir, root string) (*format, error) {
 		if file.Doc != nil {
 			f.intro = file.Doc.Text()
 		}
-		f.collect(file)
+		f.collectTypes(file)
 	}
 	if f.types[root] == nil {
 		return nil, fmt.Errorf("unknown type %s", root)
@@ -63,7 +63,7 @@ func parse(dir, root string) (*format, error) {
 	return f, nil
 }
 
-func (f *format) collect(file *ast.File) {
+func (f *fileFormat) collectTypes(file *ast.File) {
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok {
@@ -82,7 +82,7 @@ func (f *format) collect(file *ast.File) {
 }
 
 // collectTables lists the tables below a type, depth first in the order of their keys.
-func (f *format) collectTables(name string) {
+func (f *fileFormat) collectTables(name string) {
 	if slices.Contains(f.order, name) {
 		return
 	}
@@ -106,7 +106,7 @@ func (f *format) collectTables(name string) {
 
 // fields returns the keys of a struct type; keys of embedded structs are never required. Nil means that the type is
 // not a table.
-func (f *format) fields(name string) []field {
+func (f *fileFormat) fields(name string) []field {
 	spec := f.types[name]
 	if spec == nil {
 		return nil
@@ -139,7 +139,7 @@ func (f *format) fields(name string) []field {
 			doc = fl.Comment.Text()
 		}
 		fields = append(fields, field{
-			key: key, doc: describeBool(fl.Type, describe(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required",
+			key: key, doc: describeBool(fl.Type, rewriteDocComment(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required",
 		})
 	}
 	return fields
@@ -159,9 +159,9 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 	return key, opts
 }
 
-// describe rewrites a doc comment that begins with a Go name for a table that has the key in another column: "Name is
+// rewriteDocComment rewrites a doc comment that begins with a Go name for a table that has the key in another column: "Name is
 // the label" becomes "The label", "Name of it" becomes "The name of it".
-func describe(doc, name, key string) string {
+func rewriteDocComment(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
 	rest, ok := strings.CutPrefix(doc, name)
 	if !ok || rest != "" && isLetter(rest[0]) {
@@ -196,7 +196,9 @@ func describeBool(t ast.Expr, doc string) string {
 }
 
 // describeTable returns the doc comment of a type without its name, which is the heading of its section.
-func (f *format) describeTable(name string) string { return describe(f.docs[name], name, name) }
+func (f *fileFormat) describeTable(name string) string {
+	return rewriteDocComment(f.docs[name], name, name)
+}
 
 func upperFirst(s string) string {
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]

@@ -9,9 +9,9 @@ import (
 )
 
 // object is a JSON object whose keys keep their order.
-type object []member
+type object []objectMember
 
-type member struct {
+type objectMember struct {
 	key   string
 	value any
 }
@@ -42,17 +42,17 @@ func (o object) MarshalJSON() ([]byte, error) {
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
 
 // schemaHead returns the beginning of each JSON Schema.
-func (f *format) schemaHead() object {
+func (f *fileFormat) schemaHead() object {
 	return object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + f.schemaFile}, {"title", f.root}}
 }
 
-func (f *format) schema() ([]byte, error) {
+func (f *fileFormat) schema() ([]byte, error) {
 	doc := append(f.schemaHead(), f.tableSchema(f.root)...)
 	var defs object
 	for _, name := range f.order[1:] {
-		defs = append(defs, member{name, f.tableSchema(name)})
+		defs = append(defs, objectMember{name, f.tableSchema(name)})
 	}
-	doc = append(doc, member{"$defs", defs})
+	doc = append(doc, objectMember{"$defs", defs})
 	raw, err := doc.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -65,25 +65,25 @@ func (f *format) schema() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (f *format) tableSchema(name string) object {
+func (f *fileFormat) tableSchema(name string) object {
 	o := object{{"description", f.describeTable(name)}, {"type", "object"}}
 	var properties object
 	var required []string
 	for _, fd := range f.fields(name) {
 		p := append(object{{"description", fd.doc}}, f.propertySchema(fd)...)
-		properties = append(properties, member{fd.key, p})
+		properties = append(properties, objectMember{fd.key, p})
 		if fd.required {
 			required = append(required, fd.key)
 		}
 	}
-	o = append(o, member{"properties", properties})
+	o = append(o, objectMember{"properties", properties})
 	if required != nil {
-		o = append(o, member{"required", required})
+		o = append(o, objectMember{"required", required})
 	}
-	return append(o, member{"additionalProperties", false})
+	return append(o, objectMember{"additionalProperties", false})
 }
 
-func (f *format) propertySchema(fd field) object {
+func (f *fileFormat) propertySchema(fd field) object {
 	var o object
 	if forms := alternatives(fd); forms != nil {
 		anyOf := make([]object, len(forms))
@@ -95,14 +95,14 @@ func (f *format) propertySchema(fd field) object {
 		o = f.typeSchema(fd.typ)
 	}
 	if enum := fd.tag.Get("enum"); enum != "" {
-		o = append(o, member{"enum", strings.Split(enum, ",")})
+		o = append(o, objectMember{"enum", strings.Split(enum, ",")})
 	}
 	if fd.tag.Get("empty") == "no" {
-		o = append(o, member{"minLength", 1})
+		o = append(o, objectMember{"minLength", 1})
 	}
-	for _, m := range []member{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
+	for _, m := range []objectMember{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
 		if m.value != "" {
-			o = append(o, member{m.key, jsonLiteral(m.value.(string))})
+			o = append(o, objectMember{m.key, jsonLiteral(m.value.(string))})
 		}
 	}
 	return o
@@ -120,17 +120,17 @@ func jsonLiteral(s string) any {
 
 // alternativeSchema returns the schema of one alternative of a schema tag: a type of JSON, a Go type, or the strings
 // that are allowed.
-func (f *format) alternativeSchema(s string) object {
+func (f *fileFormat) alternativeSchema(s string) object {
 	switch {
 	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":
 		return object{{"type", s}}
 	case f.types[s] != nil:
-		return f.namedType(s)
+		return f.namedTypeSchema(s)
 	}
 	return object{{"enum", strings.Split(s, ",")}}
 }
 
-func (f *format) typeSchema(t ast.Expr) object {
+func (f *fileFormat) typeSchema(t ast.Expr) object {
 	switch t := t.(type) {
 	case *ast.StarExpr:
 		return f.typeSchema(t.X)
@@ -139,18 +139,18 @@ func (f *format) typeSchema(t ast.Expr) object {
 	case *ast.MapType:
 		return object{{"type", "object"}, {"additionalProperties", f.typeSchema(t.Value)}}
 	case *ast.Ident:
-		switch kind := basicType(t.Name); {
+		switch kind := jsonTypeName(t.Name); {
 		case kind != "":
 			return object{{"type", kind}}
 		case f.types[t.Name] != nil:
-			return f.namedType(t.Name)
+			return f.namedTypeSchema(t.Name)
 		}
 	}
 	return object{}
 }
 
-// namedType returns the schema of a type of the package: a table, or its underlying type. Other types allow any value.
-func (f *format) namedType(name string) object {
+// namedTypeSchema returns the schema of a type of the package: a table, or its underlying type. Other types allow any value.
+func (f *fileFormat) namedTypeSchema(name string) object {
 	if len(f.fields(name)) > 0 {
 		if name == f.root {
 			return object{{"$ref", "#"}}
@@ -163,7 +163,7 @@ func (f *format) namedType(name string) object {
 	return f.typeSchema(f.types[name].Type)
 }
 
-func basicType(name string) string {
+func jsonTypeName(name string) string {
 	switch name {
 	case "string":
 		return "string"

@@ -18,7 +18,7 @@ func TestUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, generate := range f.generators(tt.head, [2]string{tt.schema, tt.page}) {
+		for path, generate := range f.fileGenerators(tt.head, [2]string{tt.schema, tt.page}) {
 			want, err := generate()
 			if err != nil {
 				t.Fatal(err)
@@ -202,7 +202,7 @@ A part.
 `
 
 func TestDescribeLine(t *testing.T) {
-	f := &format{docs: map[string]string{"OAuth": "OAuth is a request.\n", "Run": "Run describes a run.\n", "MCPCall": "MCPCall is a call.\n"}}
+	f := &fileFormat{docs: map[string]string{"OAuth": "OAuth is a request.\n", "Run": "Run describes a run.\n", "MCPCall": "MCPCall is a call.\n"}}
 	for _, tt := range []struct{ line, name, want string }{
 		{"oauth", "OAuth", "An `oauth` line records a request."},
 		{"run", "Run", "A `run` line describes a run."},

@@ -48,7 +48,7 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
-	size, ended := b.count(p[:n])
+	size, ended := b.countMessageBytes(p[:n])
 	if size <= b.limit {
 		if b.events && err != nil && !errors.Is(err, io.EOF) {
 			b.onFailure(ErrBroken)
@@ -59,7 +59,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	// read a little more, to report the actual size of a message that is only slightly too long
 	for !ended && err == nil && size/2 <= b.limit {
 		n, err = b.body.Read(p)
-		size, ended = b.count(p[:n])
+		size, ended = b.countMessageBytes(p[:n])
 	}
 	if why.Size = size; size/2 > b.limit {
 		why.Size, why.StoppedReading = 2*b.limit, true
@@ -68,9 +68,9 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return 0, why
 }
 
-// count returns the size of the current message. If p contains the end of a message that exceeds the limit (in an event
+// countMessageBytes returns the size of the current message. If p contains the end of a message that exceeds the limit (in an event
 // stream, an empty line), it returns the size of the first such message.
-func (b *boundedBody) count(p []byte) (size int64, ended bool) {
+func (b *boundedBody) countMessageBytes(p []byte) (size int64, ended bool) {
 	if !b.events {
 		b.messageBytes += int64(len(p))
 		return b.messageBytes, false

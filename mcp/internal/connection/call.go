@@ -51,10 +51,10 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 			return err
 		})
 	}
-	result, err := withProgress(w.queue, on, send)
+	result, err := runWithProgress(w.queue, on, send)
 	if errors.Is(err, transport.ErrSessionTerminated) && !c.IsModern() {
 		if err = c.renewSession(ctx); err == nil {
-			result, err = withProgress(w.queue, on, send)
+			result, err = runWithProgress(w.queue, on, send)
 		}
 		if errors.Is(err, transport.ErrSessionTerminated) {
 			err = ErrExpired
@@ -62,7 +62,7 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 	}
 	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
-			result, err = withProgress(w.queue, on, send)
+			result, err = runWithProgress(w.queue, on, send)
 		}
 	}
 	err = c.callError(ctx, err)
@@ -122,8 +122,8 @@ func (k Call) request() wire.CallToolRequest {
 	return req
 }
 
-// withProgress runs send and passes progress to on in the meantime; on may be nil.
-func withProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
+// runWithProgress runs send and passes progress to on in the meantime; on may be nil.
+func runWithProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if on == nil {
 		return send()
 	}

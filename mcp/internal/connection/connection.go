@@ -57,9 +57,9 @@ type Conn struct {
 	transport messageTransport
 	process   *process
 	endpoint  *endpoint
-	host      *host
+	host      *hostTransport
 
-	session      session
+	session      initializedSession
 	initResult   InitializeResult
 	timeoutError *DialError
 	released     <-chan struct{} // closed when the connection is not needed any more
@@ -70,8 +70,8 @@ type Conn struct {
 	stopListening func()
 }
 
-// session holds the initialize request, which is sent again to a server that has forgotten the session.
-type session struct {
+// initializedSession holds the initialize request, which is sent again to a server that has forgotten the session.
+type initializedSession struct {
 	renewing   sync.Mutex // serializes renewals
 	initialize wire.InitializeRequest
 }
@@ -98,7 +98,7 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	}
 	c.process, _ = c.transport.(*process)
 	c.endpoint, _ = c.transport.(*endpoint)
-	c.host, _ = c.transport.(*host)
+	c.host, _ = c.transport.(*hostTransport)
 	c.interceptor.negotiation.remote = c.IsRemote()
 	if c.IsRemote() {
 		c.interceptor.server, c.interceptor.reopen = c.endpoint, cmp.Or(o.Reopen, reopenPause)
@@ -140,7 +140,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	ex := &rawResultSlot{}
 	limited := context.WithValue(limit, rawResultKey{}, ex)
 	result, err := c.client.Initialize(limited, c.session.initialize)
-	if c.interceptor.negotiation.probeAgain(err) {
+	if c.interceptor.negotiation.canProbeAgain(err) {
 		result, err = c.client.Initialize(limited, c.session.initialize)
 	}
 	if err != nil {
@@ -279,13 +279,13 @@ func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
 func (c *Conn) RootsChanged(ctx context.Context) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	if !c.IsRemote() {
 		defer stop()
 		_ = c.interceptor.SendNotification(ctx, n) // the message is queued, so this does not block
 		return
 	}
-	c.tasks.Go(func() { // returns within cancelLimit
+	c.tasks.Go(func() { // returns within notificationTimeout
 		defer stop()
 		_ = c.interceptor.SendNotification(ctx, n)
 	})

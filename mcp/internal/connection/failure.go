@@ -87,7 +87,7 @@ func (e *ExpiredError) Error() string { return fmt.Sprintf("no answer within %v"
 
 // unwrapClientError removes mcp-go's wrapping from an error. A lost connection becomes ErrClosed.
 func unwrapClientError(err error) error {
-	if found := cmp.Or(find[*Error](err), find[*DialError](err), find[*AnswerError](err), find[*ResultError](err)); found != nil {
+	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*AnswerError](err), findError[*ResultError](err)); found != nil {
 		return found
 	}
 	for wrapped, plain := range map[error]error{transport.ErrTransportClosed: ErrClosed, ErrUnreadable: ErrUnreadable} {
@@ -95,14 +95,14 @@ func unwrapClientError(err error) error {
 			return plain
 		}
 	}
-	if wrapped, ok := errors.AsType[*transport.Error](err); ok && find[*url.Error](err) == nil {
+	if wrapped, ok := errors.AsType[*transport.Error](err); ok && findError[*url.Error](err) == nil {
 		return wrapped.Err
 	}
-	return cmp.Or(find[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
+	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
 }
 
-// find returns the error of a type in the chain of err; nil means none.
-func find[E error](err error) error {
+// findError returns the error of a type in the chain of err; nil means none.
+func findError[E error](err error) error {
 	if found, ok := errors.AsType[E](err); ok {
 		return found
 	}
@@ -116,6 +116,6 @@ func isTransient(err error) bool {
 		return answer.Status/100 == 5
 	}
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial" || cmp.Or(find[*DialError](err), find[*Error](err)) == nil &&
+	return ok && op.Op == "dial" || cmp.Or(findError[*DialError](err), findError[*Error](err)) == nil &&
 		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

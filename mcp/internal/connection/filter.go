@@ -51,15 +51,15 @@ func (f *lineFilter) Read(p []byte) (int, error) {
 			f.options.Owner.MarkLost()
 			return 0, io.EOF
 		}
-		f.fillReady()
+		f.readNextLine()
 	}
 	n := copy(p, f.readyBytes)
 	f.readyBytes = f.readyBytes[n:]
 	return n, nil
 }
 
-// fillReady reads one line into readyBytes, which stays empty if the line is not a message.
-func (f *lineFilter) fillReady() {
+// readNextLine reads one line into readyBytes, which stays empty if the line is not a message.
+func (f *lineFilter) readNextLine() {
 	f.readyBytes = nil
 	var dropped droppedLine
 	line, tooLong, err := plainjson.ReadLine(f.src, f.line, f.options.Limit, func(part []byte) { dropped.write(part) })
@@ -86,10 +86,10 @@ func withNumericID(line []byte) []byte {
 	const near = 256
 	head, tail := line[:min(near, len(line))], line[max(0, len(line)-near):]
 	var m map[string]json.RawMessage
-	if !stringID().Match(head) && !stringID().Match(tail) || json.Unmarshal(line, &m) != nil || m["method"] != nil {
+	if !stringIDPattern().Match(head) && !stringIDPattern().Match(tail) || json.Unmarshal(line, &m) != nil || m["method"] != nil {
 		return line
 	}
-	n, err := strconv.ParseInt(plainjson.String(m["id"]), 10, 64)
+	n, err := strconv.ParseInt(plainjson.JSString(m["id"]), 10, 64)
 	if err != nil {
 		return line
 	}
@@ -100,8 +100,8 @@ func withNumericID(line []byte) []byte {
 	return line
 }
 
-// stringID matches a member named id with a number in a string.
-var stringID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
+// stringIDPattern matches a member named id with a number in a string.
+var stringIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
 // tooLongReply returns the error that replaces a line that is too long.
 func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
@@ -156,39 +156,39 @@ type droppedLine struct {
 	head, tail []byte
 }
 
-// keptBytes is how much of both ends is kept.
-const keptBytes = 1 << 10
+// keptEndBytes is how much of both ends is kept.
+const keptEndBytes = 1 << 10
 
 func (d *droppedLine) write(p []byte) {
 	p = bytes.TrimSuffix(p, []byte{'\n'})
 	d.size += int64(len(p))
-	d.head = append(d.head, p[:min(len(p), keptBytes-len(d.head))]...)
-	d.tail = append(d.tail, p[max(0, len(p)-keptBytes):]...)
-	d.tail = d.tail[max(0, len(d.tail)-keptBytes):]
+	d.head = append(d.head, p[:min(len(p), keptEndBytes-len(d.head))]...)
+	d.tail = append(d.tail, p[max(0, len(p)-keptEndBytes):]...)
+	d.tail = d.tail[max(0, len(d.tail)-keptEndBytes):]
 }
 
 // The id of a response is before or after its result.
 var (
-	idBefore = sync.OnceValue(func() *regexp.Regexp {
+	leadingIDPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
 	})
-	idAfter = sync.OnceValue(func() *regexp.Regexp {
+	trailingIDPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
 	})
 )
 
 // responseID returns the id of the request that the message answers; nil means the message is not a response.
 func (d *droppedLine) responseID() []byte {
-	if found := idBefore().FindSubmatch(d.head); found != nil {
+	if found := leadingIDPattern().FindSubmatch(d.head); found != nil {
 		return found[1]
 	}
-	if found := idAfter().FindSubmatch(d.tail); found != nil && !hasMethod().Match(d.head) {
+	if found := trailingIDPattern().FindSubmatch(d.tail); found != nil && !methodPattern().Match(d.head) {
 		return found[1]
 	}
 	return nil
 }
 
-// hasMethod matches the beginning of a request or a notification.
-var hasMethod = sync.OnceValue(func() *regexp.Regexp {
+// methodPattern matches the beginning of a request or a notification.
+var methodPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
 })

@@ -14,39 +14,39 @@ import (
 // ignored).
 type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 
-// Hosted is a server inside an SDK host, which starts and stops it.
-type Hosted struct {
+// HostedServer is a server inside an SDK host, which starts and stops it.
+type HostedServer struct {
 	Server string
 	Send   Send // nil means no host
 }
 
-func (t Hosted) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
+func (t HostedServer) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	if t.Send == nil {
 		return nil, nil, errors.New("no SDK host is connected")
 	}
-	h := &host{Hosted: t, transportBase: b}
+	h := &hostTransport{HostedServer: t, transportBase: b}
 	return h, h, nil
 }
 
-// host is the transport to a server inside an SDK host. It has no process and no session, so starting and closing it
+// hostTransport is the transport to a server inside an SDK host. It has no process and no session, so starting and closing it
 // has no effect. Unsolicited messages of the server are passed to the interceptor (see deliver).
-type host struct {
-	Hosted
+type hostTransport struct {
+	HostedServer
 	*transportBase
 }
 
-func (*host) close(context.Context)                                 {}
-func (*host) Start(context.Context) error                           { return nil }
-func (*host) Close() error                                          { return nil }
-func (*host) GetSessionId() string                                  { return "" }
-func (*host) SetNotificationHandler(func(wire.JSONRPCNotification)) {}
-func (t *host) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+func (*hostTransport) close(context.Context)                                 {}
+func (*hostTransport) Start(context.Context) error                           { return nil }
+func (*hostTransport) Close() error                                          { return nil }
+func (*hostTransport) GetSessionId() string                                  { return "" }
+func (*hostTransport) SetNotificationHandler(func(wire.JSONRPCNotification)) {}
+func (t *hostTransport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
 	_, err := t.roundTrip(ctx, n)
 	return err
 }
 
 // SendRequest sends a request and waits for its response.
-func (t *host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+func (t *hostTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	answer, err := t.roundTrip(ctx, req)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	return resp, json.Unmarshal(answer, resp)
 }
 
-func (t *host) roundTrip(ctx context.Context, v any) (json.RawMessage, error) {
+func (t *hostTransport) roundTrip(ctx context.Context, v any) (json.RawMessage, error) {
 	message, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (t *host) roundTrip(ctx context.Context, v any) (json.RawMessage, error) {
 }
 
 // deliver handles a notification or a request of the server; a request is answered.
-func (t *host) deliver(ctx context.Context, message json.RawMessage) error {
+func (t *hostTransport) deliver(ctx context.Context, message json.RawMessage) error {
 	var req transport.JSONRPCRequest
 	var n wire.JSONRPCNotification
 	err := json.Unmarshal(message, &req)

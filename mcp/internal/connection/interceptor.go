@@ -22,15 +22,15 @@ import (
 var (
 	// errNoResult reports a response with neither a result nor an error.
 	errNoResult = errors.New("server answered with neither a result nor an error")
-	// errNoAnswer reports that a stream ended before the response; streamEnded and notResumed are the texts of mcp-go's errors,
+	// errNoAnswer reports that a stream ended before the response; streamEndedText and notResumedText are the texts of mcp-go's errors,
 	// because mcp-go has no error values for them.
-	errNoAnswer = errors.New("the stream ended before the answer")
-	streamEnded = "unexpected nil response"
-	notResumed  = "failed to resume the SSE stream"
+	errNoAnswer     = errors.New("the stream ended before the answer")
+	streamEndedText = "unexpected nil response"
+	notResumedText  = "failed to resume the SSE stream"
 )
 
-// cancelLimit bounds sending a notification in the background.
-const cancelLimit = 5 * time.Second
+// notificationTimeout bounds sending a notification in the background.
+const notificationTimeout = 5 * time.Second
 
 // interceptor sits between mcp-go's client and a transport. It keeps results as the server sent them (the client's
 // typed results lose schema keywords, unknown content kinds and large integers), keeps code and data of errors,
@@ -47,7 +47,7 @@ type interceptor struct {
 		isGone(ctx context.Context, pause time.Duration) bool
 	}
 	reopen      time.Duration // pause before isGone checks the port
-	negotiation negotiation
+	negotiation negotiationState
 	defects     func(method string, result json.RawMessage) string
 	sampling    bool        // the handler handles sampling requests
 	modern      atomic.Bool // the server answered the probe
@@ -96,7 +96,7 @@ func (l *interceptor) SetProtocolVersion(version string) {
 
 // SendRequest sends one request and waits for its response.
 func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	req.Params = cliParams(req.Method, req.Params)
+	req.Params = encodeParams(req.Method, req.Params)
 	if req.Method == string(wire.MethodInitialize) {
 		if err := l.negotiation.handshakeError(); err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 	}
 	shown := result
 	if req.Method == string(wire.MethodServerDiscover) {
-		shown = readableDiscovery(result)
+		shown = dropCacheKeys(result)
 	}
 	if ex, ok := ctx.Value(rawResultKey{}).(*rawResultSlot); ok {
 		ex.result = result
@@ -129,7 +129,7 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 			shown = ex.stub
 		}
 		if l.modern.Load() && req.Method == string(wire.MethodToolsList) {
-			shown = readableTools(result)
+			shown = dropUnreadableTools(result)
 		}
 	}
 	return transport.NewJSONRPCResultResponse(req.ID, shown), nil
@@ -140,7 +140,7 @@ func (l *interceptor) checkHandshake(result json.RawMessage) error {
 	text := ""
 	if defects := l.defects(string(wire.MethodInitialize), result); defects != "" {
 		text = "the server " + Malformed(string(wire.MethodInitialize), defects).Text
-	} else if version := plainjson.Read[InitializeResult](result).ProtocolVersion; wire.IsModernProtocol(version) {
+	} else if version := plainjson.DecodeOrZero[InitializeResult](result).ProtocolVersion; wire.IsModernProtocol(version) {
 		text = "Server's protocol version is not supported: " + version
 	}
 	if text == "" {
@@ -197,7 +197,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	switch {
 	case why != nil:
 		err = why
-	case err != nil && (strings.HasSuffix(err.Error(), streamEnded) || strings.Contains(err.Error(), notResumed)):
+	case err != nil && (strings.HasSuffix(err.Error(), streamEndedText) || strings.Contains(err.Error(), notResumedText)):
 		err = l.waitUnanswered(ctx)
 	case err == nil && !resp.ID.IsNil() && resp.ID.String() != req.ID.String(): // the real CLI still waits for the answer
 		<-ctx.Done()
@@ -248,8 +248,8 @@ func (l *interceptor) isCancellable(ctx context.Context, method string) bool {
 	return !remote || !l.modern.Load()
 }
 
-// cliParams encodes parameters as the real CLI does: lists have no parameters, prompts always have arguments.
-func cliParams(method string, params any) any {
+// encodeParams encodes parameters as the real CLI does: lists have no parameters, prompts always have arguments.
+func encodeParams(method string, params any) any {
 	switch p := params.(type) {
 	case wire.PaginatedParams:
 		if p.Cursor == "" && p.Meta == nil {
@@ -285,9 +285,9 @@ func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
 	return out
 }
 
-// readableTools removes the tools that mcp-go cannot parse from a list. In revision 2026-07-28 mcp-go needs the other
+// dropUnreadableTools removes the tools that mcp-go cannot parse from a list. In revision 2026-07-28 mcp-go needs the other
 // definitions, because it sends some arguments of their calls as headers.
-func readableTools(result json.RawMessage) json.RawMessage {
+func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`
 	}
@@ -340,13 +340,13 @@ func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) 
 	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
 		n.Params.AdditionalFields["reason"] = cancelReason(cause)
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	if _, local := l.Interface.(*transport.Stdio); local {
 		defer stop()
 		_ = l.SendNotification(ctx, n) // best effort; the message is queued, so this does not block
 		return
 	}
-	go func() { // returns within cancelLimit
+	go func() { // returns within notificationTimeout
 		defer stop()
 		_ = l.SendNotification(ctx, n)
 	}()

@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// List is a kind of list that a server offers; its value is the member name in the response.
-type List string
+// ListKind is a kind of list that a server offers; its value is the member name in the response.
+type ListKind string
 
 // The lists.
 const (
-	ListTools     List = "tools"
-	ListPrompts   List = "prompts"
-	ListResources List = "resources"
-	ListTemplates List = "resourceTemplates"
+	ListTools     ListKind = "tools"
+	ListPrompts   ListKind = "prompts"
+	ListResources ListKind = "resources"
+	ListTemplates ListKind = "resourceTemplates"
 )
 
 // listChanges tracks list_changed notifications of the server.
@@ -22,13 +22,13 @@ type listChanges struct {
 	seen, current atomic.Int64  // number of changes received, and the number covered by the fetched lists
 
 	mu      sync.Mutex
-	changed map[List]bool // lists that changed and were not fetched yet
+	changed map[ListKind]bool // lists that changed and were not fetched yet
 }
 
-func (c *listChanges) add(list List) {
+func (c *listChanges) add(list ListKind) {
 	c.mu.Lock()
 	if c.changed == nil {
-		c.changed = map[List]bool{}
+		c.changed = map[ListKind]bool{}
 	}
 	c.changed[list] = true
 	c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *listChanges) add(list List) {
 }
 
 // take returns the lists that changed since the last call, and the total number of changes.
-func (c *listChanges) take() (changed map[List]bool, seen int64) {
+func (c *listChanges) take() (changed map[ListKind]bool, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed, c.changed = c.changed, nil

@@ -44,17 +44,17 @@ func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	return min(time.Duration(float64(connect)*processProbeShare), processProbeLimit)
 }
 
-// negotiation tracks the probe and decides whether the handshake follows.
-type negotiation struct {
+// negotiationState tracks the probe and decides whether the handshake follows.
+type negotiationState struct {
 	mode                        Negotiation
 	remote                      bool
 	probeError                  error // why the probe failed; nil means not sent or successful
 	probeDone, handshakeStarted bool
 }
 
-// probeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it supports
+// canProbeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it supports
 // the revision of the probe, or it supports only newer ones and was slow to start.
-func (n *negotiation) probeAgain(refusal error) bool {
+func (n *negotiationState) canProbeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
 	}
@@ -62,7 +62,7 @@ func (n *negotiation) probeAgain(refusal error) bool {
 }
 
 // handshakeError returns the reason why the handshake must not follow the probe; nil means that it may.
-func (n *negotiation) handshakeError() error {
+func (n *negotiationState) handshakeError() error {
 	if f, ok := errors.AsType[*DialError](n.probeError); ok && f.NeedsLogin {
 		return f
 	}
@@ -81,7 +81,7 @@ func (n *negotiation) handshakeError() error {
 }
 
 // diedDuringProbe reports whether the connection was lost before it answered the probe.
-func (n *negotiation) diedDuringProbe() bool {
+func (n *negotiationState) diedDuringProbe() bool {
 	return errors.Is(n.probeError, transport.ErrTransportClosed)
 }
 
@@ -107,9 +107,9 @@ func supportedVersions(err error) []string {
 	return data.Supported
 }
 
-// readableDiscovery removes the cache keys from the response to the probe: the real CLI does not look at them, and
+// dropCacheKeys removes the cache keys from the response to the probe: the real CLI does not look at them, and
 // mcp-go cannot read any value.
-func readableDiscovery(result json.RawMessage) json.RawMessage {
+func dropCacheKeys(result json.RawMessage) json.RawMessage {
 	members, _ := plainjson.Parse(result) // anything but an object is refused later
 	kept := slices.DeleteFunc(members, func(m plainjson.Member) bool { return m.Key == "ttlMs" || m.Key == "cacheScope" })
 	if out, err := json.Marshal(kept); err == nil && len(members) > 0 {
@@ -121,7 +121,7 @@ func readableDiscovery(result json.RawMessage) json.RawMessage {
 // checkDiscovery checks the response to the probe: some servers answer every request with an empty object.
 func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
-	if err := json.Unmarshal(readableDiscovery(result), &d); err != nil {
+	if err := json.Unmarshal(dropCacheKeys(result), &d); err != nil {
 		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the answer to server/discover cannot be read: %v", err)}
 	}
 	var members struct{ Capabilities json.RawMessage }

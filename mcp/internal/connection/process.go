@@ -27,8 +27,8 @@ type Process struct {
 	Stderr  io.Writer     // receives a copy of standard error; may be nil
 }
 
-// exitLinger is how long output may still arrive after a process has exited.
-const exitLinger = 50 * time.Millisecond
+// exitOutputWait is how long output may still arrive after a process has exited.
+const exitOutputWait = 50 * time.Millisecond
 
 // ExitWait is how long to wait for the exit of a process that closed its output. The whole time passes only if the
 // process keeps running.
@@ -44,7 +44,7 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 		return nil, nil, err
 	}
 	lines := newLineFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Log: true})
-	pipes := transport.NewIO(lines, stdin{p.Stdin()}, nil)
+	pipes := transport.NewIO(lines, stdinWriter{p.Stdin()}, nil)
 	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
 	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes}
 	b.tasks.Go(w.watch)
@@ -72,7 +72,7 @@ func (p *process) watch() {
 		return
 	}
 	select { // descendants may keep the pipe open for a long time
-	case <-time.After(exitLinger):
+	case <-time.After(exitOutputWait):
 		_ = p.pipes.Close() // fails the requests in progress
 		p.MarkLost()
 	case <-p.closeReason.lost:
@@ -123,11 +123,11 @@ func (p *process) exitReason(patience time.Duration) string {
 	return p.debug.Redact(reason)
 }
 
-// stdin lets the transport close the server's input without dropping queued data. Writing to a server that has exited
+// stdinWriter lets the transport close the server's input without dropping queued data. Writing to a server that has exited
 // is not an error, because the transport would log it: EOF of the output already reports the exit.
-type stdin struct{ *proc.Queue }
+type stdinWriter struct{ *proc.Queue }
 
-func (s stdin) Write(p []byte) (int, error) {
+func (s stdinWriter) Write(p []byte) (int, error) {
 	n, err := s.Queue.Write(p)
 	if errors.Is(err, proc.ErrQueueClosed) {
 		return len(p), nil
@@ -135,7 +135,7 @@ func (s stdin) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s stdin) Close() error {
+func (s stdinWriter) Close() error {
 	s.CloseWhenSent()
 	return nil
 }
@@ -150,19 +150,19 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// afterMessage matches the lines that interpreters, test runners and package managers write after the message of a
+// failureTrailerPattern matches the lines that interpreters, test runners and package managers write after the message of a
 // failure: stacks, quoted source and its mark, hints.
-var afterMessage = sync.OnceValue(func() *regexp.Regexp {
+var failureTrailerPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 })
 
-// lastLine returns the last line that is not [afterMessage].
+// lastLine returns the last line that is not [failureTrailerPattern].
 func lastLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]
 	for _, l := range slices.Backward(lines) {
-		if !afterMessage().MatchString(l) {
+		if !failureTrailerPattern().MatchString(l) {
 			line = l
 			break
 		}

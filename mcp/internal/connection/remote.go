@@ -14,9 +14,9 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Remote is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for unsolicited
+// RemoteServer is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for unsolicited
 // messages of the server), or an endpoint of the older SSE transport.
-type Remote struct {
+type RemoteServer struct {
 	Server  string // its name
 	URL     string
 	SSE     bool // the older HTTP+SSE transport
@@ -29,7 +29,7 @@ type Remote struct {
 }
 
 // dial creates the transport.
-func (t Remote) dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
+func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	e := &endpoint{roundTripper: t.roundTripper(), address: t.address()}
 	if t.SSE {
 		sse, err := e.openSSE(lifetime, limit, t, b)
@@ -51,7 +51,7 @@ func (t Remote) dial(lifetime, limit context.Context, b *transportBase) (transpo
 }
 
 // address returns the host and the port of the server; empty means the URL is invalid.
-func (t Remote) address() string {
+func (t RemoteServer) address() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return ""
@@ -59,7 +59,7 @@ func (t Remote) address() string {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 }
 
-func (t Remote) roundTripper() *roundTripper {
+func (t RemoteServer) roundTripper() *roundTripper {
 	dialer := net.Dialer{Timeout: t.DialTimeout}
 	trip := &roundTripper{
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
@@ -107,9 +107,9 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// listenLimit is how long the listening stream may take to open before the server counts as connected anyway. Servers
+// listenStreamTimeout is how long the listening stream may take to open before the server counts as connected anyway. Servers
 // that answer the GET only with their first message cause this delay once.
-const listenLimit = time.Second
+const listenStreamTimeout = time.Second
 
 // WaitListening waits until the listening stream of an HTTP server is open. A server that finds it opened during a
 // call may send the answer there, where it would be lost.
@@ -117,7 +117,7 @@ func (c *Conn) WaitListening(ctx context.Context) {
 	if c.endpoint == nil || !c.endpoint.hasListenStream {
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, listenLimit)
+	ctx, stop := context.WithTimeout(ctx, listenStreamTimeout)
 	defer stop()
 	select {
 	case <-c.endpoint.roundTripper.sessionStream.answered:

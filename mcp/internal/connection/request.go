@@ -22,7 +22,7 @@ func rawRequest(ctx context.Context, stub string, send func(context.Context) err
 }
 
 // fetchPage fetches one page of a list.
-func (c *Conn) fetchPage(ctx context.Context, list List, req wire.PaginatedRequest) (err error) {
+func (c *Conn) fetchPage(ctx context.Context, list ListKind, req wire.PaginatedRequest) (err error) {
 	switch list {
 	case ListTools:
 		_, err = c.client.ListToolsByPage(ctx, wire.ListToolsRequest{PaginatedRequest: req})
@@ -38,15 +38,15 @@ func (c *Conn) fetchPage(ctx context.Context, list List, req wire.PaginatedReque
 	return err
 }
 
-// maxPages is how many pages of a list are read (observed with 2.1.330).
-const maxPages = 20
+// maxListPages is how many pages of a list are read (observed with 2.1.330).
+const maxListPages = 20
 
 // List follows the cursors of a list and returns its elements as the server sent them. A repeated cursor or too many
 // pages end the list with a warning.
-func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warning string, err error) {
+func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, warning string, err error) {
 	var req wire.PaginatedRequest
 	seen := map[wire.Cursor]bool{"": true}
-	for range maxPages {
+	for range maxListPages {
 		result, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.fetchPage(ctx, list, req) })
 		if err != nil {
 			return all, "", err
@@ -59,9 +59,9 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 		if defects != "" {
 			return all, "", Malformed(method, defects)
 		}
-		p := plainjson.Read[map[string]json.RawMessage](result)
-		all = append(all, plainjson.Read[[]json.RawMessage](p[string(list)])...)
-		next := plainjson.Read[wire.Cursor](p["nextCursor"])
+		p := plainjson.DecodeOrZero[map[string]json.RawMessage](result)
+		all = append(all, plainjson.DecodeOrZero[[]json.RawMessage](p[string(list)])...)
+		next := plainjson.DecodeOrZero[wire.Cursor](p["nextCursor"])
 		if next == "" {
 			return all, "", nil
 		}
@@ -71,7 +71,7 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 		seen[next] = true
 		req.Params.Cursor = next
 	}
-	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxPages, len(all)), nil
+	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxListPages, len(all)), nil
 }
 
 // CheckTool returns the reason why a tool with this definition cannot be called over this connection; nil means that it
@@ -156,24 +156,24 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	})
 }
 
-// Settings for watching an idle connection: a ping is sent every defaultPing, and its response may take a sixth of
+// Settings for watching an idle connection: a ping is sent every defaultPingInterval, and its response may take a sixth of
 // that. After maxMissedPings pings without an answer the connection counts as lost.
 const (
-	defaultPing     = 30 * time.Second
-	pingsPerTimeout = 6
-	maxMissedPings  = 3
+	defaultPingInterval     = 30 * time.Second
+	pingTimeoutsPerInterval = 6
+	maxMissedPings          = 3
 )
 
 // watchIdle pings a server until too many pings remain unanswered (it returns true) or ctx ends (false). every is the
-// time between one ping and the next, so a machine that was suspended does not send a burst; 0 means defaultPing. Any
+// time between one ping and the next, so a machine that was suspended does not send a burst; 0 means defaultPingInterval. Any
 // error of ping counts as an answer, except the expiry of its context, because a server that refuses a ping is still
 // running. No ping is sent while another request is in progress (busy).
 func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
 	if every == 0 {
-		every = defaultPing
+		every = defaultPingInterval
 	}
 	answers := func() bool {
-		limit, stop := context.WithTimeout(ctx, every/pingsPerTimeout)
+		limit, stop := context.WithTimeout(ctx, every/pingTimeoutsPerInterval)
 		defer stop()
 		err := ping(limit)
 		return err == nil || limit.Err() == nil || !errors.Is(err, limit.Err())

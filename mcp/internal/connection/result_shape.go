@@ -24,32 +24,32 @@ func DefectsWithoutSchema(method string, result json.RawMessage) string {
 	return defects(method, result, optional)
 }
 
-func defects(method string, result json.RawMessage, schema func(string, shape) member) string {
-	check, known := results(schema)[method]
+func defects(method string, result json.RawMessage, schema func(string, shape) objectMember) string {
+	check, known := resultShapes(schema)[method]
 	if !known {
 		return ""
 	}
 	return describe(check(result))
 }
 
-// ToolResult returns the defects of the result of a tool in revisions up to 2025-11-25.
-func ToolResult(result json.RawMessage) string {
-	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResult(result))
+// ToolResultDefects returns the defects of the result of a tool in revisions up to 2025-11-25.
+func ToolResultDefects(result json.RawMessage) string {
+	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResultDefect(result))
 }
 
-// ModernToolResult is ToolResult for revision 2026-07-28, where results must have content, and structured content may
+// ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured content may
 // be any value.
-func ModernToolResult(result json.RawMessage) string {
+func ModernToolResultDefects(result json.RawMessage) string {
 	return describe(toolResult(required("content", listOf(contentBlock())), anyValue)(result))
 }
 
 // CacheDefects returns the defects of the cache keys of a list, which revision 2026-07-28 has.
 func CacheDefects(result json.RawMessage) string {
-	return describe(object(optional("ttlMs", duration), optional("cacheScope", oneOf("public", "private")))(result))
+	return describe(object(optional("ttlMs", durationIssues), optional("cacheScope", oneOf("public", "private")))(result))
 }
 
-// duration accepts whole numbers from 0.
-func duration(v json.RawMessage) []issue {
+// durationIssues accepts whole numbers from 0.
+func durationIssues(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) != "number" {
 		return wrongType("number", v)
 	}
@@ -60,13 +60,13 @@ func duration(v json.RawMessage) []issue {
 	return nil
 }
 
-func anyValue(json.RawMessage) []issue { return nil }
+func anyValue(json.RawMessage) []schemaIssue { return nil }
 
-func toolResult(content member, structured shape) shape {
+func toolResult(content objectMember, structured shape) shape {
 	return object(content, optional("structuredContent", structured), optional("isError", ofType("boolean")))
 }
 
-func describe(issues []issue) string {
+func describe(issues []schemaIssue) string {
 	if len(issues) == 0 {
 		return ""
 	}
@@ -77,9 +77,9 @@ func describe(issues []issue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResult returns the defect of a tool result without content that has a member of another kind of result; "" means
+// otherResultDefect returns the defect of a tool result without content that has a member of another kind of result; "" means
 // none.
-func otherResult(result json.RawMessage) string {
+func otherResultDefect(result json.RawMessage) string {
 	members, _ := plainjson.Parse(result) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {
 		if members.Get(name) != nil && members.Get("content") == nil {
@@ -90,20 +90,20 @@ func otherResult(result json.RawMessage) string {
 	return ""
 }
 
-func results(schema func(string, shape) member) map[string]shape {
+func resultShapes(schema func(string, shape) objectMember) map[string]shape {
 	return map[string]shape{
-		"initialize":     initialize(),
-		"tools/list":     page("tools", tool(schema)),
-		"prompts/list":   page("prompts", prompt()),
-		"resources/list": page("resources", resource()),
+		"initialize":     initializeShape(),
+		"tools/list":     listPageShape("tools", tool(schema)),
+		"prompts/list":   listPageShape("prompts", prompt()),
+		"resources/list": listPageShape("resources", resource()),
 	}
 }
 
-func page(name string, item shape) shape {
+func listPageShape(name string, item shape) shape {
 	return object(optional("nextCursor", ofType("string")), required(name, listOf(item)))
 }
 
-func initialize() shape {
+func initializeShape() shape {
 	lists := optional("listChanged", ofType("boolean"))
 	return object(
 		required("protocolVersion", ofType("string")),
@@ -112,23 +112,23 @@ func initialize() shape {
 			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", ofType("boolean")), lists)),
 			optional("tools", object(lists)),
 		)),
-		required("serverInfo", object(named(required("version", ofType("string")))...)),
+		required("serverInfo", object(namedMembers(required("version", ofType("string")))...)),
 		optional("instructions", ofType("string")),
 	)
 }
 
-// named returns the member "name", followed by others.
-func named(others ...member) []member {
+// namedMembers returns the member "name", followed by others.
+func namedMembers(others ...objectMember) []objectMember {
 	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", listOf(ofType("string"))))
-	return append([]member{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", listOf(icon))}, others...)
+	return append([]objectMember{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", listOf(icon))}, others...)
 }
 
-func tool(schema func(string, shape) member) shape {
-	hints := []member{optional("title", ofType("string"))}
+func tool(schema func(string, shape) objectMember) shape {
+	hints := []objectMember{optional("title", ofType("string"))}
 	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
 		hints = append(hints, optional(name, ofType("boolean")))
 	}
-	return object(named(
+	return object(namedMembers(
 		optional("description", ofType("string")),
 		schema("inputSchema", object(
 			required("type", oneOf("object")), optional("properties", anyObject), optional("required", listOf(ofType("string"))),
@@ -142,11 +142,11 @@ func tool(schema func(string, shape) member) shape {
 
 func prompt() shape {
 	argument := object(required("name", ofType("string")), optional("description", ofType("string")), optional("required", ofType("boolean")))
-	return object(named(optional("description", ofType("string")), optional("arguments", listOf(argument)))...)
+	return object(namedMembers(optional("description", ofType("string")), optional("arguments", listOf(argument)))...)
 }
 
-func resource(others ...member) shape {
-	return object(append(named(
+func resource(others ...objectMember) shape {
+	return object(append(namedMembers(
 		required("uri", ofType("string")), optional("description", ofType("string")), optional("mimeType", ofType("string")),
 		optional("annotations", annotations()), optional("_meta", ofType("object")),
 	), others...)...)
@@ -157,12 +157,12 @@ func annotations() shape {
 }
 
 func contentBlock() shape {
-	block := func(kind string, members ...member) shape {
-		members = append([]member{required("type", oneOf(kind))}, members...)
+	block := func(kind string, members ...objectMember) shape {
+		members = append([]objectMember{required("type", oneOf(kind))}, members...)
 		return object(append(members, optional("annotations", annotations()), optional("_meta", anyObject))...)
 	}
-	media := []member{required("data", base64Data), required("mimeType", ofType("string"))}
-	contents := func(data member) shape {
+	media := []objectMember{required("data", base64Data), required("mimeType", ofType("string"))}
+	contents := func(data objectMember) shape {
 		return object(required("uri", ofType("string")), optional("mimeType", ofType("string")), optional("_meta", anyObject), data)
 	}
 	return union(
@@ -186,25 +186,25 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 
 func elicitation(isModern bool) shape {
 	text := ofType("string")
-	url := []member{required("mode", oneOf("url")), required("message", text)}
+	url := []objectMember{required("mode", oneOf("url")), required("message", text)}
 	if !isModern {
 		url = append(url, required("elicitationId", text))
 	}
-	form := object(required("type", oneOf("object")), required("properties", recordOf(question())), optional("required", listOf(text)))
+	form := object(required("type", oneOf("object")), required("properties", recordOf(formFieldShape())), optional("required", listOf(text)))
 	return union(
 		object(optional("mode", oneOf("form")), required("message", text), required("requestedSchema", form)),
 		object(append(url, required("url", text))...),
 	)
 }
 
-// question is the schema of one field of a form.
-func question() shape {
+// formFieldShape is the schema of one field of a form.
+func formFieldShape() shape {
 	text, number := ofType("string"), ofType("number")
-	field := func(kind shape, others ...member) shape {
-		return object(append([]member{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
+	field := func(kind shape, others ...objectMember) shape {
+		return object(append([]objectMember{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
 	}
 	options := listOf(object(required("const", text), required("title", text)))
-	one := func(values ...member) shape {
+	one := func(values ...objectMember) shape {
 		return field(oneOf("string"), append(values, optional("default", text))...)
 	}
 	many := func(items shape) shape {
@@ -228,7 +228,7 @@ func question() shape {
 // members, or with metadata that is not an object (observed with 2.1.330).
 func isMessage(line []byte) bool {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(line, &members) != nil || plainjson.String(members["jsonrpc"]) != wire.JSONRPC_VERSION {
+	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {
 		return false
 	}
 	bodies := 0

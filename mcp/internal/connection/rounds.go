@@ -16,11 +16,11 @@ import (
 // with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
-// maxRounds is how often a request is repeated with input; retryPause precedes a repetition without input (observed
+// maxInputRounds is how often a request is repeated with input; retryPause precedes a repetition without input (observed
 // with 2.1.330).
 const (
-	maxRounds  = 10
-	retryPause = 250 * time.Millisecond
+	maxInputRounds = 10
+	retryPause     = 250 * time.Millisecond
 )
 
 // inputRequests is a result that requests input.
@@ -40,7 +40,7 @@ type inputRequest struct {
 type TooManyRoundsError struct{ Method string }
 
 func (e *TooManyRoundsError) Error() string {
-	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxRounds)
+	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxInputRounds)
 }
 
 // inputRounds handles the input requests of one request.
@@ -62,7 +62,7 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	if complete, err := q.isComplete(r.method); complete || err != nil {
 		return nil, err
 	}
-	if r.count == maxRounds {
+	if r.count == maxInputRounds {
 		return nil, &TooManyRoundsError{Method: r.method}
 	}
 	r.count++

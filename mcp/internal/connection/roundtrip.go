@@ -257,8 +257,8 @@ func checkAnswer(req *http.Request, resp *http.Response) error {
 	if err != nil {
 		return err
 	}
-	message := response(body)
-	refused := resp.StatusCode == http.StatusBadRequest && req.Header.Get(versionHeader) == ModernVersion && plainjson.Read[struct{ Error json.RawMessage }](message).Error != nil
+	message := findResponse(body)
+	refused := resp.StatusCode == http.StatusBadRequest && req.Header.Get(versionHeader) == ModernVersion && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](message).Error != nil
 	switch {
 	case !succeeded && !refused:
 		return &AnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
@@ -271,10 +271,10 @@ func checkAnswer(req *http.Request, resp *http.Response) error {
 	return nil
 }
 
-// response returns the message that a body consists of. In an array, it is the first one that answers a request.
-func response(body []byte) []byte {
-	for _, m := range plainjson.Read[[]json.RawMessage](body) {
-		if plainjson.Read[struct{ Method *string }](m).Method == nil {
+// findResponse returns the message that a body consists of. In an array, it is the first one that answers a request.
+func findResponse(body []byte) []byte {
+	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
+		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {
 			return m
 		}
 	}

@@ -12,29 +12,29 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// issue is one defect of a value.
-type issue struct {
-	Expected string    `json:"expected,omitempty"`
-	Code     string    `json:"code"`
-	Values   []string  `json:"values,omitempty"`
-	Errors   [][]issue `json:"errors,omitempty"` // one list for each kind that a value could be
-	Path     []any     `json:"path"`
-	Message  string    `json:"message"`
+// schemaIssue is one defect of a value.
+type schemaIssue struct {
+	Expected string          `json:"expected,omitempty"`
+	Code     string          `json:"code"`
+	Values   []string        `json:"values,omitempty"`
+	Errors   [][]schemaIssue `json:"errors,omitempty"` // one list for each kind that a value could be
+	Path     []any           `json:"path"`
+	Message  string          `json:"message"`
 
 	ofContent bool // the value has the right type but the wrong content
 }
 
 // shape returns the defects of a value; nil means none. A missing value is nil.
-type shape func(value json.RawMessage) []issue
+type shape func(value json.RawMessage) []schemaIssue
 
-func wrongType(expected string, value json.RawMessage) []issue {
+func wrongType(expected string, value json.RawMessage) []schemaIssue {
 	text := fmt.Sprintf("Invalid input: expected %s, received %s", expected, plainjson.TypeOf(value))
-	return []issue{{Expected: expected, Code: "invalid_type", Path: []any{}, Message: text}}
+	return []schemaIssue{{Expected: expected, Code: "invalid_type", Path: []any{}, Message: text}}
 }
 
 // ofType accepts the values of a JSON type.
 func ofType(name string) shape {
-	return func(v json.RawMessage) []issue {
+	return func(v json.RawMessage) []schemaIssue {
 		if plainjson.TypeOf(v) == name {
 			return nil
 		}
@@ -43,7 +43,7 @@ func ofType(name string) shape {
 }
 
 // anyObject accepts every object.
-func anyObject(v json.RawMessage) []issue {
+func anyObject(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) == "object" {
 		return nil
 	}
@@ -52,7 +52,7 @@ func anyObject(v json.RawMessage) []issue {
 
 // oneOf accepts any of these strings.
 func oneOf(values ...string) shape {
-	return func(v json.RawMessage) []issue {
+	return func(v json.RawMessage) []schemaIssue {
 		text, _ := plainjson.StringValue(v)
 		if slices.Contains(values, text) {
 			return nil
@@ -61,35 +61,35 @@ func oneOf(values ...string) shape {
 		if len(values) > 1 {
 			message = fmt.Sprintf(`Invalid option: expected one of "%s"`, strings.Join(values, `"|"`))
 		}
-		return []issue{{Code: "invalid_value", Values: values, Path: []any{}, Message: message}}
+		return []schemaIssue{{Code: "invalid_value", Values: values, Path: []any{}, Message: message}}
 	}
 }
 
 // base64Data accepts strings in base64.
-func base64Data(v json.RawMessage) []issue {
+func base64Data(v json.RawMessage) []schemaIssue {
 	text, isText := plainjson.StringValue(v)
 	if !isText {
 		return wrongType("string", v)
 	}
 	if _, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")); err != nil {
-		return []issue{{Code: "custom", Path: []any{}, Message: "Invalid Base64 string", ofContent: true}}
+		return []schemaIssue{{Code: "custom", Path: []any{}, Message: "Invalid Base64 string", ofContent: true}}
 	}
 	return nil
 }
 
-// member is one member of an object.
-type member struct {
+// objectMember is one member of an object.
+type objectMember struct {
 	name       string
 	shape      shape
 	isOptional bool
 }
 
-func required(name string, s shape) member { return member{name: name, shape: s} }
-func optional(name string, s shape) member { return member{name, s, true} }
+func required(name string, s shape) objectMember { return objectMember{name: name, shape: s} }
+func optional(name string, s shape) objectMember { return objectMember{name, s, true} }
 
 // object accepts objects with these members, and any others.
-func object(members ...member) shape {
-	return func(v json.RawMessage) (all []issue) {
+func object(members ...objectMember) shape {
+	return func(v json.RawMessage) (all []schemaIssue) {
 		var found map[string]json.RawMessage
 		if plainjson.TypeOf(v) != "object" || json.Unmarshal(v, &found) != nil {
 			return wrongType("object", v)
@@ -105,7 +105,7 @@ func object(members ...member) shape {
 
 // recordOf accepts objects whose members all have one kind of value.
 func recordOf(value shape) shape {
-	return func(v json.RawMessage) (all []issue) {
+	return func(v json.RawMessage) (all []schemaIssue) {
 		if issues := anyObject(v); issues != nil {
 			return issues
 		}
@@ -119,7 +119,7 @@ func recordOf(value shape) shape {
 
 // listOf accepts arrays of one kind of values.
 func listOf(item shape) shape {
-	return func(v json.RawMessage) (all []issue) {
+	return func(v json.RawMessage) (all []schemaIssue) {
 		var items []json.RawMessage
 		if plainjson.TypeOf(v) != "array" || json.Unmarshal(v, &items) != nil {
 			return wrongType("array", v)
@@ -134,26 +134,26 @@ func listOf(item shape) shape {
 // union accepts values of several kinds. If a value has exactly one of these kinds but invalid content, only the
 // defects of the content are reported.
 func union(kinds ...shape) shape {
-	return func(v json.RawMessage) []issue {
-		var all, near [][]issue
+	return func(v json.RawMessage) []schemaIssue {
+		var all, near [][]schemaIssue
 		for _, kind := range kinds {
 			issues := kind(v)
 			if len(issues) == 0 {
 				return nil
 			}
 			all = append(all, issues)
-			if onlyContent(issues) {
+			if hasOnlyContentIssues(issues) {
 				near = append(near, issues)
 			}
 		}
 		if len(near) == 1 {
 			return near[0]
 		}
-		return []issue{{Code: "invalid_union", Errors: all, Path: []any{}, Message: "Invalid input"}}
+		return []schemaIssue{{Code: "invalid_union", Errors: all, Path: []any{}, Message: "Invalid input"}}
 	}
 }
 
-func onlyContent(issues []issue) bool {
+func hasOnlyContentIssues(issues []schemaIssue) bool {
 	for _, i := range issues {
 		if !i.ofContent {
 			return false
@@ -163,7 +163,7 @@ func onlyContent(issues []issue) bool {
 }
 
 // prefixIssues adds the key of a member or an item to the paths of its defects.
-func prefixIssues(key any, issues []issue) []issue {
+func prefixIssues(key any, issues []schemaIssue) []schemaIssue {
 	for i := range issues {
 		issues[i].Path = append([]any{key}, issues[i].Path...)
 	}

@@ -47,7 +47,7 @@ func TestDefects_N7(t *testing.T) {
 	} {
 		got := Defects(test.method, json.RawMessage(test.value))
 		if test.method == "tools/call" {
-			got = ToolResult(json.RawMessage(test.value))
+			got = ToolResultDefects(json.RawMessage(test.value))
 		}
 		if test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s %s: %s, want %q", test.method, test.value, got, test.want)
@@ -56,10 +56,10 @@ func TestDefects_N7(t *testing.T) {
 	if got := DefectsWithoutSchema("tools/list", json.RawMessage(tools(``))); got != "" {
 		t.Errorf("tool without a schema: %q", got)
 	}
-	if got := ModernToolResult(json.RawMessage(`{}`)); !strings.Contains(got, "expected array, received undefined") {
+	if got := ModernToolResultDefects(json.RawMessage(`{}`)); !strings.Contains(got, "expected array, received undefined") {
 		t.Errorf("modern result without content: %q", got)
 	}
-	if got := ToolResult(json.RawMessage(`{"task":{}}`)); !strings.Contains(got, "carries 'task'") || ToolResult(json.RawMessage(`{"task":{},"content":[]}`)) != "" {
+	if got := ToolResultDefects(json.RawMessage(`{"task":{}}`)); !strings.Contains(got, "carries 'task'") || ToolResultDefects(json.RawMessage(`{"task":{},"content":[]}`)) != "" {
 		t.Errorf("task instead of content: %q", got)
 	}
 }
@@ -73,8 +73,8 @@ func FuzzDefects(f *testing.F) {
 		if !json.Valid([]byte(value)) {
 			return
 		}
-		_ = ToolResult(json.RawMessage(value))
-		for method := range results(required) {
+		_ = ToolResultDefects(json.RawMessage(value))
+		for method := range resultShapes(required) {
 			if got := Defects(method, json.RawMessage(value)); got == "" && strings.TrimSpace(value)[0] != '{' {
 				t.Errorf("%s accepts %s", method, value)
 			}

@@ -31,7 +31,7 @@ type sseClient struct {
 
 // openSSE opens the stream and waits for its endpoint event. limit bounds the time to open it. The stream stays open
 // until lifetime is cancelled.
-func (e *endpoint) openSSE(lifetime, limit context.Context, to Remote, b *transportBase) (*sseClient, error) {
+func (e *endpoint) openSSE(lifetime, limit context.Context, to RemoteServer, b *transportBase) (*sseClient, error) {
 	stream, stop := context.WithCancel(lifetime)
 	defer context.AfterFunc(limit, stop)()
 	sse := &sseClient{client: &http.Client{Transport: e.roundTripper}, stop: stop}
@@ -54,7 +54,7 @@ func (e *endpoint) openSSE(lifetime, limit context.Context, to Remote, b *transp
 	return nil, err
 }
 
-func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) error {
+func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBase) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.URL, http.NoBody)
 	if err != nil {
 		return errors.New("invalid url of the MCP server")

@@ -94,7 +94,7 @@ func TestResponseComesAtOnce(t *testing.T) {
 	})}
 	ctx, cancel := context.WithCancel(t.Context())
 	sse := &sseClient{client: client, stop: cancel}
-	if err := sse.open(ctx, Remote{URL: "http://127.0.0.1/sse", MaxMessage: 1000}, testBase()); err != nil {
+	if err := sse.open(ctx, RemoteServer{URL: "http://127.0.0.1/sse", MaxMessage: 1000}, testBase()); err != nil {
 		t.Fatal(err)
 	}
 	defer sse.Close()

@@ -33,9 +33,9 @@ type subscription struct {
 // Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server ended it,
 // the pauses are five times longer.
 const (
-	reopenPause    = time.Second
-	maxReopenings  = 3
-	gracefulPauses = 5
+	reopenPause         = time.Second
+	maxReopenings       = 3
+	gracefulPauseFactor = 5
 	// ackTimeoutShare is the share of the connect timeout that an acknowledgement may take.
 	ackTimeoutShare = 0.7
 )
@@ -105,7 +105,7 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	}
 	pause := s.pause << reopened
 	if err == nil {
-		pause += s.pause * gracefulPauses
+		pause += s.pause * gracefulPauseFactor
 	}
 	s.debug.Printf("notifications ended, opening them again in %v: %v", pause, err)
 	return pause

@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Target is a server and how to reach it: [Process], [Remote] or [Hosted].
+// Target is a server and how to reach it: [Process], [RemoteServer] or [HostedServer].
 type Target interface {
 	// dial creates the transport before limit ends; it lasts until lifetime is cancelled.
 	dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
@@ -30,21 +30,21 @@ type transportBase struct {
 	tasks         *sync.WaitGroup
 }
 
-// Loss is a reason why a connection was given up.
-type Loss string
+// LossReason is a reason why a connection was given up.
+type LossReason string
 
 // The reasons.
 const (
-	LostUnresponsive Loss = "no answer to pings"
-	LostNeedsAuth    Loss = "authorization required"
-	LostUnreadable   Loss = "a message cannot be parsed"
+	LostUnresponsive LossReason = "no answer to pings"
+	LostNeedsAuth    LossReason = "authorization required"
+	LostUnreadable   LossReason = "a message cannot be parsed"
 )
 
 // closeReason records why a connection ended.
 type closeReason struct {
 	lost chan struct{} // closed when the connection is lost
 	once sync.Once
-	why  atomic.Pointer[Loss] // nil means for another reason
+	why  atomic.Pointer[LossReason] // nil means for another reason
 }
 
 // Log returns the debug log of the server.
@@ -67,7 +67,7 @@ func (b *transportBase) IsLost() bool {
 }
 
 // LostBy returns why the connection was given up; "" means for another reason.
-func (b *transportBase) LostBy() Loss {
+func (b *transportBase) LostBy() LossReason {
 	if why := b.closeReason.why.Load(); why != nil {
 		return *why
 	}
@@ -75,7 +75,7 @@ func (b *transportBase) LostBy() Loss {
 }
 
 // giveUp marks the connection as lost for a reason.
-func (b *transportBase) giveUp(why Loss) {
+func (b *transportBase) giveUp(why LossReason) {
 	b.closeReason.why.CompareAndSwap(nil, &why)
 	b.MarkLost()
 }
@@ -85,7 +85,7 @@ func (b *transportBase) ListsChanged() <-chan struct{} { return b.notifications.
 
 // TakeChanges returns the lists that the server reported as changed since the last call, and the total number of
 // changes.
-func (b *transportBase) TakeChanges() (changed map[List]bool, seen int64) {
+func (b *transportBase) TakeChanges() (changed map[ListKind]bool, seen int64) {
 	return b.notifications.lists.take()
 }
 

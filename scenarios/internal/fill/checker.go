@@ -122,7 +122,7 @@ func (c *Checker) checkValue(v diag.Value) {
 
 // TextFile reads a text file into the library. Path is the position of its name.
 func (c *Checker) TextFile(name string) {
-	path := Resolve(c.Source.Dir, name)
+	path := ResolvePath(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
@@ -136,7 +136,7 @@ func (c *Checker) TextFile(name string) {
 
 // loadFile reads a file into the library as JSON. Files without the extension .json become JSON strings.
 func (c *Checker) loadFile(name string) {
-	path := Resolve(c.Source.Dir, name)
+	path := ResolvePath(c.Source.Dir, name)
 	if c.Library.files[path] != nil {
 		return
 	}

@@ -17,7 +17,7 @@ type Library struct {
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // names of [RequestNames] and results that occur in a compiled expression
+	used       map[string]bool           // names of [ChangingVariables] and results that occur in a compiled expression
 }
 
 // expressionKey identifies a compiled expression: its source and the capture groups that it can use.
@@ -34,26 +34,26 @@ func NewLibrary() *Library {
 	}
 }
 
-// recordVariables records which of [RequestNames] and results may occur in an expression. These variables are computed
+// recordVariables records which of [ChangingVariables] and results may occur in an expression. These variables are computed
 // only if they are used.
 func (l *Library) recordVariables(src string) {
-	for _, name := range append(RequestNames(), "results") {
+	for _, name := range append(ChangingVariables(), "results") {
 		if !l.used[name] && strings.Contains(src, name) {
 			l.used[name] = true
 		}
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use a variable. name must be one of [RequestNames] or results.
+// UsesVariable reports whether a compiled expression may use a variable. name must be one of [ChangingVariables] or results.
 func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
-// RequestNames returns the variables that may differ between two requests with the same history.
-func RequestNames() []string {
-	return append(CallNames(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
+// ChangingVariables returns the variables that may differ between two requests with the same history.
+func ChangingVariables() []string {
+	return append(RequestVariables(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
 }
 
-// CallNames returns the variables that describe the request itself.
-func CallNames() []string {
+// RequestVariables returns the variables that describe the request itself.
+func RequestVariables() []string {
 	return []string{
 		"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata",
 	}
@@ -74,7 +74,7 @@ func (l *Library) compilerFor(groups string) *eval.Compiler {
 	e := eval.NewCompiler(eval.NewEnv(map[string]any{
 		"prompt": "", "match": map[any]any{}, "results": []Result{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
-		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
+		"session": eval.ExampleObject{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
 		"attachments": []string{}, "tool_choice": any(nil), "thinking": any(nil), "output_config": any(nil), "metadata": any(nil),
 	}).WithMapKeys("match", strings.Fields(groups)))

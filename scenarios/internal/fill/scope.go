@@ -40,7 +40,7 @@ func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
 
 // Text returns a string with its templates evaluated.
 func (s *Scope) Text(ctx context.Context, src string) (string, error) {
-	v, err := s.value(ctx, src)
+	v, err := s.evaluateString(ctx, src)
 	if err != nil {
 		return "", err
 	}
@@ -48,10 +48,10 @@ func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 }
 
 // TextFile returns the content of a text file that was read when the scenario was loaded.
-func (s *Scope) TextFile(name string) string { return s.Library.texts[Resolve(s.Source.Dir, name)] }
+func (s *Scope) TextFile(name string) string { return s.Library.texts[ResolvePath(s.Source.Dir, name)] }
 
-// value is like Text, but a string that is exactly one expression becomes a value of the expression's type.
-func (s *Scope) value(ctx context.Context, src string) (any, error) {
+// evaluateString is like Text, but a string that is exactly one expression becomes a value of the expression's type.
+func (s *Scope) evaluateString(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
 	}
@@ -77,7 +77,7 @@ func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage,
 		return raw, nil
 	}
 	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
-	return s.append(ctx, nil, v)
+	return s.appendValue(ctx, nil, v)
 }
 
 // NamedGroups returns the captures that have a name.
@@ -109,11 +109,11 @@ func (s *Scope) Fork() *Scope {
 	return &n
 }
 
-func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
+func (s *Scope) appendValue(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
 	var err error
 	switch v.Kind {
 	case diag.KindString:
-		filled, err := s.value(ctx, v.Text)
+		filled, err := s.evaluateString(ctx, v.Text)
 		if err != nil {
 			return dst, err
 		}
@@ -124,14 +124,14 @@ func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, e
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = s.append(ctx, dst, item); err != nil {
+			if dst, err = s.appendValue(ctx, dst, item); err != nil {
 				return dst, err
 			}
 		}
 		return append(dst, ']'), nil
 	case diag.KindTable:
 		if name, ok := fileRef(v); ok {
-			return append(dst, s.Library.files[Resolve(s.Source.Dir, name)]...), nil
+			return append(dst, s.Library.files[ResolvePath(s.Source.Dir, name)]...), nil
 		}
 		dst = append(dst, '{')
 		for i, f := range v.Fields() {
@@ -142,7 +142,7 @@ func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, e
 				return dst, err
 			}
 			dst = append(dst, ':')
-			if dst, err = s.append(ctx, dst, f.Value); err != nil {
+			if dst, err = s.appendValue(ctx, dst, f.Value); err != nil {
 				return dst, err
 			}
 		}

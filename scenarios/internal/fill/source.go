@@ -10,7 +10,7 @@ import (
 
 // Source is one scenario file.
 type Source struct {
-	Index     *diag.Index
+	Index     *diag.SourceIndex
 	Dir       string // directory to which file names are relative
 	Templates bool   // strings may contain templates
 }
@@ -29,8 +29,8 @@ func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnos
 	return s.Index.DiagnosticAtText(path, offset, message)
 }
 
-// Resolve returns the path of a file. A relative name is relative to dir.
-func Resolve(dir, name string) string {
+// ResolvePath returns the path of a file. A relative name is relative to dir.
+func ResolvePath(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}

@@ -40,5 +40,5 @@ func Decode(raw json.RawMessage) any {
 	if err != nil {
 		return nil
 	}
-	return plainjson.Normalize(v)
+	return plainjson.NormalizeNumbers(v)
 }

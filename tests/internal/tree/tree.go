@@ -21,8 +21,9 @@ import (
 var Update = flag.Bool("update", false, "rewrite what the tests generate: cmp files of scripts, the package table in docs/architecture.md")
 
 const (
-	// Root is the path of the tree's root from a directory of tests, and Module the path of its module.
-	Root   = "../.."
+	// Root is the path of the tree's root from a directory of tests.
+	Root = "../.."
+	// Module is the path of the tree's module.
 	Module = "github.com/claudeless/claudeless"
 )
 

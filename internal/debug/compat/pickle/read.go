@@ -23,8 +23,8 @@ type mark struct{}
 // Limits of a pickle, whatever its size in bytes. A pickle that exceeds one of them
 // is an error and is displayed by its size.
 const (
-	maxValues  = 1 << 19 // values created, and numbers assigned to them
-	maxInteger = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
+	maxValues       = 1 << 19 // values created, and numbers assigned to them
+	maxIntegerBytes = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
 )
 
 type reader struct {
@@ -46,7 +46,7 @@ func Read(data []byte) (any, error) {
 			return nil, m.err
 		case op == '.':
 			return m.pop(), m.err
-		case !m.scalar(op) && !m.text(op) && !m.container(op) && !m.memoOpcode(op) && !m.object(op):
+		case !m.executeScalar(op) && !m.executeText(op) && !m.executeContainer(op) && !m.executeMemo(op) && !m.executeObject(op):
 			m.fail(errors.New("unknown opcode"))
 		}
 		if m.err != nil {
@@ -61,9 +61,9 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// scalar executes an opcode that pushes None, a boolean or a number, and returns false for other opcodes. The methods
-// text, container, memoOpcode and object do the same for other groups of opcodes.
-func (m *reader) scalar(op uint64) bool {
+// executeScalar executes an opcode that pushes None, a boolean or a number, and returns false for other opcodes. The methods
+// text, container, executeMemo and object do the same for other groups of opcodes.
+func (m *reader) executeScalar(op uint64) bool {
 	switch op {
 	case 0x80:
 		m.take(1)
@@ -91,7 +91,7 @@ func (m *reader) scalar(op uint64) bool {
 	return true
 }
 
-func (m *reader) text(op uint64) bool {
+func (m *reader) executeText(op uint64) bool {
 	switch op {
 	case 0x8c:
 		m.push(string(m.lengthPrefixed(1)))
@@ -111,7 +111,7 @@ func (m *reader) text(op uint64) bool {
 	return true
 }
 
-func (m *reader) container(op uint64) bool {
+func (m *reader) executeContainer(op uint64) bool {
 	switch op {
 	case '(':
 		m.push(mark{})
@@ -166,7 +166,7 @@ func (m *reader) add(items []any) {
 	}
 }
 
-func (m *reader) memoOpcode(op uint64) bool {
+func (m *reader) executeMemo(op uint64) bool {
 	switch op {
 	case '0':
 		m.pop()
@@ -195,7 +195,7 @@ func (m *reader) getMemo(n uint64) {
 	m.push(v)
 }
 
-func (m *reader) object(op uint64) bool {
+func (m *reader) executeObject(op uint64) bool {
 	switch op {
 	case 'c':
 		m.push(m.global())
@@ -312,8 +312,8 @@ func (m *reader) line() string {
 
 // long reads a little-endian integer in two's complement.
 func (m *reader) long(raw []byte) *big.Int {
-	if len(raw) > maxInteger {
-		m.fail(fmt.Errorf("integer of %d bytes, more than %d", len(raw), maxInteger))
+	if len(raw) > maxIntegerBytes {
+		m.fail(fmt.Errorf("integer of %d bytes, more than %d", len(raw), maxIntegerBytes))
 		return nil
 	}
 	raw = slices.Clone(raw)

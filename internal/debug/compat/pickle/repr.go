@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// reprDepth bounds the displayed depth of containers.
-const reprDepth = 12
+// maxReprDepth bounds the displayed depth of containers.
+const maxReprDepth = 12
 
 // Repr returns a value as Python's repr would, at most about limit bytes of it. An object that Python would create by a
 // call is displayed as that call.
@@ -42,7 +42,7 @@ func (p *printer) value(v any, depth int) {
 	switch {
 	case p.remaining < 0:
 		return
-	case depth > reprDepth:
+	case depth > maxReprDepth:
 		p.text("…")
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-type config struct {
+type gitleaksConfig struct {
 	Rules []struct {
 		ID, Regex, Path string
 		Keywords        []string
@@ -29,14 +29,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: rules gitleaks.toml")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	if err := generateRules(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "rules:", err)
 		os.Exit(1)
 	}
 }
 
-func write(file string) error {
-	var c config
+func generateRules(file string) error {
+	var c gitleaksConfig
 	if _, err := toml.DecodeFile(file, &c); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ var maintained = [...]rule{
 		if r.Regex == "" || r.Path != "" {
 			continue // about file names
 		}
-		fmt.Fprintf(&b, "\t{id: %q, expr: %q, keywords: %s, entropy: %g, group: %d", r.ID, r.Regex, join(r.Keywords), r.Entropy, r.SecretGroup)
+		fmt.Fprintf(&b, "\t{id: %q, expr: %q, keywords: %s, entropy: %g, group: %d", r.ID, r.Regex, quoteJoined(r.Keywords), r.Entropy, r.SecretGroup)
 		if r.ID == "generic-api-key" {
 			fmt.Fprint(&b, ", isGuess: true")
 		}
@@ -77,6 +77,6 @@ var maintained = [...]rule{
 	return os.WriteFile("gitleaks.go", []byte(b.String()), 0o644)
 }
 
-func join(words []string) string {
+func quoteJoined(words []string) string {
 	return fmt.Sprintf("%q", strings.Join(words, "|"))
 }
