@@ -89,7 +89,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 }
 
 // ErrNoSubscriptions reports that a server does not support resource subscriptions.
-var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
+var ErrNoSubscriptions = errors.New("the MCP server does not support resource subscriptions")
 
 // Ping pings a connected server. If the server is not connected, Ping fails immediately and does not start it. Protocol
 // version 2026-07-28 has no ping: for its servers a live connection is enough.

@@ -180,7 +180,7 @@ func TestSubscriptions(t *testing.T) {
 			told = append(told, server+" "+uri)
 		},
 	})
-	if err := m.Subscribe(t.Context(), "no", "file:///a.txt"); err == nil || err.Error() != "MCP server has no resource subscriptions: no" {
+	if err := m.Subscribe(t.Context(), "no", "file:///a.txt"); err == nil || err.Error() != "the MCP server does not support resource subscriptions: no" {
 		t.Errorf("no subscriptions: %v", err)
 	}
 	if err := m.Subscribe(t.Context(), "s", "file:///a.txt"); err != nil {

@@ -56,15 +56,15 @@ func (h *Hub) Paused() []Pause {
 func (h *Hub) Pause(id string) (Pause, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p, err := h.openPause(id)
+	p, err := h.findOpenPause(id)
 	if err != nil {
 		return Pause{}, err
 	}
 	return p.snapshot(), nil
 }
 
-// openPause returns an open pause; h.mu must be held.
-func (h *Hub) openPause(id string) (*pause, error) {
+// findOpenPause returns an open pause; h.mu must be held.
+func (h *Hub) findOpenPause(id string) (*pause, error) {
 	if p, ok := h.pauses.open[id]; ok {
 		return p, nil
 	}
@@ -208,7 +208,7 @@ func (h *Hub) Close() {
 // execute, is refused and has no effect.
 func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error {
 	h.mu.Lock()
-	p, err := h.openPause(pauseID)
+	p, err := h.findOpenPause(pauseID)
 	h.mu.Unlock()
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func (h *Hub) StartSession(pauseID string) (string, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p, err := h.openPause(pauseID)
+	p, err := h.findOpenPause(pauseID)
 	if err != nil {
 		return "", err
 	}
@@ -98,7 +98,7 @@ func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q.Session == "" {
-		p, err := h.openPause(q.PauseID)
+		p, err := h.findOpenPause(q.PauseID)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -113,7 +113,7 @@ func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	case s.ClosedAt != nil:
 		return nil, nil, NewError(CodeSessionClosed, "", "session_id", q.Session)
 	}
-	p, err := h.openPause(s.PauseID)
+	p, err := h.findOpenPause(s.PauseID)
 	return p, s, err
 }
 
@@ -180,7 +180,7 @@ func (h *Hub) evaluateValue(ctx context.Context, p *pause, expr string) (any, er
 // Variables returns the variables of expressions at a pause.
 func (h *Hub) Variables(pauseID string) (map[string]any, error) {
 	h.mu.Lock()
-	p, err := h.openPause(pauseID)
+	p, err := h.findOpenPause(pauseID)
 	h.mu.Unlock()
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func (th *conversation) chooseID() error {
 			break
 		}
 		if n > maxStoredRuns {
-			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", maxStoredRuns, claims)
+			return fmt.Errorf("%s has %d runs with this seed, the maximum; remove the directory, or use another seed", claims, maxStoredRuns)
 		}
 		th.options.RestartIDs(n)
 		th.id = th.options.Clock.NewID()

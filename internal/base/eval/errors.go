@@ -9,16 +9,16 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// withUnknownNames combines errors about unknown names with another error; nil means no other error.
-func withUnknownNames(all CompileErrors, other *Error) error {
-	if other != nil && !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
-		all = append(all, other)
-		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
+// joinErrors combines errors about unknown names with another error; nil means no other error.
+func joinErrors(unknownNames CompileErrors, other *Error) error {
+	if other != nil && !slices.ContainsFunc(unknownNames, func(e *Error) bool { return e.Offset == other.Offset }) {
+		unknownNames = append(unknownNames, other)
+		slices.SortStableFunc(unknownNames, func(a, b *Error) int { return a.Offset - b.Offset })
 	}
-	if len(all) == 1 {
-		return all[0]
+	if len(unknownNames) == 1 {
+		return unknownNames[0]
 	}
-	return all
+	return unknownNames
 }
 
 // compileError converts an error of expr to one with an offset and a hint.

@@ -87,7 +87,7 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 		return nil, check.err
 	}
 	if all := check.unknownNames(src); len(all) > 0 || err != nil {
-		return nil, withUnknownNames(all, compileError(src, err, env))
+		return nil, joinErrors(all, compileError(src, err, env))
 	}
 	return &Program{vm: p, path: check.memberPath(src)}, nil
 }

@@ -59,7 +59,7 @@ func createMarker(dir, name, kind string) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("marking the gate %s: %w", name, err)
+		return fmt.Errorf("marking the gate %s as %s: %w", name, kind, err)
 	}
 	return os.WriteFile(filepath.Join(dir, name+"."+kind), nil, 0o600)
 }

@@ -95,7 +95,7 @@ func (c *comparison) comparePages(before, after []Page) {
 func (c *comparison) comparePage(a, b *Page) {
 	c.compareOptions(a, b)
 	if a.Enter != b.Enter {
-		c.addChange(ChangedOptions, b, "Enter %s; before, it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
+		c.addChange(ChangedOptions, b, "the label of Enter is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
 	}
 	if a.State != b.State {
 		c.addChange(ChangedLabel, b, "the state is %s; it was %s before", b.State, a.State)
