@@ -15,9 +15,9 @@ import (
 type Mode int
 
 const (
-	// ModeLive runs such calls.
+	// ModeLive runs calls that have no canned result.
 	ModeLive Mode = iota
-	// ModeMock returns an error for such calls. No MCP server and no built-in tool is called.
+	// ModeMock returns an error for calls that have no canned result. No MCP server and no built-in tool is called.
 	ModeMock
 )
 
@@ -29,7 +29,7 @@ type CannedTool struct {
 	AutoApprove bool
 }
 
-// CannedOptions configures [Canned]. The zero value passes on every call without a canned result.
+// CannedOptions configures [Canned]. The zero value passes on every call that has no canned result.
 type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
@@ -46,9 +46,9 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
-// Canned returns a middleware that answers calls from the scenario. It uses the first of these: a refusal of the tool,
-// the result of the call, the result of the tool, the Mode. Before that, it waits for the delay of the call (spec:
-// scenario-format 1).
+// Canned returns a middleware that answers calls from the scenario. It first waits for the delay of the call. Then it
+// uses the first of these that is set: the refusal of the tool, the result of the call, the result of the tool. If none
+// is set, Mode decides (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
@@ -89,8 +89,8 @@ func SkippedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran: the text of InterruptedResult with a
-// correction.
+// StoppedResult returns the result of a call that was interrupted while it ran: the text of InterruptedResult, which
+// says that the call did not run, and a correction of that text.
 func StoppedResult() protocol.ToolResult {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +

@@ -86,7 +86,7 @@ func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convertString returns the value that a string represents, if the schema accepts its type but not strings; otherwise nil.
+// convertString returns the value that a string represents; nil if the schema accepts strings or not the value's type.
 func (p schemaProperty) convertString(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {

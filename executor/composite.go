@@ -47,7 +47,7 @@ func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	return Result{}, ErrUnknownTool
 }
 
-// Hide returns a middleware that removes tools: they are not listed, and a call of one returns [ErrUnknownTool].
+// Hide returns a middleware that hides tools: it does not list them, and calls of them return [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
 	return func(next Executor) Executor { return &hidingExecutor{next: next, hidden: hidden} }
 }
@@ -99,7 +99,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// isListed reports whether a tool is still listed although its server is not connected, for example while it
+// isListed reports whether a tool is still listed although its server is not connected, for example while the server
 // reconnects.
 func (m MCP) isListed(name string) bool {
 	_, err := m.Manager.Resolve(name)

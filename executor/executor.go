@@ -72,7 +72,7 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	return UnavailableResult(text)
 }
 
-// UnavailableResult returns the error result for a call of a tool that does not exist.
+// UnavailableResult returns the error result, with this text, for a call of a tool that does not exist.
 func UnavailableResult(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true
@@ -99,9 +99,9 @@ type Trace struct {
 	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil means unchanged
 	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
 	Denied                    *protocol.PermissionDenied    // event to show before the result; nil means none
-	CountDenial               bool                          // add to result.permission_denials
+	CountDenial               bool                          // the call is added to result.permission_denials
 	Context                   []string                      // text from hooks for the model, in addition to the result
-	EventsBefore, EventsAfter []protocol.Event              // other events to show around the result
+	EventsBefore, EventsAfter []protocol.Event              // other events to show before and after the result
 	Stop                      *StopTurn                     // ends the turn after this result; nil means the turn continues
 }
 
@@ -111,7 +111,7 @@ type StopTurn struct {
 	StopReason     string            // empty means "tool_use"
 	Interrupted    bool              // the result of the turn is error_during_execution
 	Deferred       *protocol.ToolUse // the call that was deferred (PreToolUse "defer")
-	Err            error             // ends the run instead of a result; nil means the turn has a result
+	Err            error             // error that ends the run, so that the turn has no result; nil means that the turn has one
 }
 
 // ResultOf returns a result without reports of middlewares.

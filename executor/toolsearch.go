@@ -52,7 +52,7 @@ func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	}}, nil
 }
 
-// Execute runs a search. For other tools the error is [ErrUnknownTool].
+// Execute runs a call of ToolSearch. For all other tools the error is [ErrUnknownTool].
 func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	if call.Name != toolSearchName {
 		return Result{}, ErrUnknownTool
@@ -161,7 +161,7 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 }
 
 // matchScore rates how well words describe a tool. A part of its name counts most, then a substring of the name, then a
-// word of the description. 0 means no match: a word with `+` must occur in the name.
+// word of the description. 0 means that no word matches, or that a word with `+` does not occur in the name.
 func matchScore(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)

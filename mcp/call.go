@@ -154,9 +154,9 @@ type callError string
 func (e callError) Error() string { return string(e) }
 
 // TryReconnect makes one attempt to connect to the remote server of a tool if the server has failed, as the real CLI
-// does when the tool is called. If an attempt is due anyway, it waits for that one. ok reports whether the tool can be called
-// then. If not, note tells the model why; it is empty if no attempt was made for a call. Calls with the same id share an
-// attempt.
+// does when the tool is called. If another attempt is due anyway, TryReconnect waits for it instead. ok reports whether
+// the tool can be called afterwards. If the attempt fails or is too early, note tells the model so. Calls with the same
+// id share an attempt.
 func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note string, ok bool) {
 	_, err := m.Resolve(tool)
 	failed, ok := errors.AsType[notConnectedError](err)
@@ -202,7 +202,7 @@ func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result j
 	return c
 }
 
-// toolArguments returns the input in the form of the request: always a JSON object.
+// toolArguments returns the input if it is a JSON object, otherwise an empty object.
 func toolArguments(input json.RawMessage) json.RawMessage {
 	if plainjson.TypeOf(input) == "object" && json.Valid(input) {
 		return input

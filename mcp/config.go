@@ -423,7 +423,7 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	})
 }
 
-// parseEditorEntry parses an entry of an editor's mcp.json (servers without "transport").
+// parseEditorEntry parses an entry of an editor's mcp.json: an entry of "servers" without "transport".
 func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 	cfg := ServerConfig{Type: f.Text("type")}
 	if cfg.Type == "" && f.Has("url") {

@@ -25,7 +25,7 @@ type dialResult struct {
 }
 
 // connect makes one attempt to connect. The connection lasts until lifetime is cancelled; the attempt lasts until ctx
-// is cancelled or the connect timeout expires. The first attempt does not ask a server that refused an earlier session.
+// is cancelled or the connect timeout expires. The first attempt skips a server that demanded a login earlier.
 func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult
 // dialer makes one attempt to connect to a server.
 type dialer struct {
 	*server
-	cfg ServerConfig // expanded
+	cfg ServerConfig // with its variables expanded
 	log *debugLog
 }
 
@@ -253,7 +253,7 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 	return a.headers(value), err
 }
 
-// usesOAuth reports whether a login can give the server a token.
+// usesOAuth reports whether a login can provide a token for the server.
 func (d dialer) usesOAuth() bool {
 	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
@@ -293,7 +293,7 @@ func mergeHeaders(base, over map[string]string) map[string]string {
 	return all
 }
 
-// helperTimeout is the timeout of the real CLI.
+// helperTimeout is how long a headersHelper may run, as in the real CLI.
 const helperTimeout = 10 * time.Second
 
 // runHeadersHelper runs a helper once and returns the headers that it prints. Errors never contain its output.

@@ -74,7 +74,7 @@ func canonicalPart(name string) string {
 // serverLists are the tools, prompts and resources that a server offers.
 type serverLists struct {
 	tools        []protocol.Tool
-	rawTools     []json.RawMessage // the definitions of the tools as the server sent them, in the same order
+	rawTools     []json.RawMessage // the definitions of tools as the server sent them, in the order of tools
 	prompts      []Prompt
 	resources    []Resource
 	hasResources bool // the server declared resources, even if it has none

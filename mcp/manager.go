@@ -31,7 +31,7 @@ type Manager struct {
 	cachedCatalogue *catalogue // nil means not built yet
 }
 
-// settleTimeoutMargin is added to ConnectTimeout, so that a connection attempt that reaches its own limit can report that.
+// settleTimeoutMargin is added to ConnectTimeout, so that an attempt to connect can still report its own timeout.
 const settleTimeoutMargin = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
@@ -222,10 +222,10 @@ type ServerChange struct {
 	Errors         map[string]string // servers that did not connect, with the reason
 }
 
-// SetServers replaces the servers that were set earlier by source, and those of the SDK host if source is "sdk", with
-// desired. Configured servers stay, except those with a desired name, which become servers of the source permanently.
-// Servers whose expanded configuration is unchanged keep their process and connection. It waits for the new servers as
-// Start does.
+// SetServers replaces the servers that source set earlier by desired; if source is "sdk", also those of the SDK host.
+// Other servers stay, except those with the name of a desired one, which belong to source permanently. Servers whose
+// expanded configuration is unchanged keep their process and connection. SetServers waits for the new servers as Start
+// does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
 	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()
@@ -357,9 +357,9 @@ const (
 	maxToolListingWait = 300 * time.Millisecond
 )
 
-// BeginLogin begins a login to a remote server. It waits in the background until the user has approved it, or the server or
-// the manager is closed. redirectURI is where the browser is sent then; empty means a port that is open until the login ends.
-// After a login that ended without an error, the server is connected again.
+// BeginLogin begins a login to a remote server. The login continues in the background until it ends, or the server or
+// the manager is closed. After approval, the browser is sent to redirectURI; empty means a port that is open until the
+// login ends. After a login without an error, the server is connected again.
 func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oauth.Login, error) {
 	s, err := m.openServer(name)
 	if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 	Environ []string
 	CWD     string   // the working directory of the servers, and the default root
 	Roots   []string // absolute paths for roots/list; empty means CWD
-	// ConnectTimeout bounds one connect: spawn, initialize, first lists. 0 means 30 s (MCP_TIMEOUT).
+	// ConnectTimeout bounds one attempt to connect: spawn, initialize, first lists. 0 means 30 s (MCP_TIMEOUT).
 	ConnectTimeout time.Duration
 	// ToolTimeout is the default of ServerConfig.Timeout. 0 means 100000000 ms (MCP_TOOL_TIMEOUT).
 	ToolTimeout time.Duration
@@ -50,8 +50,8 @@ type Options struct {
 	IgnoreUndeclared bool
 	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
 	OptionalSchemas bool
-	// Credentials are the OAuth credentials of remote servers. They are not used for entries with a headersHelper or an
-	// Authorization header.
+	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
+	// headersHelper or an Authorization header.
 	Credentials Credentials
 	// ResourceUpdated is called when a subscribed resource changes. If a resource changes several times before the
 	// call, it is called once. Nil means that changes are ignored.
@@ -83,8 +83,8 @@ type Batch struct {
 // Credentials specify where OAuth credentials are stored.
 type Credentials struct {
 	Path string // path of the file; empty means that nothing is stored
-	// Time is the clock that decides whether they have expired, and how soon a call connects a failed server again (nil means
-	// at once). It is required with Path.
+	// Time is the clock that decides whether credentials have expired and how soon a call may reconnect a failed server
+	// (nil means at once). It is required with Path.
 	Time func() time.Time
 }
 
@@ -115,8 +115,8 @@ type Pauses struct {
 type Files interface {
 	// SaveBlob stores a binary part and returns the path of the file.
 	SaveBlob(server, mime string, data []byte) (path string, err error)
-	// SaveText stores a result that is too long to show in a file with this name (empty means a name derived from the
-	// tool) and returns its path.
+	// SaveText stores a result that is too long to be shown and returns the path of the file. name is the name of the
+	// file; empty means a name derived from the tool.
 	SaveText(tool protocol.Tool, name, text string) (path string, err error)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// Resources lists the resources of all connected servers in config order, or only those of the server with the
-// given raw name (empty means all). An unknown name is ErrUnknownServer.
+// Resources lists the resources of all connected servers in config order, or only those of the server with the given
+// raw name (empty means all). If the name is unknown, the error is ErrUnknownServer.
 func (m *Manager) Resources(server string) ([]Resource, error) {
 	var all []Resource
 	found := server == ""
@@ -32,7 +32,7 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 // ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
 // server that was lost is started again first. The server has 60 s to answer, or its Timeout if that is shorter. The
 // error is a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no response came.
-// The same applies to all other requests except tool calls.
+// All this also applies to the other requests, except tool calls.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)
@@ -64,7 +64,7 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 	return result, err
 }
 
-// requestLimit bounds requests other than calls; a shorter call timeout bounds them too.
+// requestLimit bounds requests other than tool calls; a shorter ServerConfig.Timeout bounds them too.
 const requestLimit = 60 * time.Second
 
 // withConnection runs request with the connection of a server, within requestLimit.
@@ -109,8 +109,8 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 }
 
 // Subscribe subscribes to changes of a resource, which are reported to Options.ResourceUpdated; the subscription is
-// renewed after a reconnect. A server without subscriptions is [ErrNoSubscriptions]; other errors are those of
-// [Manager.ReadResource].
+// renewed after a reconnect. The error is [ErrNoSubscriptions] if the server does not support this; other errors are
+// those of [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 	return m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) error {
 		if !c.InitializeResult().SupportsSubscriptions() {

@@ -38,7 +38,7 @@ type callResult struct {
 	ToolResult        json.RawMessage `json:"toolResult"` // sent by servers older than protocol 2024-11-05
 }
 
-// structuredOutput is the tool_use_result of a call that returned more than its content.
+// structuredOutput is the tool_use_result of a call whose result has more than content.
 type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
@@ -100,7 +100,7 @@ func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolRe
 	return failedResult(cmp.Or(text, "Unknown error"))
 }
 
-// successResult converts a result without isError. It does not limit its size.
+// successResult converts a result without isError. It does not limit the size of the result.
 func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessage) protocol.ToolResult {
 	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
 	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.blocks}, Output: b.blocks}
@@ -146,8 +146,8 @@ func textOrJSON(v json.RawMessage) string {
 	return text
 }
 
-// limitSize replaces a result that is too long: by the path of a file with the whole result if it exceeds the token
-// limit, otherwise by a preview. Results with an image are not limited.
+// limitSize shortens a result that is too long: if it exceeds the token limit, it is replaced by the path of a file
+// with the whole result, otherwise by a preview. Results with an image are not limited.
 func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerToken; tokens > resultWarningTokens {
@@ -270,7 +270,7 @@ func (b *blockBuilder) addText(format string, args ...any) {
 	b.blocks = append(b.blocks, protocol.Text(fmt.Sprintf(format, args...)))
 }
 
-// plainText returns the text of an error: text blocks unchanged, others as JSON.
+// plainText returns the text of an error: text blocks unchanged, other blocks as JSON.
 func (b *blockBuilder) plainText() string {
 	return protocol.Content{Blocks: b.blocks}.Plain()
 }
@@ -345,7 +345,7 @@ func (b *blockBuilder) addResource(raw json.RawMessage) {
 	b.addBinaryNote(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
 }
 
-// addBinaryNote adds a text that describes the data, instead of data that the model cannot see.
+// addBinaryNote adds a text that describes binary data, because the model cannot see the data itself.
 func (b *blockBuilder) addBinaryNote(kind, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {

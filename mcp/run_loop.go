@@ -24,7 +24,7 @@ type loopState struct {
 	nextUpdate *time.Timer        // nil means a refresh may start immediately
 	wasDialed  bool               // an attempt to connect was made
 	attempts   int
-	retries    int // number of retries of a first connect that failed for a reason that may pass
+	retries    int // number of retries of the first connect, whose error may be temporary
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -75,8 +75,8 @@ func (l *loopState) connectionLost() <-chan struct{} {
 	return l.conn.Lost()
 }
 
-// refreshReady returns a channel that becomes ready when the server's lists have changed. It returns nil while a
-// refresh may not start.
+// refreshReady returns a channel that becomes ready when the server's lists have changed. It returns nil as long as no
+// refresh may start.
 func (l *loopState) refreshReady() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
@@ -151,7 +151,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.resubscribe(ctx, r.conn)
 }
 
-// handleDialFailure retries a failed connect later, or sets the state of the server.
+// handleDialFailure updates the status after a failed connect, and schedules another attempt if one may succeed.
 func (l *loopState) handleDialFailure(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
@@ -185,7 +185,7 @@ func (l *loopState) handleDialFailure(err error) {
 // 2.1.330: 0.5, 1.5 and 4 s). During a pause the server counts as failed.
 var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
 
-// maxReconnects is the number of attempts before the server has failed; the pauses double.
+// maxReconnects is the number of attempts to reconnect before a server counts as failed; pauses between them double.
 const maxReconnects = 5
 
 func (l *loopState) retryLater(reason, wireReason string) {
@@ -317,8 +317,8 @@ func (l *loopState) applyRefresh(r refreshResult) {
 
 const listRefreshPause = 100 * time.Millisecond
 
-// resubscribe renews the subscriptions of an earlier connection in the background; those that the server refuses are
-// dropped.
+// resubscribe renews, in the background, the subscriptions of an earlier connection. Subscriptions that the server
+// refuses are dropped.
 func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
 	uris := slices.Sorted(maps.Keys(l.subscriptions))

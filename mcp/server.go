@@ -105,11 +105,11 @@ type ServerStatus struct {
 type server struct {
 	*sharedState
 	cfg           ServerConfig // immutable: a changed configuration is a new server
-	configuredBy  string       // the source that set it in SetServers; "" means configured; guarded by Manager.mu
+	configuredBy  string       // the source that set this server in SetServers; "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
 	cancel        context.CancelFunc          // ends run
 	done          chan struct{}               // closed when run has returned and everything is shut down
-	login         atomic.Pointer[oauth.Login] // the latest one; nil means none
+	login         atomic.Pointer[oauth.Login] // the latest login; nil means none
 
 	mu            sync.Mutex
 	current       status
@@ -125,18 +125,18 @@ type status struct {
 	conn       *connection.Conn // nil unless connected
 	initResult connection.InitializeResult
 	lists      serverLists
-	err        string // why it is not connected
+	err        string // why the server is not connected
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
-	isRetried  bool     // failed, and connected again soon
-	isLimited  bool     // limited in its rate: a call does not connect it
+	isRetried  bool     // the connect failed and will be retried soon
+	isLimited  bool     // the server answered status 429, so a call does not connect it
 	failures   int      // number of connects that failed
 	warnings   []string
 }
 
 type stateRequest struct {
 	target        State // StateConnected, StateDisconnected or StateDisabled
-	singleAttempt bool  // a connect is one attempt, without retries
+	singleAttempt bool  // only one attempt to connect is made
 	accepted      chan struct{}
 }
 
@@ -262,13 +262,13 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 // callConnectAttempt is the latest attempt to connect a failed server for a call.
 type callConnectAttempt struct {
 	mu       sync.Mutex // held during the attempt
-	useID    string     // of the latest call
-	note     string     // why that call was not possible
-	failures int        // in a row
-	next     time.Time  // no attempt is made before
+	useID    string     // tool use id of the latest call that did not connect the server
+	note     string     // why the latest call did not connect the server
+	failures int        // failed attempts in a row
+	next     time.Time  // time before which no attempt is made
 }
 
-// firstCallConnectPause is the pause after the first attempt that failed; it doubles with each (observed with 2.1.330: up to 160 s).
+// firstCallConnectPause is the first pause after a failure; it then doubles (observed with 2.1.330: up to 160 s).
 const firstCallConnectPause = 10 * time.Second
 
 // connectForCall makes one attempt to connect a failed server, unless it is too early. note is empty if the server is
@@ -310,7 +310,7 @@ func (s *server) addSubscription(uri string) {
 	s.subscriptions[uri] = true
 }
 
-// statusReport builds the ServerStatus of a server; configuredBy is the source that set it in SetServers, if any.
+// statusReport builds the ServerStatus of a server; configuredBy is its source in SetServers, if any.
 func (s *server) statusReport(configuredBy string) ServerStatus {
 	st, _ := s.snapshot()
 	out := ServerStatus{

@@ -51,7 +51,7 @@ func (c *sharedState) acquireSlot(ctx context.Context, kind string) (release fun
 	}
 }
 
-// variables returns the variables to which entries may refer.
+// variables returns the variables to which server entries may refer.
 func (c *sharedState) variables() variables {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
@@ -147,7 +147,7 @@ func (r *roots) list() rootList {
 type pendingUpdates struct {
 	mu         sync.Mutex
 	waiting    []resourceUpdate
-	delivering bool // a goroutine is delivering them
+	delivering bool // a goroutine is delivering the updates
 }
 
 type resourceUpdate struct{ server, uri string }

@@ -9,9 +9,9 @@ import (
 
 // ShadowedTool is a tool that cannot be called because another tool has its canonical name.
 type ShadowedTool struct {
-	Name       string `json:"name"`   // canonical
-	Server     string `json:"server"` // raw
-	Tool       string `json:"tool"`   // raw
+	Name       string `json:"name"`   // canonical name
+	Server     string `json:"server"` // raw name
+	Tool       string `json:"tool"`   // raw name
 	ShadowedBy string `json:"by"`     // raw name of the server whose tool is called instead
 }
 
@@ -53,7 +53,7 @@ func (c *catalogue) logHiddenTools(before *catalogue, debug *debugSink) {
 	}
 }
 
-// find finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name; the first match wins.
+// find finds a tool by its canonical name, by "server/tool" (raw names), or by its raw name; the first match wins.
 func (c *catalogue) find(name string) (protocol.Tool, bool) {
 	if i, ok := c.byName[name]; ok {
 		return c.tools[i], true

@@ -99,7 +99,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// Names returns the canonical tool names, or globs, that Tool matches.
+// Names returns globs for the canonical names of the tools that Tool denotes.
 func (k *Breakpoint) Names() []string { return toolGlobs(k.Tool) }
 
 // PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the scenario has no file.
@@ -110,8 +110,8 @@ func (k *Breakpoint) PositionText() string {
 	return fmt.Sprintf("%s:%d", k.at.File, k.at.Line)
 }
 
-// Fill returns the breakpoint with the templates of its action evaluated with the variables of the pause, see
-// [eval.BreakpointEnv].
+// Fill returns a copy of the breakpoint in which the templates of its action are evaluated. names are the variables of
+// the pause, see [eval.BreakpointEnv].
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
 	ctx = eval.WithSharedLimit(ctx)

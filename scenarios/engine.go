@@ -216,7 +216,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// selectAnswer returns the turn, rule or default that answers a prompt, and counts a match of a rule.
+// selectAnswer returns the turn, rule or default that answers a prompt. If it is a rule, its match is counted.
 func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {
@@ -353,8 +353,8 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	return ref
 }
 
-// position returns the position of a rule in its file. If turn is not negative, it is the position of that turn; part
-// extends the path.
+// position returns the position of a rule in its file or, if turn is not negative, of that turn of the rule. part is
+// the path to a value inside it.
 func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	r := &e.scenario.Responses[rule]
 	path := diag.Path{"responses", r.index}
@@ -364,7 +364,7 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	return r.source.Index.Pos(append(path, part...))
 }
 
-// addStepPosition adds the position of the last step to its error.
+// addStepPosition adds to an error the position of the step that was taken last.
 func (e *Engine) addStepPosition(run *activeResponse, err error) error {
 	ref := run.rule.ref
 	if run.rule.rule >= 0 {

@@ -200,8 +200,8 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications of MCP servers that are not in recorded. The Name of
-// each is the expected server.
+// UnrecordedServers returns the expectations about notifications from MCP servers whose names are not in the list
+// recorded. The Name of each is the expected server.
 func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	var all []RuleRef
 	for i := range s.Expect {
@@ -458,7 +458,7 @@ func (x *Expectation) subject() string {
 	return "a call to " + x.Tool
 }
 
-// withCount adds to subject how often it must occur. A negative high means no upper limit.
+// withCount appends to subject how often it must occur. A negative high means no upper limit.
 func withCount(subject string, low, high int) string {
 	switch {
 	case high == 0:

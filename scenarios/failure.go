@@ -17,7 +17,7 @@ type Failure struct {
 	AfterMS int `toml:"after_ms" min:"0" max:"31536000000"`
 	// RetryAfter is the wait, in seconds, that a `rate_limit` response requests.
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
-	// Message of `auth_error`, `server_error`, `api_error` and `stream_error`.
+	// Message is the error message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
 	// PartialText is sent before the connection of `partial_response` ends, or before the error event of
 	// `stream_error`.
@@ -43,9 +43,9 @@ type Failure struct {
 	// default, all requests fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a
 	// reply.
 	Times int `toml:"times" min:"1"`
-	// ExitCode of a `crash`; default 1, or derived from the signal.
+	// ExitCode is the exit code of a `crash`; default 1, or derived from the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
-	// Signal that ends the process in a `crash`, e.g. `SIGKILL`.
+	// Signal is the signal that ends the process in a `crash`, e.g. `SIGKILL`.
 	Signal string `toml:"signal" enum:"SIGABRT,SIGHUP,SIGINT,SIGKILL,SIGQUIT,SIGSEGV,SIGTERM"`
 }
 

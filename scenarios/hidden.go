@@ -91,8 +91,8 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	return 0, ""
 }
 
-// matchesEverything reports whether a pattern certainly matches every text. It may return false for other patterns that
-// do.
+// matchesEverything reports whether a pattern certainly matches every text. It may miss a pattern that matches every
+// text.
 func matchesEverything(p *Pattern) bool {
 	switch p.Type {
 	case PatternAny:

@@ -37,7 +37,7 @@ func Lint(s *Scenario, o LintOptions) diag.List {
 	return l.list
 }
 
-// The beginnings of two messages of [Lint], which other packages recognize.
+// Other packages recognize two messages of [Lint] by these beginnings.
 const (
 	NeverAnswers      = "the rule never answers"
 	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
@@ -45,8 +45,8 @@ const (
 
 const noInputFormat = "the tool %s has no input `"
 
-// UnknownInput returns the unknown key from a message of [Lint] that a tool has no such input. For other messages, ok
-// is false.
+// UnknownInput returns the key from a message in which [Lint] reports that an input of a tool is unknown. For other
+// messages, ok is false.
 func UnknownInput(message, tool string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInputFormat, tool))
 	return strings.TrimSuffix(rest, "`"), ok

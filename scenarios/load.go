@@ -92,7 +92,7 @@ import (
 
 // LoadOptions configure loading. The zero value works.
 type LoadOptions struct {
-	// ReadFile reads a scenario, an included one or a `$file`; nil reads regular files of at most 64 MiB.
+	// ReadFile reads a scenario file, an included file or a `$file`; nil reads regular files of at most 64 MiB.
 	ReadFile func(path string) ([]byte, error)
 }
 

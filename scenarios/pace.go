@@ -32,7 +32,7 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 	return Usage{InputTokens: Tokens(r.inputBytes()), OutputTokens: Tokens(out)}
 }
 
-// inputBytes returns the number of bytes of the prompt, or of the texts of the results joined by newlines.
+// inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines.
 func (r Request) inputBytes() int {
 	if r.Results == nil {
 		return len(r.Prompt)

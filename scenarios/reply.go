@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request is a request to the model: a prompt, or the results of the tool calls of its last reply.
+// Request is a request to the model: a prompt, or the results of the tool calls in the model's last reply.
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
@@ -26,15 +26,15 @@ type Request struct {
 	// IsInterjected marks a prompt that arrived while another one was being answered. If no rule matches it, the reply
 	// is unmatched and the caller drops it.
 	IsInterjected bool
-	// Results are the results of the tool calls of the previous reply, in call order. If it is not nil, the reply is
-	// the next step of that response.
+	// Results are the results of the tool calls of the previous reply, in call order. If Results is not nil, the reply
+	// is the next step of the response that made these calls.
 	Results []Result
 	// SideKind is the kind of a request outside the conversation, such as `compact`. Such a request does not change the
 	// state of the engine.
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
-	// Counter replaces the engine's counter; nil means that counter.
+	// Counter is used instead of the engine's counter; nil means that the engine's counter is used.
 	Counter RuleCounter
 }
 
@@ -104,22 +104,22 @@ type Reply struct {
 	// Failure happens instead of the message; nil means none. After Times failed attempts, the rest of the reply
 	// follows.
 	Failure *Failure
-	// Gate is the name of the gate at which the session waits before the message. After is the gate of another step,
-	// for which it also waits. Empty means no gate.
+	// Gate is the name of the gate at which the session waits before the message. After is the name of another step's
+	// gate; the session waits until that gate is released, too. Empty means no gate.
 	Gate, After string
-	// Fault is the fault of the program's output that begins here; empty means none.
+	// Fault is the fault that the program's output has from this message on; empty means none.
 	Fault string
 	// Frames are written before the message, with templates evaluated.
 	Frames []Frame
 	// StructuredOutput is the scripted answer to a JSON schema; nil means none.
 	StructuredOutput json.RawMessage
-	Stream           *Stream // pace of this message; nil means the scenario's
+	Stream           *Stream // pace of this message; nil means the pace of the scenario
 	Rule             RuleRef
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
 	// the scenario makes an unmatched prompt an error.
 	IsUnmatched bool
-	// IsEndless is true if the rule was stopped because its calls kept causing prompts of the CLI that it answered
-	// again.
+	// IsEndless is true if the rule was stopped because it answered prompts of the CLI with calls that caused the next
+	// such prompt, again and again.
 	IsEndless  bool
 	NearMisses []string
 	// HasMore is true if another message of the response follows.
@@ -309,7 +309,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	return nil
 }
 
-// buildBlock builds one block of a message. A result without tool_use_id belongs to the call with the id server.
+// buildBlock builds one block of a message. A result without tool_use_id belongs to the call whose id is server.
 func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {

@@ -44,7 +44,7 @@ func isRustFormat(root diag.Value) bool {
 	return only && own
 }
 
-// convertRustRule converts a rule or a turn. pattern is the new key of its pattern.
+// convertRustRule converts a rule or a turn. pattern is the key that replaces `on`.
 func convertRustRule(rule diag.Value, pattern string) diag.Value {
 	var fields, response []diag.Field
 	for _, f := range rule.Fields() {

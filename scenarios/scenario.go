@@ -34,7 +34,7 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 }
 
 // UsesVariable reports whether an expression of the scenario may use a variable that can differ between requests with
-// the same history: model, system, tools, schemas, context, permission_mode, session, cwd or one of [Call].
+// the same history: model, system, tools, schemas, context, permission_mode, session, cwd or a variable of [Call].
 func (s *Scenario) UsesVariable(name string) bool {
 	return s.library != nil && s.library.UsesVariable(name)
 }
@@ -125,9 +125,9 @@ func (s *Scenario) Digest() string {
 // is used.
 func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
-// rankRules returns the indexes of the rules, the most similar to the prompt first: matching patterns, then the number
-// of matching parts, then the edit distance. Only the 30 rules that share most words with the prompt are compared by
-// parts and distance.
+// rankRules returns the indexes of the rules, the most similar to the prompt first. It compares whether the pattern
+// matches, then the number of matching parts, then the edit distance. It compares parts and distance only for the 30
+// rules that share the most words with the prompt.
 func rankRules(rules []Rule, prompt string) []int {
 	type miss struct{ rule, words, passed, apart int }
 	words := wordsOf(prompt)
@@ -207,8 +207,8 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 }
 
 // ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios. It is nil if
-// the scenario has no servers. The program self serves the fixtures. If records is not empty, each fixture records its
-// messages in a subdirectory of records, with its URL-escaped name.
+// the scenario has no servers. Fixtures are served by the program at the path self. If records is not empty, each
+// fixture records its messages in a subdirectory of records that has the URL-escaped name of the server.
 func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

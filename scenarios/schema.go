@@ -103,7 +103,7 @@ type Rule struct {
 	Pattern Pattern `toml:"pattern,required"`
 	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
 	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for both.
-	// The default is `any` for a pattern that contains such a text (`<task-notification>`, `Stop hook feedback`).
+	// The default is `any` for a pattern with a text of such CLI prompts (`<task-notification>`, `Stop hook feedback`).
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -206,8 +206,8 @@ type Step struct {
 
 // Block is one content block of a message.
 type Block struct {
-	// Type selects the other keys: `text`, `thinking`, `redacted_thinking`, `raw`, `tool_use` with the keys of a
-	// tool call, and for tools that the API runs `server_tool_use` and the types of its results.
+	// Type selects the other keys: `text`, `thinking`, `redacted_thinking`, `raw`, or `tool_use` with the keys of a
+	// tool call; for tools that the API runs, `server_tool_use` or a type of result.
 	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 	// Text of a `text` block.
 	Text string `toml:"text"`
@@ -278,7 +278,7 @@ type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
 	// Steps are the messages of the agent. Their expressions see the captures of the prompt that led to the call, the
-	// prompt of the agent and its results; the rules answer later prompts of the agent.
+	// agent's prompt and the results of the agent's calls; the rules answer later prompts of the agent.
 	Steps []Step `toml:"steps"`
 	// Background makes the call return immediately; the input's `run_in_background` takes precedence.
 	Background bool `toml:"background"`
@@ -325,7 +325,7 @@ type Stream struct {
 
 // Chunk is the size of a piece of a partial message. The zero value is a word.
 type Chunk struct {
-	Unit string // "word", "token", "line"; "" means word, or Size is used
+	Unit string // "word", "token" or "line"; "" means word, unless Size is set
 	Size int    // characters; 0 means Unit is used
 }
 

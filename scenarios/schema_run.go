@@ -22,7 +22,7 @@ type ToolConfig struct {
 	AutoApprove bool `toml:"auto_approve"`
 	// Result is the canned result of calls that define none.
 	Result *string `toml:"result"`
-	// Error denies calls of the tool with this text.
+	// Error is the text with which calls of the tool are denied.
 	Error *string `toml:"error"`
 	// Answers are the answers to AskUserQuestion, by question.
 	Answers map[string]string `toml:"answers"`
@@ -63,7 +63,7 @@ type Sampling struct {
 	Model string `toml:"model"`
 	// StopReason is the stop reason of the answer.
 	StopReason string `toml:"stop_reason" default:"endTurn"`
-	// Error refuses the request with this text, like a user.
+	// Error refuses the request with this text, as a user would.
 	Error string `toml:"error"`
 
 	compiledRule
@@ -90,11 +90,11 @@ type Timeouts struct {
 type Expectation struct {
 	// Tool is the name, or a glob, of a tool that must have been called.
 	Tool string `toml:"tool" empty:"no"`
-	// Input is a part that the input of such a call must contain.
+	// Input is a part that the input of the expected tool call must contain.
 	Input json.RawMessage `toml:"input"`
 	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order is a number: the first such call must come after the first calls of expectations with a lower number.
+	// Order is a number: the first expected call must come after the first calls of expectations with a lower number.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
@@ -113,9 +113,9 @@ type Expectation struct {
 	// Rule is the line of this file at which a rule begins; the rule must have answered.
 	Rule *int `toml:"rule" min:"1"`
 	// Screen is a state of the interactive screen that must have waited for an answer: `permission`, `question`, `plan`
-	// or `dialog`, or with its kind `permission/bash` or `dialog/trust`. With --real, the expectation is not checked.
+	// or `dialog`, optionally with a kind, as in `permission/bash`. With --real, the expectation is not checked.
 	Screen string `toml:"screen" empty:"no"`
-	// Answered is the required answer to such a screen. Default: any answer.
+	// Answered is the required answer to the screen of `screen`. Default: any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
 	// Unused selects how to report rules that have answered no prompt: `warn` mentions them, `error` makes each an
 	// unmet expectation.
@@ -142,17 +142,17 @@ type ExpectMCP struct {
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
 }
 
-// ExpectRequest is a request to the model, with claudeless or with the real CLI.
+// ExpectRequest is a request to the model, made by claudeless or by the real CLI.
 type ExpectRequest struct {
 	// Model is the full name of the model, or a glob. Default: any.
 	Model string `toml:"model" empty:"no"`
-	// MaxRetries is the maximum number of retries of such a request.
+	// MaxRetries is the maximum number of retries of the expected request.
 	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is the time, from the beginning of the run, within which the first such request must arrive.
+	// WithinMS is the time, from the beginning of the run, within which the first expected request must arrive.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
-// ExpectOAuth is a request to the authorization server of a fixture, or one that the fixture refused.
+// ExpectOAuth is a request to the authorization server of a fixture, or a request that the fixture itself refused.
 type ExpectOAuth struct {
 	// Request is the kind of request.
 	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
@@ -164,7 +164,7 @@ type ExpectOAuth struct {
 	Scope string `toml:"scope" empty:"no"`
 	// Result is `ok` or the error code. Default: any.
 	Result string `toml:"result" empty:"no"`
-	// Count is the number of such requests, as in `times`.
+	// Count is the number of expected requests, in the form of `times`.
 	Count *Times `toml:"count" schema:"integer|string"`
 }
 

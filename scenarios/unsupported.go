@@ -30,7 +30,7 @@ type unsupportedKeyChecker struct {
 	list diag.List
 }
 
-// warn adds a warning about the key at path. instead describes what happens instead.
+// warn adds a warning about the key at path. The hint instead says what claudeless serve does with the key.
 func (l *unsupportedKeyChecker) warn(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true
@@ -111,8 +111,8 @@ func (l *unsupportedKeyChecker) checkCall(path diag.Path, c *ToolCall) {
 	}
 }
 
-// isPlainToolName reports whether a name is that of an MCP tool without its server. Names of built-in tools begin with
-// a capital letter.
+// isPlainToolName reports whether a name is that of an MCP tool without its server. It recognizes built-in tools by
+// their capital first letter.
 func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// refusalAdvice is the advice if a claude that the test did not create sends a request.
+// refusalAdvice is the advice to give if a request comes from a claude that the test did not create.
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 

@@ -23,8 +23,8 @@ func (k *localCommands) parse() (slash.Call, bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansion grants the tools of a command's expansion and sets its model for the turn. The returned function
-// restores both.
+// applyExpansion grants the tools of a command's expansion and sets the model of the expansion for the turn. undo
+// removes the grant and restores the model.
 func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if x == nil {

@@ -72,7 +72,7 @@ type summaryOutcome struct {
 	trigger      string
 	started      time.Time
 	tokensBefore int      // context tokens before the compaction
-	reply        string   // text of the model before it is cleaned
+	reply        string   // text of the model, including its analysis
 	hookReports  []string // output of hooks for the user
 	refusal      string   // reason of the hook that blocked the compaction; empty if none did
 	failed       bool     // the model request failed
@@ -126,7 +126,7 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	return sum, nil
 }
 
-// emitStatus emits the result of the compaction; problem says why it failed, "" if it did not.
+// emitStatus emits the result of the compaction; problem is the reason of a failure, "" after success.
 func (c *compaction) emitStatus(result, problem string) {
 	fields := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: result}}
 	if problem != "" {

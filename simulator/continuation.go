@@ -82,7 +82,7 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
-// endAfterStructuredOutput ends a turn after its structured output with end, unless a Stop hook continues the turn.
+// endAfterStructuredOutput returns end, unless the turn has structured output and a Stop hook continues the turn.
 func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end

@@ -38,7 +38,7 @@ type replyInfo struct {
 	displayed      *string // text that is shown instead of text; nil means none
 	isEmpty        bool    // the reply has no visible content
 	hasMore        bool    // the response has another step
-	isContinuation bool    // the next reply continues this one; the Messages API returns both as one
+	isContinuation bool    // the next reply continues this one; the Messages API returns both as one message
 }
 
 // record stores the properties of a reply that is about to be streamed.
@@ -346,7 +346,7 @@ func (x *exchange) partialReplyUsage(f *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
 
-// failureUsedUp reports whether a failure with a limited number of repetitions has occurred that often.
+// failureUsedUp reports whether a failure that is limited to a number of requests has reached that number.
 func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }

@@ -28,7 +28,7 @@ type apiFailure struct {
 	Stderr           string        // line that the stream reader prints on stderr; empty means none
 }
 
-// Body returns the error response as messages of the CLI quote it, or the plain message if the response is not JSON.
+// Body returns the error response in the form that messages of the CLI quote, or the plain message if it is not JSON.
 func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
@@ -80,13 +80,13 @@ const (
 	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
-// failureContext describes the request that failed. The zero value is the first request of a session without retries.
+// failureContext describes the failed request. The zero value means the first request of a session that never retries.
 type failureContext struct {
 	Model       string // full name of the requested model
-	Retries     int    // number of retries of a failed request in this session
+	Retries     int    // maximum number of retries of a failed request in this session
 	HasReply    bool   // the conversation has a reply, so it can be compacted
 	GatewayHost string // host of an API that is not the vendor's; empty means the vendor's API
-	// DescribesJSON reports invalid JSON in the same words as other malformed responses.
+	// DescribesJSON is true if the CLI reports invalid JSON in the same words as other malformed responses.
 	DescribesJSON bool
 }
 
@@ -173,7 +173,7 @@ func (w failureContext) serverText(status int, message string) string {
 	return text
 }
 
-// describeRefused describes a 400. The CLI recognises some of them by their message.
+// describeRefused describes a response with status 400. The CLI recognises some of these responses by their message.
 func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
@@ -197,7 +197,7 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, maxSilentRetries
 }
 
-// tooLongText returns the message for a prompt that is too long, which depends on whether the conversation can be
+// tooLongText returns the message for a prompt that is too long. The message depends on whether the conversation can be
 // compacted.
 func (w failureContext) tooLongText() string {
 	if w.HasReply {

@@ -17,7 +17,7 @@ import (
 // sessionSourceCompact is the source of the SessionStart event after a compaction.
 const sessionSourceCompact = "compact"
 
-// hookPoints runs the hooks of a turn, except those around tool calls, which a layer of the tools runs.
+// hookPoints runs the hooks of a turn, except those around tool calls, which the package layer runs.
 type hookPoints struct {
 	sim           *Simulator
 	out           *emitter
@@ -145,7 +145,7 @@ func (p *hookPoints) runIgnoringOutcome(ctx context.Context, in protocol.HookInp
 }
 
 // runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
-// the original. Its turn and message ids do not occur in any other event.
+// the original. The turn and message ids of this event occur in no other event.
 func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*string, error) {
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
@@ -261,7 +261,7 @@ func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook 
 	return in
 }
 
-// fillInput sets the time since the last reply and the cost of sending its context again (observed with 2.1.329).
+// fillInput sets the time since the previous reply and the cost of sending the context again (observed with 2.1.329).
 func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
@@ -360,7 +360,7 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 	p.out.emit(text)
 }
 
-// refusesPrompt reports whether hooks prevent that the model receives the prompt.
+// refusesPrompt reports whether hooks prevent the model from receiving the prompt.
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
 // emitRefused emits the trace of a prompt that hooks refused. If dropped is true, the prompt is not part of the

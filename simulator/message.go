@@ -30,7 +30,7 @@ type message struct {
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
-	refusalPoint    RefusalPoint    // point at which the refusal of the last call is emitted; AfterMessage once it has been taken
+	refusalPoint    RefusalPoint    // point at which the refusal of the last call is emitted; AfterMessage after that
 	refusedCall     *refusedCall    // the refusal that is being emitted; nil if none
 	assistantEvents int             // number of assistant events so far
 }
@@ -38,8 +38,8 @@ type message struct {
 // messageHead contains the ids, model and usage of a message.
 type messageHead struct {
 	id, request string
-	modelName   string // full name, for the totals
-	wireModel   string // name in the API's responses
+	modelName   string // full name of the model, used in the totals
+	wireModel   string // name of the model in the API's responses
 	stopReason  string
 	replyUsage
 }
@@ -49,7 +49,7 @@ type preparedCall struct {
 	toolUse     protocol.ToolUse // the call, with the name of the tool that runs
 	tool        protocol.Tool    // zero if the tool is unknown
 	eventID     string           // uuid of the assistant event
-	writtenName string           // the name that the model wrote, if another tool runs
+	writtenName string           // tool name that the model wrote, if another tool runs
 	// readOnly means that the call may run in parallel even if its tool is not read-only.
 	readOnly    bool
 	refusal     *executor.Result // result that replaces the run; nil means the call may run
@@ -303,7 +303,7 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	return m.emitRefusalAt(ctx, BeforeBlockStop)
 }
 
-// emitAssistant emits the assistant event of a complete block; modify may change the event before.
+// emitAssistant emits the assistant event of a complete block; modify may change the event before it is emitted.
 func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
 	m.flushRefusal()
 	ev := m.assistantEvent(b, modify)
@@ -385,7 +385,7 @@ func (m *message) endBrokenStream() {
 	m.emitAbandonedStop()
 }
 
-// emitAbandonedStop emits the message_stop of a message that lacks blocks.
+// emitAbandonedStop emits the message_stop of a message that ends before all its blocks are complete.
 func (m *message) emitAbandonedStop() {
 	stop := m.streamEvent(orderedObject{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
@@ -398,7 +398,7 @@ func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.advanceRefusal()
 }
 
-// emitDelta emits a chunk of a block; key is the member of the delta for the chunk.
+// emitDelta emits a chunk of a block. key is the key of the delta that contains the chunk.
 func (m *message) emitDelta(i int, key, chunk, display string) {
 	kind := key + "_delta"
 	if key == "partial_json" {

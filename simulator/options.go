@@ -17,8 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Model answers requests. In every run it is the scenario engine; tests may use another one. Next is called from one
-// goroutine at a time.
+// Model answers requests. Outside tests, it is always the scenario engine. Next is called from one goroutine at a time.
 type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
@@ -66,7 +65,7 @@ type Options struct {
 // Limits sets limits of a conversation and the behaviour near a limit. The zero value matches the real CLI, but does
 // not wait between retries.
 type Limits struct {
-	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first
+	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first round
 	BudgetUSD float64 // cost of the session; 0 means no limit
 	Retries   int     // retries of failed requests; 0 means 10, a negative value none
 	// RetryScale multiplies the waits between retries; 0 means no waits.
@@ -83,7 +82,7 @@ type Limits struct {
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
-	// DescribesJSON reports invalid JSON in the same words as other malformed responses.
+	// DescribesJSON reports a response with invalid JSON in the same words as other malformed responses.
 	DescribesJSON bool
 }
 
@@ -94,22 +93,22 @@ type DisplayOptions struct {
 	HookEvents      bool // emit hook_started and hook_response
 	LegacyCost      bool // add the cost_usd key of older versions
 	RateLimits      bool // report the limits of the subscription after the first reply
-	// OrderedResults shows results of parallel calls in call order instead of completion order, which makes
-	// the output of runs repeatable.
+	// OrderedResults shows results of parallel calls in call order instead of completion order, so that the output of
+	// runs is repeatable.
 	OrderedResults         bool
 	Thinking               string           // value of thinking_display; empty means "updates"
 	Stream                 scenarios.Stream // pace of partial messages
 	ResponseDelay          time.Duration    // wait before the first reply to each prompt
 	MinimumDelay           time.Duration    // minimum wait before each reply
 	CompactDelay           time.Duration    // duration of a compaction
-	FastModeDisabledReason string           // for results
+	FastModeDisabledReason string           // reason that results give for fast mode being off
 }
 
 func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "updates") }
 
 // ContextProvider provides the init event and the context of the first prompt.
 type ContextProvider interface {
-	// Init returns the init event of a turn without ids, model and permission mode.
+	// Init returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
 	Init(ctx context.Context) protocol.Init
 	// FirstPromptContext returns the texts that the model receives in addition to the first prompt: those before and
 	// those after the output of SessionStart hooks.
@@ -148,7 +147,7 @@ type SessionStart struct {
 	Continue bool
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string
-	// Instructions are the instruction files that were read, for hooks.
+	// Instructions are the instruction files that were read; InstructionsLoaded hooks receive them.
 	Instructions []protocol.InstructionsLoadedHook
 }
 
@@ -157,10 +156,10 @@ type PreviousReply struct {
 	At        time.Time
 	Model     string
 	Tokens    int  // tokens of the whole context up to this reply
-	LongCache bool // its prompt cache lasts an hour, not five minutes
+	LongCache bool // the reply's prompt cache lasts an hour, not five minutes
 
-	UUID    string // UUID of its last line in the transcript
-	Replies int    // number of replies in the conversation up to it
+	UUID    string // UUID of the reply's last line in the transcript
+	Replies int    // number of replies in the conversation, including this one
 }
 
 // Transcript stores the events of a session. Its first error becomes a warning and does not fail the run.
@@ -188,7 +187,7 @@ type Schema interface {
 	Validate(value json.RawMessage) error
 }
 
-// Commands are the slash commands of a session, except those of the conversation ([HandlesCommand]).
+// Commands are the slash commands of a session, except those that the conversation handles ([HandlesCommand]).
 type Commands interface {
 	// Find returns the command with a name. It takes precedence over a command of the conversation with the same name.
 	Find(name string) (Command, bool)
@@ -200,13 +199,13 @@ type Commands interface {
 
 // Command is one slash command.
 type Command interface {
-	// Run handles the command and returns its Outcome, or it returns an Expansion, which is the text that replaces the
-	// command in the request to the model. Both are nil if the command does not apply.
+	// Run handles the command and returns its Outcome, or it returns an Expansion: the text that replaces the command
+	// in the request to the model. Both are nil if the command does not apply.
 	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
 }
 
-// HandlesCommand reports whether the conversation, not the session, handles a command, because the command concerns its
-// messages or costs.
+// HandlesCommand reports whether the conversation handles a command itself, instead of the session, because the command
+// concerns the conversation's messages or costs.
 func HandlesCommand(name string) bool {
 	return slices.Contains([]string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}, name)
 }
@@ -217,7 +216,7 @@ func (emptyCommands) Find(string) (Command, bool) { return nil, false }
 func (emptyCommands) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
 func (emptyCommands) Grant([]string)              {}
 
-// agentCommands are the commands of a sub-agent, which may not run the session's commands.
+// agentCommands are the slash commands of a sub-agent. A sub-agent may not run the session's commands.
 type agentCommands struct{ emptyCommands }
 
 func (agentCommands) Find(name string) (Command, bool) {
@@ -267,7 +266,7 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// EarlyRefusal returns when a call is refused while its message is still being streamed.
+	// EarlyRefusal returns the point of the message's stream at which the refusal of the call is emitted.
 	EarlyRefusal(ctx context.Context, call protocol.ToolUse) RefusalPoint
 }
 
@@ -286,8 +285,8 @@ const (
 // (CLAUDE.md, rules) that apply from now on, and files that changed after the session had written them. Tools may
 // implement it.
 type ContextSource interface {
-	// NewContext returns the files to add after calls have succeeded in the conversation of an agent, or of the session
-	// if agent is nil. It is called without calls when an agent starts.
+	// NewContext returns the files to add after these calls have succeeded. The calls belong to the conversation of the
+	// agent, or of the session if agent is nil. When an agent starts, calls is empty.
 	NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []ContextFile
 }
 

@@ -34,19 +34,19 @@ type promptState struct {
 	out *emitter
 	in  protocol.UserMessage
 
-	ofHook          bool             // a SessionStart hook created it
-	id              string           // uuid of the prompt; empty until it is made
+	ofHook          bool             // a SessionStart hook created the prompt
+	id              string           // uuid of the prompt; empty until the first use
 	recordedContent protocol.Content // the prompt as the transcript keeps it
 	promptID        string
 	context         []string // text that hooks and mentioned files have added for the model
 	contextSent     int      // number of entries of context already sent in a request
 	unanswered      []string // text of absorbed prompts that have not been sent to the model
 	absorbedIDs     []string // uuids of the absorbed prompts
-	feedback        []string // texts next to results of the last tool round; they are the next prompt
+	feedback        []string // texts typed when permitting calls of the last tool round; they become the next prompt
 
 	replayPending   bool // the prompt is replayed with the next request to the model
 	messageLabelled bool // an assistant event has listed the prompts' uuids
-	startLabelled   bool // a message_start has listed them
+	startLabelled   bool // a message_start has listed the prompts' uuids
 }
 
 func (p *promptState) emitQueued() {
@@ -125,8 +125,7 @@ func (p *promptState) emitInit(ctx context.Context) {
 	p.out.emit(&init)
 }
 
-// replayPrompt sends the recorded prompt back to the host, unless this has happened or the model does not answer the
-// prompt.
+// replayPrompt sends the recorded prompt back to the host, unless it was sent before or the model does not answer it.
 func (p *promptState) replayPrompt() {
 	if !p.replayPending {
 		return
@@ -219,8 +218,8 @@ func (p *promptState) addAbsorbed(in protocol.UserMessage) {
 	p.absorbedIDs = append(p.absorbedIDs, in.UUID)
 }
 
-// PromptsCompleted reports whether the prompts of a turn are reported to hosts as completed. If not, the turn ended
-// early and they are reported as cancelled.
+// PromptsCompleted reports whether hosts are told that the prompts of a turn were completed. Otherwise the turn ended
+// early, and hosts are told that the prompts were cancelled.
 func PromptsCompleted(r *protocol.Result) bool {
 	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
 }
@@ -236,7 +235,7 @@ func (p *promptState) endAbsorbed(r *protocol.Result) {
 	}
 }
 
-// mergedIDs returns the uuids of the prompts that were merged into this one before the turn began.
+// mergedIDs returns the uuids of the prompts that were merged into the turn's prompt before the turn began.
 func (p *promptState) mergedIDs() []string {
 	if n := len(p.in.UUIDs); n > 1 {
 		return p.in.UUIDs[:n-1]
@@ -265,8 +264,8 @@ func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
 	}
 }
 
-// promptIDs returns the uuids of the turn's prompts in the form of events; uuid is the first prompt's, or the last
-// one's if the first has none.
+// promptIDs returns the uuids of the turn's prompts for events. uuid is the uuid of the first prompt, or of the last
+// one if the first has none.
 func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs

@@ -25,7 +25,7 @@ type Snapshot struct {
 	SessionID      string
 	TranscriptPath string
 	PromptID       string // id of the running or the last prompt
-	Model          string // as given or set; empty means the default model
+	Model          string // model as given at the start or set later; empty means the default model
 	Effort         string // effort level; the model's default if none is set
 	OutputStyle    string
 	Title          string
@@ -54,7 +54,7 @@ func (n Snapshot) effortLevel() string {
 	return cmp.Or(n.Effort, own)
 }
 
-// ForAgent returns a state for a sub-agent, which shares everything with l except the model.
+// ForAgent returns a state for a sub-agent. Except for the model, the sub-agent shares the state of l.
 func (l *SessionState) ForAgent(model string) *SessionState {
 	return &SessionState{parent: l, snapshot: Snapshot{Model: model}}
 }
@@ -79,7 +79,7 @@ func (l *SessionState) RecordSkill(name, text string) (previous string) {
 	return previous
 }
 
-// Model returns the model of the next request, as given or set.
+// Model returns the model of the next request, as given at the start or set later, or else the default model.
 func (l *SessionState) Model() string {
 	if name := l.Snapshot().Model; name != "" {
 		return name

@@ -37,7 +37,7 @@ type history struct {
 	turns            int
 	rounds           int // number of messages with calls
 	results          int
-	safetyStops      int            // refused replies
+	safetyStops      int            // number of refused replies
 	failures         map[string]int // number of failures simulated, by rule
 	sessionStarted   bool           // the SessionStart hooks have run
 	resumed          bool           // the conversation began in an earlier process
@@ -68,7 +68,7 @@ type retainedMessages struct {
 	prompts   []string // prompts after the last round
 }
 
-// record updates t for an event.
+// record adds the uuid of an event's message to t, if a compaction may keep that message.
 func (t *retainedMessages) record(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
@@ -100,8 +100,8 @@ func (t *retainedMessages) lastMessageID() string {
 	return ""
 }
 
-// applyCompaction returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts, and
-// the last round if there were earlier ones.
+// applyCompaction returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts and,
+// if there were earlier rounds, the last round.
 func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil

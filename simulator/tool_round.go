@@ -79,8 +79,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// refuseCall runs a call that will be refused while its message is streamed, and returns the refusal. siblings is the
-// number of the message's other calls.
+// refuseCall runs a call that will be refused, while the message is still streamed, and returns the refusal. siblings
+// is the number of the message's other calls.
 func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
 	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
 	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
@@ -178,7 +178,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive 
 	return batch, nil
 }
 
-// execute runs one call through the executor chain. Its err is set only when the turn was interrupted or must end.
+// execute runs one call through the executor chain. It sets err only if the turn was interrupted or must end.
 func (d *toolRound) execute(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
 	r.result, r.err = d.callResult(ctx, c)

@@ -98,8 +98,7 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	}
 }
 
-// fillTimes sets the times of the first reply in the result of an answered prompt; sent is true if the host gave the
-// prompt a uuid.
+// fillTimes sets the times of the turn's first reply in its result; sent is true if the host gave the prompt a uuid.
 func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	if l.firstToken.IsZero() {
 		return
@@ -115,8 +114,8 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	}
 }
 
-// RefreshTotals updates results that were delayed with the session's current totals, as the real CLI does: the first of
-// them gets the usage since the last result that was shown.
+// RefreshTotals sets the session's current totals in results that were delayed, as the real CLI does: the first of them
+// gets the usage since the last result that was shown.
 func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	var between sessionTotals
 	between.start(nil)

@@ -321,8 +321,8 @@ func (t *turn) crashResult(reason string) *protocol.Result {
 	return r
 }
 
-// numTurns returns num_turns: the number of user events plus the prompt, or, at the turn limit, of tool rounds plus
-// one. It is 0 if the model was not asked.
+// numTurns returns num_turns: one more than the number of user events, or, if the turn limit was reached, one more than
+// the number of tool rounds. It is 0 if the model was not asked.
 func (t *turn) numTurns(end *turnEndError) int {
 	if end.skippedModel {
 		return 0

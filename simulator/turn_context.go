@@ -90,7 +90,7 @@ type StructuredCalls struct{}
 // structuredCallKey is the context key of the round that a call belongs to.
 type structuredCallKey struct{}
 
-// Tools returns no tools, because callers of Tools do not list StructuredOutput.
+// Tools returns no tools, because the session itself adds StructuredOutput to its list of tools.
 func (StructuredCalls) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 // Execute checks the output. Other calls get [executor.ErrUnknownTool].

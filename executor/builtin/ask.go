@@ -67,8 +67,8 @@ type askUserQuestionOutput struct {
 	Response    string                      `json:"response,omitempty"`
 }
 
-// askUserQuestion returns the answers in the call, which a host adds, or the answers of the scenario. A question
-// without an answer stays unanswered (observed with 2.1.329).
+// askUserQuestion returns the answers that a host added to the call or, if it added none, those of the scenario. A
+// question without an answer stays unanswered (observed with 2.1.329).
 func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]question](in.Questions)
 	if err != nil {

@@ -38,17 +38,17 @@ type Options struct {
 	// OutputDir is the directory for results that are too large to show. It is created when needed. Empty means that
 	// such results are truncated.
 	OutputDir string
-	// Clock provides the time and the ids of saved results, notebook cells and worktrees. Nil means a constant time and
+	// Clock provides the time, and ids for saved results, notebook cells and worktrees. Nil means a constant time and
 	// consecutive numbers.
 	Clock Clock
-	// Worktree is the git worktree whose root is CWD. Calls may not change files of the repository outside of it. Nil
-	// means that CWD is not such a worktree.
+	// Worktree is the git worktree whose root is CWD. Calls may not change files that are in its repository but outside
+	// of the worktree. Nil means that CWD is not such a worktree.
 	Worktree *Worktree
 	// Allowed reports whether the session has a tool; nil means that it has all.
 	Allowed func(name string) bool
 	// Access reports which files may be read; nil means all.
 	Access Access
-	// Hooks runs the hooks that tools raise; nil means none.
+	// Hooks runs the hooks of events that tools raise; nil means none.
 	Hooks Hooks
 	// Tasks contains the background commands; nil means that commands cannot run in the background. The caller closes
 	// it.
@@ -171,7 +171,7 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 }
 
 // Prepare returns the input of a call as it is shown and run: with the defaults that the real CLI shows, and without
-// trailing spaces in text for a file. It returns input of other tools, and input that is not an object, unchanged.
+// trailing spaces in text for a file. It changes only objects, and only input of built-in tools.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	if !t.allowed(call.Name) {
 		return call.Input
@@ -179,8 +179,8 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Precheck refuses a call before permissions are checked: of a tool that the session does not have, or with invalid
-// input. It returns nil for valid calls and for calls of other executors.
+// Precheck refuses calls that cannot run, before permissions are checked: calls of tools that the session does not
+// have, with invalid input, or refused by a check of the tool. It returns nil for all other calls.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {
@@ -204,7 +204,7 @@ func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResul
 	return b.Input.Validate(call)
 }
 
-// Execute runs one call. For other tools the error is [executor.ErrUnknownTool].
+// Execute runs one call of a built-in tool. For all other tools the error is [executor.ErrUnknownTool].
 func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {
@@ -257,7 +257,7 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// Reread returns the path of the file that a call wrote, if its content has changed since then, otherwise "". It
+// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
 // records the new content.
 func (t *Tools) Reread(call protocol.ToolUse) string {
 	return t.files.ForAgent(call.Agent).Reread(call)
@@ -266,8 +266,8 @@ func (t *Tools) Reread(call protocol.ToolUse) string {
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// Changes returns the files that were changed after the session or, if agent is not nil, that agent had written them.
-// It returns each change once.
+// Changes returns files that were changed after the agent had written them; a nil agent means the session itself. It
+// returns each change once.
 func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
 	return t.files.ForAgent(agent).Changes()
 }

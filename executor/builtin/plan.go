@@ -86,7 +86,7 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 	return r
 }
 
-// currentPlan returns the plan, or nil without one, and the path of the file that contains it, or "".
+// currentPlan returns the plan (nil means none) and the path of the file that contains it ("" means no file).
 func (p *planTools) currentPlan(given *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()

@@ -39,8 +39,8 @@ func (f toolStates) allTools() []tool.Tool {
 	return list
 }
 
-// runnableTools returns the tools that are simulated. A new tool of an existing family is added only in the file of the
-// family.
+// runnableTools returns the tools that are simulated. The file of each family lists its tools, so a new tool of a
+// family needs no change here.
 func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
@@ -81,8 +81,8 @@ func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool)
 	return bash.ReplaceOutput(output)
 }
 
-// ShapeResult returns a canned text with the structured output of the real tool, as far as the text determines it
-// (spec: cli-contract 9.8).
+// ShapeResult returns a result with a canned text and, as far as the text determines it, the structured output of the
+// real tool (spec: cli-contract 9.8).
 func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 	r := tool.Text(s, nil)
 	switch call.Name {
@@ -132,7 +132,7 @@ func agentTool(name string) tool.Tool {
 	}
 }
 
-// unsimulatedTool returns a tool that is listed but can only be answered by a scenario.
+// unsimulatedTool returns a tool that is listed, but whose calls only a scenario can answer.
 func unsimulatedTool(name string) tool.Tool {
 	t := tool.Tool{
 		Name:        name,

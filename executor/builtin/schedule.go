@@ -21,7 +21,7 @@ import (
 // maxCronJobs is the maximum number of scheduled jobs.
 const maxCronJobs = 50
 
-// cronJobs stores the scheduled prompts of a session. They are listed and deleted, but never run.
+// cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but never run.
 type cronJobs struct {
 	tasks   *task.Set // nil means no background tasks
 	clock   tool.Clock
@@ -59,7 +59,7 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// newCron parses the schedule of a new job and checks it. The second result explains why it is invalid.
+// newCron parses and checks the schedule of a new job. The second result explains why the schedule is invalid.
 func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
@@ -211,11 +211,11 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	}{in.ID})
 }
 
-// cronJob is a scheduled prompt of the session or of the file.
+// cronJob is a scheduled prompt, from the session or from the file of durable jobs.
 type cronJob struct {
 	task.Job
 	durable bool
-	stored  json.RawMessage // the job as written in the file; nil means that it is not there yet
+	stored  json.RawMessage // the job as written in the file; nil means that the file does not contain the job yet
 }
 
 // nextRunText returns the time of the next run, rounded to a minute.

@@ -31,8 +31,8 @@ type checklistTask struct {
 type Hooks interface {
 	// Script returns shell code that runs before each command, in the command's shell.
 	Script() string
-	// RunHooks runs the hooks of an event that a tool raises. A feedback that is not empty prevents the action. The
-	// events shown precede the result.
+	// RunHooks runs the hooks of an event that a tool raises. If feedback is not empty, the tool must not perform the
+	// action. The events in shown precede the result of the tool.
 	RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// The limits of the delay of a wakeup.
+// Limits of a wakeup's delay.
 const (
 	minWakeupDelay = time.Minute
 	maxWakeupDelay = time.Hour
@@ -79,8 +79,8 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt returns the first full minute that is not before the end of a delay. If that exceeds maxWakeupDelay, it returns
-// the minute before.
+// wakeupAt returns the first full minute that is not before the end of the delay. If that minute is more than
+// maxWakeupDelay after now, it returns the minute before it.
 func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)

@@ -21,7 +21,7 @@ import (
 type worktree struct {
 	gitworktree.Worktree
 	previousDir string // previous directory of the session
-	isOwned     bool   // the session created it or selected it by name, so it may remove it
+	isOwned     bool   // the session created the worktree or selected it by name, so the session may remove it
 	isAgents    bool   // an agent works in it, not the session
 }
 
@@ -39,7 +39,7 @@ type worktrees struct {
 // Worktree is a git worktree in which the session works from the start.
 type Worktree struct {
 	gitworktree.Worktree
-	PreviousDir string // directory to which the session returns
+	PreviousDir string // directory to which the session returns when it leaves the worktree
 	IsAgents    bool   // an agent works in it, not the session
 }
 
@@ -60,8 +60,8 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInWorktree refuses to change a file of the repository that is outside of the session's worktree. Nil means
-// allowed.
+// checkInWorktree refuses to change a file that is in the repository but outside of the session's worktree. Nil means
+// that the change is allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
@@ -214,7 +214,7 @@ func (s *worktrees) newWorktreeName() string {
 }
 
 // createWorktree creates the worktree with this name, or uses an existing one, and sets w. head is the beginning of the
-// message.
+// text that reports the worktree.
 func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {

@@ -58,7 +58,7 @@ func (f *replay) BuildMessage(now time.Time) *wire.Message {
 	return m
 }
 
-// estimateTokens returns the tokens of a part of a request; 0 for an empty part.
+// estimateTokens returns the number of tokens in a part of a request; 0 for an empty part.
 func estimateTokens(bytes int) int {
 	if bytes == 0 {
 		return 0

@@ -28,7 +28,7 @@ type namespaceState struct {
 	Unmet []string `json:"unmet"`
 	// Gates are the gates that answers have reached.
 	Gates []journal.GateState `json:"gates"`
-	// Dropped is the number of journal lines that are no longer available here.
+	// Dropped is the number of old journal lines that the namespace no longer keeps.
 	Dropped int `json:"dropped_lines"`
 }
 

@@ -169,8 +169,8 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.service.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits at the gates of an answer: first at those of other steps, then at its own. It returns the error
-// of the context. After a timeout the response continues, and a finding is recorded.
+// waitAtGates waits, in order, at the gates of an answer: its own (Gate) and those of other steps (After). It returns
+// the error of the context. After a timeout the response continues, and a finding is recorded.
 func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After

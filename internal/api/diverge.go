@@ -121,7 +121,7 @@ func equalJSON(x, y any) bool {
 	return x == y
 }
 
-// describeCalls formats calls as Bash(echo one): the name and the only text of the input, or else the whole input.
+// describeCalls formats calls as Bash(echo one): the name, and the `command` of the input or else the whole input.
 func describeCalls(calls []history.ToolUse) string {
 	if len(calls) == 0 {
 		return "no call"

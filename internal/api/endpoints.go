@@ -40,7 +40,7 @@ func (x *exchange) chooseEndpoint(path string) {
 	}
 }
 
-// serveTokenCount handles POST /v1/messages/count_tokens, with the same estimate as usage.
+// serveTokenCount handles POST /v1/messages/count_tokens. It estimates tokens as in the usage of answers.
 func (x *exchange) serveTokenCount() {
 	r, err := x.readRequest()
 	if err == nil {

@@ -189,7 +189,7 @@ func (x *exchange) readBody() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// reportUnknownKeys records keys that no earlier request of the namespace had, because new client versions add keys.
+// reportUnknownKeys records every unknown key once for the namespace, because new client versions add keys.
 func (x *exchange) reportUnknownKeys(r *history.Request) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

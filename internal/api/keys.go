@@ -9,7 +9,7 @@ import (
 // groupSplitter divides the messages of a request into groups and gives each a key that covers all messages before it.
 type groupSplitter struct {
 	memory          *namespaceMemory
-	conversation    conversationKey // who asks
+	conversation    conversationKey // the session and agent of the request
 	client          *history.Client
 	includesContext bool // texts that accompany prompts are part of the key
 }

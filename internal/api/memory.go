@@ -16,8 +16,8 @@ type namespaceMemory struct {
 	states            history.BoundedMap[history.Digest, *conversationState]   // state after each replayed prefix of a history
 	attempts          history.BoundedMap[history.Digest, attemptCount]         // attempts at each history
 	lastConversations history.BoundedMap[conversationKey, *lastConversation]   // last state of each conversation
-	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // messages that a summary replaced, by the first group of the compacted history
-	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // sub-agents that are about to start
+	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // histories that begin with a summary, by their first group
+	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
 	counter           attemptCounter // shared with other servers; nil means this server is the only one
@@ -59,11 +59,11 @@ type lastConversation struct {
 // historyRoot is a history that began a session or continued it after a cut.
 type historyRoot struct {
 	firstGroup history.Digest // key of the first group of the history
-	// After the history was cut: the state that the groups before the last one represent; nil means the beginning.
+	// State of the session when its history was cut. Nil means that this history continues from the beginning.
 	state    *conversationState
-	cutAfter history.Digest // key of the group before the last one, if the history was cut
+	cutAfter history.Digest // if the history was cut: key of the group after which it continues from state
 	retryKey history.Digest // key of a history that repeats a failed request; zero means none
-	failures int            // number of failures of that request
+	failures int            // number of failures of the request that retryKey repeats
 }
 
 // subagentScriptKey identifies the script of a sub-agent by the first prompt that it will receive.
@@ -87,7 +87,7 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 
 // attemptCounter counts attempts for several servers together.
 type attemptCounter interface {
-	// Next returns the number of the next attempt for that name, which is higher than after.
+	// Next returns the number of the next attempt at the history with this name. It is greater than after.
 	Next(name string, after int) (int, error)
 }
 

@@ -15,7 +15,7 @@ type namespace struct {
 	gates  gates
 
 	mu                sync.Mutex
-	unknownKeys       map[string]bool // keys that were reported
+	unknownKeys       map[string]bool // unknown keys of requests that were already reported
 	journalLines      []journalLine   // the latest lines
 	droppedLines      int             // number of older lines that were dropped
 	requests          int             // number of conversation requests

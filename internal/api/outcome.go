@@ -59,7 +59,7 @@ func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 }
 
 // UnofferedTools returns the tools that the answer calls and the request does not offer. It may be called after
-// BuildMessage. It is empty for Claude Code, which does not offer all of its tools.
+// BuildMessage. The list is empty for Claude Code, because its requests do not list all of its tools.
 func (f *replay) UnofferedTools() []string { return f.unofferedTools }
 
 // PendingGates returns the gates that the answer waits at, in order.

@@ -10,8 +10,8 @@ import (
 // promptCache computes how many tokens of a request the API's prompt cache would have read and written. It stores
 // digests, not prompts, and is safe for concurrent use.
 //
-// A prefix is a hit if the same tools, system prompt and blocks came before a cache mark of an earlier request that
-// has not expired. The position of the marks in the current request does not matter.
+// A prefix is a hit if an earlier request had a cache mark after the same tools, system prompt and blocks, and that
+// entry has not expired. It is looked up at each mark of a request and at the maxLookBackBlocks blocks before it.
 type promptCache struct {
 	mu      sync.Mutex
 	expires history.BoundedMap[history.Digest, time.Time]
@@ -22,13 +22,13 @@ func newPromptCache(n int) *promptCache {
 	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
-// cacheUsage holds the bytes of a request that were read from the cache, written for
-// five minutes, written for an hour, and not cached.
+// cacheUsage holds numbers of bytes of a request: read from the cache, written to it for five minutes, written to it
+// for an hour, and not cached.
 type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (
 	minCachedPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
-	maxLookBackBlocks    = 20       // blocks before a mark that are looked up
+	maxLookBackBlocks    = 20       // maximum number of blocks before a mark at which the cache is looked up
 )
 
 // ComputeUsage computes the usage of a request and stores its marked prefixes.

@@ -12,7 +12,7 @@ type replayer struct {
 	scenario           *scenarios.Scenario
 	initialEngine      *scenarios.Engine // engine at the beginning of a conversation; requests use a fork of it
 	usesContext        bool
-	hasSubagentScripts bool // some call starts a scripted sub-agent
+	hasSubagentScripts bool // the scenario has a call that starts a scripted sub-agent
 }
 
 func newReplayer(o Options, ids idSource) *replayer {
@@ -29,12 +29,12 @@ type replay struct {
 	memory          *namespaceMemory
 	request         *history.Request
 	vars            scenarios.Vars
-	salt            history.Digest // digest of all values, except the history, that answers depend on
+	salt            history.Digest // digest of the values, other than the history, on which answers depend
 	findings        []string
 	unofferedTools  []string // tools that the answer calls but the request does not offer
 	missingValues   []missingValue
 	groups          []replayedGroup
-	prefill         string // text of an assistant message at the end
+	prefill         string // text of an assistant message that ends the history
 	attempt         int
 	stateBeforeLast *conversationState // state before the last group
 	finalState      *conversationState
@@ -44,6 +44,6 @@ type replay struct {
 type replayedGroup struct {
 	*history.Group
 
-	firstKey history.Digest // key of the history up to the first step
+	firstKey history.Digest // key of the history up to and including the first step of this group
 	key      history.Digest // key of the history up to and including this group
 }

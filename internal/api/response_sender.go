@@ -102,7 +102,7 @@ func (s *responseSender) flush(to *http.ResponseController, out *bytes.Buffer) b
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// sendTruncated sends the beginning of a longer body.
+// sendTruncated sends only the beginning of a body, although the header announces length bytes.
 func (s *responseSender) sendTruncated(before []byte, length int) {
 	if _, err := s.sendHeader(http.StatusOK, length).Write(before); err == nil {
 		var out bytes.Buffer
@@ -110,7 +110,7 @@ func (s *responseSender) sendTruncated(before []byte, length int) {
 	}
 }
 
-// waitForClient waits until the client disconnects and sends nothing.
+// waitForClient sends nothing and waits until the client disconnects.
 func (s *responseSender) waitForClient() {
 	<-s.r.Context().Done()
 	s.recordDisconnect()

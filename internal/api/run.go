@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// NewReplay returns the replay of a validated request with the memory of its namespace.
+// NewReplay returns the replay of a validated request. m is the memory of the namespace of the request.
 func (s *replayer) NewReplay(m *namespaceMemory, r *history.Request) *replay {
 	f := &replay{replayer: s, memory: m, request: r}
 	messages := r.Messages
@@ -28,8 +28,8 @@ func (s *replayer) NewReplay(m *namespaceMemory, r *history.Request) *replay {
 	return f
 }
 
-// Run replays the history. It changes only the memory. The error comes from an expression or from ctx, or is a
-// [*history.RefusalError].
+// Run replays the history. Apart from f, it changes only the memory of the namespace. The error comes from an
+// expression or from ctx, or is a [*history.RefusalError].
 func (f *replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
@@ -72,7 +72,7 @@ func (f *replay) stateKey(i int) history.Digest {
 	return k
 }
 
-// applyGroup returns the state after st and group i.
+// applyGroup applies group i to the state st and returns the new state.
 func (f *replay) applyGroup(ctx context.Context, st *conversationState, i int) (*conversationState, error) {
 	g := &f.groups[i]
 	if g.Assistant {

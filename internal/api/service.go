@@ -53,7 +53,7 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run means that requests without a namespace belong to the run whose processes share Gates, which is then
+	// Run means that requests without a namespace belong to the run whose processes share Gates; Gates is then
 	// required. Rules with a limit count their matches over the whole run.
 	Run bool
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startState returns the state from which the history continues, and the first group after it. The state is the
-// beginning, the script of a sub-agent, or the last state of a session whose history was cut.
+// startState returns the state from which the history continues, and the index of the next group. The state is the
+// initial one, that of a sub-agent's script, or the last state of a session whose history was cut.
 func (f *replay) startState() (*conversationState, int) {
 	start := &conversationState{engine: f.initialEngine()}
 	if f.request.Session == "" {
@@ -53,9 +53,9 @@ func (f *replay) startState() (*conversationState, int) {
 	return r.state, from
 }
 
-// findHistoryCut handles a history that begins differently from its session. It finds the part of the session that the history
-// replaces, and the index of the last group, with which the session continues. If the last request failed and is
-// repeated, the session continues from the state before it.
+// findHistoryCut handles a history whose beginning differs from the history that its session had before. It returns a
+// root for the new history, and the index of its last group, with which the session continues. If this group repeats a
+// request that failed, the session continues from the state before that request.
 func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -93,7 +93,7 @@ func (f *replay) conversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index of the group after the one with that key, or a negative number.
+// groupIndexAfter returns the index of the group that follows the group with the key at, or -1 if none has that key.
 func (f *replay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
@@ -144,8 +144,8 @@ func (f *replay) initialEngine() *scenarios.Engine {
 	return f.replayer.initialEngine.Fork()
 }
 
-// subagentEngine returns the engine that plays the scripted sub-agent of this conversation. It
-// returns nil if the call that started the sub-agent has no script or was forgotten.
+// subagentEngine returns the engine that plays the scripted sub-agent of this conversation. It returns nil if the call
+// that started the sub-agent has no script, or if the memory no longer contains the script.
 func (f *replay) subagentEngine() *scenarios.Engine {
 	t := conversationKey{f.request.Session, f.request.Agent}
 	f.memory.mu.Lock()

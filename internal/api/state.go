@@ -14,7 +14,7 @@ type conversationState struct {
 	answer         *scriptedAnswer // answer to the last group; nil means that none exists
 	pendingPrompts []string        // prompts that were added during a turn and are not answered yet
 	context        []string        // texts that accompany the prompt and the results, for expressions
-	failureCounts  map[string]int  // failures so far, by rule, since the last success
+	failureCounts  map[string]int  // number of failures since the last success, by rule
 	wasReminded    bool            // Claude Code has sent another request after an empty reply to this prompt, which it does only once
 }
 

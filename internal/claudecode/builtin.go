@@ -135,7 +135,7 @@ func OutputStyles() []OutputStyle {
 	}
 }
 
-// BuiltInSkill is a skill of the CLI's own that is always in the context.
+// BuiltInSkill is one of the CLI's own skills that are always in the context.
 type BuiltInSkill struct {
 	Name   string
 	Tokens int

@@ -32,9 +32,9 @@ type Environment struct {
 // EnvironmentVariable overrides the other variables. Its value is a list of words, separated by commas.
 const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
 
-// ReadEnvironment returns the environment that variables describe. Without any credential it has an API key,
-// because most scripted runs have none: with the word login in [EnvironmentVariable] it has none, as in the real
-// CLI. The error names a word that does not exist.
+// ReadEnvironment returns the environment that variables describe. If they contain no credential, it assumes an API
+// key, because most scripted runs have none. The word login in [EnvironmentVariable] prevents this, so that the session
+// is not logged in, as in the real CLI. The error names an unknown word.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	e := Environment{
 		UsesDefaultURL: getenv("ANTHROPIC_BASE_URL") == "" || strings.Contains(getenv("ANTHROPIC_BASE_URL"), "//api.anthropic.com"),
@@ -80,7 +80,7 @@ func hasTelemetry(e Environment) bool { return e.AllowsTelemetry }
 
 func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
-// hasDesignTools is true if traffic is allowed, except with a subscription and the vendor's API.
+// hasDesignTools is true if traffic is allowed, unless the session uses the vendor's API with a subscription.
 func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != OAuthToken || !e.UsesDefaultURL)
 }

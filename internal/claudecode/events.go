@@ -14,8 +14,8 @@ func IsContinuationRequest(text string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
 }
 
-// HookEvent is one event that hooks can have. Its input is a type of the package
-// protocol, its output a row of the package hook.
+// HookEvent is one event at which hooks can run. The input of the hooks is a type of the package protocol, and their
+// output a row of the package hook.
 type HookEvent struct {
 	Name         string
 	Summary      string // description in lists for hosts

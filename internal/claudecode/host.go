@@ -36,12 +36,12 @@ func models() []Model {
 	}
 }
 
-// Delays before a screen appears, measured with 2.1.330 on an idle machine of two cores. Before that, typed text is
-// kept for the first draft, and no key answers a dialog.
+// Delays before a screen appears, measured with 2.1.330 on an idle machine of two cores. Until then, typed text is kept
+// for the first draft, and no key answers a dialog.
 const (
 	FirstDialogDelay = 480 * time.Millisecond // from the start to the first dialog before the session
-	NextDialogDelay  = 100 * time.Millisecond // from the answer to the next dialog
-	FirstScreenDelay = 350 * time.Millisecond // from the answer to the input field
+	NextDialogDelay  = 100 * time.Millisecond // from answering a dialog until the next dialog
+	FirstScreenDelay = 350 * time.Millisecond // from answering the last dialog until the input field
 )
 
 // IgnoredKeys specifies which keys a dialog ignores right after it has appeared.
@@ -50,10 +50,10 @@ type IgnoredKeys struct {
 	AnyKey bool // every key is ignored, not only Enter and digits
 }
 
-// IgnoredKeysOf returns the period of a dialog: "permission", "question", "plan", or "dialog/KIND" for a dialog before
-// the session. It was measured with 2.1.330: keys were sent 0 to 600 ms after the text of the dialog had arrived. The
-// first Enter with an effect came after 80 to 150 ms in dialogs before the session, and after 140 to 160 ms in dialogs
-// of the session.
+// IgnoredKeysOf returns the keys that a dialog ignores. dialog is "permission", "question", "plan", or "dialog/KIND"
+// for a dialog before the session. The period was measured with 2.1.330: keys were sent 0 to 600 ms after the text of
+// the dialog had arrived. The first Enter with an effect came after 80 to 150 ms in dialogs before the session, and
+// after 140 to 160 ms in others.
 func IgnoredKeysOf(dialog string) IgnoredKeys {
 	const length = 150 * time.Millisecond
 	return map[string]IgnoredKeys{

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// eventKeyRows returns the keys of events that a version introduced: type and subtype of the event, then the path
-// of the key. "*" represents every key of an object, and a type without subtype for all of its subtypes.
+// eventKeyRows returns keys of events, each with the version that introduced it: type and subtype of the event, then
+// the path of the key. "*" represents every key of an object, a type without subtype all its subtypes.
 func eventKeyRows() []versionRow {
 	return []versionRow{
 		{"system/init original_cwd", "2.1.301"},
@@ -35,8 +35,8 @@ func eventKeyRows() []versionRow {
 	}
 }
 
-// transcriptKeyRows returns the keys of transcript lines that a version introduced, written like [eventKeyRows]. A
-// type without a path is a new line.
+// transcriptKeyRows returns the keys of transcript lines, each with the version that introduced it, written like
+// [eventKeyRows]. A type without a path is a new type of line.
 func transcriptKeyRows() []versionRow {
 	return []versionRow{
 		{"user sandboxed", "2.1.307"},
@@ -74,10 +74,10 @@ func hiddenKeyRows(e Environment) []versionRow {
 	return []versionRow{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
 }
 
-// KeyFilter removes the keys from JSON objects that a version does not have yet. A nil KeyFilter removes nothing.
+// KeyFilter removes from JSON objects the keys that a version does not have yet. A nil KeyFilter removes nothing.
 type KeyFilter struct {
 	paths       map[string][][]string // paths of keys by event type, with or without subtype
-	quotedWords [][]byte              // a quoted word of each path; an object without any of these words needs no change
+	quotedWords [][]byte              // last word of each path, in quotes; an object without any of these words needs no change
 }
 
 // Events returns the filter for events; nil means that the version has all keys.
@@ -86,7 +86,7 @@ func (p Profile) Events() *KeyFilter { return p.filter(eventKeyRows(), hiddenKey
 // TranscriptLines returns the filter for lines of a transcript; nil means that the version has all keys.
 func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeyRows(), nil) }
 
-// filter returns a filter for the rows of later versions, and for hidden ones.
+// filter returns a filter for the rows of later versions and for the hidden rows.
 func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 	rows = slices.DeleteFunc(rows, func(r versionRow) bool { return p.isAtLeast(r.since) })
 	var f *KeyFilter

@@ -15,7 +15,7 @@ type ModelFacts struct {
 	Name string
 	// InputPrice and OutputPrice are in dollars per million tokens.
 	InputPrice, OutputPrice  float64
-	ContextWindow, MaxOutput int // tokens
+	ContextWindow, MaxOutput int // in tokens
 	// IsKnown is false for models that the CLI warns about.
 	IsKnown bool
 	// HasListPrice is true if the prices are the model's own list prices, not assumed ones.
@@ -144,8 +144,8 @@ func BareModel(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// ResolveModel returns the model for a name that a user gave. It resolves short names in any case, and old models that
-// a newer one has replaced. Other names are returned unchanged.
+// ResolveModel returns the model for a name that a user gave. It resolves short names, in upper or lower case, and old
+// models that a newer one has replaced. Other names are returned unchanged.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
@@ -168,7 +168,7 @@ func ResolveModel(name string) string {
 	return name
 }
 
-// PlanningModel is like [ResolveModel] for requests in plan mode, in which two short names have another model.
+// PlanningModel is like [ResolveModel] for requests in plan mode, in which two short names mean other models.
 func PlanningModel(name string) string {
 	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(name))], name))
 }

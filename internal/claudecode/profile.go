@@ -19,7 +19,7 @@ const (
 	NewestMeasuredVersion = "2.1.332"
 )
 
-// Profile has the differences of one version of the real CLI. The zero value is a version without new features.
+// Profile describes how one version of the real CLI differs. The zero value is a version without new features.
 type Profile struct {
 	version                string
 	numbers                []int // nil means the version is not a list of numbers
@@ -39,7 +39,7 @@ func (p Profile) WithEnvironment(e Environment) Profile {
 	return p
 }
 
-// WithModels returns the profile of the version with settings that list the available models; nil means all.
+// WithModels returns the profile for settings that allow only the available models; nil means all models.
 func (p Profile) WithModels(available []string) Profile {
 	if available != nil && !slices.ContainsFunc(available, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
 		p.fastModeDisabledReason = "model_not_allowed"
@@ -63,7 +63,7 @@ func (p Profile) IsMeasured() bool {
 	return p.isAtLeast(OldestMeasuredVersion) && slices.Compare(p.numbers, versionNumbers(NewestMeasuredVersion)) <= 0
 }
 
-// isAtLeast reports whether the version is since or newer. For an empty since it returns true.
+// isAtLeast reports whether the version is not older than since. It returns true if since is empty.
 func (p Profile) isAtLeast(since string) bool {
 	return since == "" || slices.Compare(p.numbers, versionNumbers(since)) >= 0
 }
@@ -93,11 +93,10 @@ const (
 	UserModified Feature = "results report changes made by the host"
 	// DescribesJSON reports invalid JSON in a response like other malformed responses.
 	DescribesJSON Feature = "responses with invalid JSON are described"
-	// DefaultModeDefault starts sessions in permission mode default. The versions
-	// before, as far as they were measured, start in mode auto.
+	// DefaultModeDefault starts sessions in permission mode default. Older measured versions start them in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
-	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default; the
-	// versions between them were not measured.
+	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default.
+	// Between 2.1.197 and the first version with the feature, none was measured.
 	TerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
@@ -137,8 +136,8 @@ func (p Profile) presentNames(rows []versionRow) []string {
 
 // Delays contains the minimum durations of the real CLI. The zero value means no delays.
 type Delays struct {
-	Start  time.Duration // until a session has started
-	Answer time.Duration // of the model, for each request
+	Start  time.Duration // time until a session has started
+	Answer time.Duration // time until the model answers a request
 }
 
 // Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, from the

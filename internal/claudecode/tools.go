@@ -31,7 +31,7 @@ const (
 	ListWithResources                    // if an MCP server has resources
 )
 
-// Tool is one built-in tool. Only the table of [Tools] and the package that runs the tool know it.
+// Tool describes one built-in tool. It does not run the tool.
 type Tool struct {
 	Name    string
 	Aliases []string // other names that calls and rules may use

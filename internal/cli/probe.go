@@ -160,7 +160,7 @@ func runUpdate(_ context.Context, s *process.System, _ []string) error {
 	return err
 }
 
-// runInstall answers like a successful installation, but installs nothing: a program that updates claude continues.
+// runInstall answers like a successful installation, but installs nothing, so that programs that update claude go on.
 func runInstall(_ context.Context, s *process.System, words []string) error {
 	target := "latest"
 	for _, word := range words {

@@ -42,8 +42,8 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// prompts returns the prompts of the run. The first is a call that an earlier run
-// deferred, if any; then the prompt is optional.
+// prompts returns the prompts of the run. If an earlier run deferred a call, that call is the first, and a prompt is
+// optional.
 func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.DeferredPrompt()
 	if !ok {

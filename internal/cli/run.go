@@ -196,7 +196,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	return process.Verbatimf("%s", err.Error())
 }
 
-// isUnknownSession reports that the id of --resume belongs to no session.
+// isUnknownSession reports whether an error means that the id of --resume belongs to no session.
 func isUnknownSession(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.TitleError](err)

@@ -90,8 +90,8 @@ type breakpointSet struct {
 	behavior    Behavior
 }
 
-// BreakpointChange lists the settings that SetBreakpoint changes. A nil field keeps its value. In a new breakpoint the
-// defaults are yield, yield and no condition.
+// BreakpointChange lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
+// with yield for Before and After, and without a condition.
 type BreakpointChange struct {
 	Name                string
 	Before, After, When *string
@@ -159,7 +159,7 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 	return old.Breakpoint, nil
 }
 
-// parseGlob parses a name that is a pattern; nil means it is not a pattern.
+// parseGlob parses a name as a pattern; nil means that the name is not a pattern.
 func parseGlob(name string) (none *match.Pattern, err error) {
 	if !strings.ContainsAny(name, "*?[") {
 		return none, nil
@@ -238,7 +238,7 @@ type BreakpointLists struct {
 	Replacements, Conditions, Errors map[string]string
 }
 
-// BreakpointLists returns Breakpoints keyed by name.
+// BreakpointLists returns the settings of all breakpoints, keyed by name.
 func (p *breakpointSet) BreakpointLists() BreakpointLists {
 	l := BreakpointLists{
 		[]string{}, map[string]Behavior{}, map[string]Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
@@ -288,8 +288,8 @@ func (p *breakpointSet) breakpoint(name string) *breakpoint {
 	return nil
 }
 
-// breakpointsFor lists the breakpoints that match a tool, the most exact first: by
-// its name, as "server/tool", by pattern. p.mu must be held.
+// breakpointsFor lists the breakpoints that match a tool: first those with its canonical name, then those with
+// "server/tool", then patterns. p.mu must be held.
 func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 	if len(p.breakpoints) == 0 {
 		return nil
@@ -342,7 +342,7 @@ func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 // in which they were added, before all named breakpoints. The first rule that matches stops the call, independently
 // of the behaviours.
 type Rule struct {
-	Name      string   // shown as the breakpoint of its pauses
+	Name      string   // name of the breakpoint in the rule's pauses
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
 	Phase     Phase
 	When      string // condition; empty means always
@@ -353,7 +353,7 @@ type Rule struct {
 
 type rule struct {
 	Rule
-	globs []*match.Pattern // patterns of Tools; nil means that name is not a pattern
+	globs []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
 	when  *eval.Program    // nil means always
 	// limited is true if the rule was added with a limit.
 	limited bool
@@ -402,8 +402,8 @@ func (p *breakpointSet) HasLimitedRule(tool string) bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.limited && p.ruleMatches(r, tool) })
 }
 
-// takeRule returns the first rule that stops a call in a phase and uses up one of
-// its pauses; nil means none. Conditions run without the lock held.
+// takeRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the rule's pauses.
+// Conditions run without the lock held.
 func (p *breakpointSet) takeRule(ctx context.Context, k *call, phase Phase, r *Outcome) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -441,8 +441,8 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns the first rule or breakpoint that matches a call in a phase and has a true condition or none,
-// and whether it stops the call. Nil means that nothing matches. Conditions run without the lock held.
+// matchBreakpoint returns the first rule or breakpoint whose tools and condition match a call in a phase, and whether
+// it stops the call. It returns nil if none matches. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

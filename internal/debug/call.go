@@ -38,8 +38,8 @@ type call struct {
 // calls holds the calls that have started and are not completed.
 type calls struct {
 	byID      map[string]*call
-	order     []string           // ids, oldest first; may contain completed ones
-	byToolUse map[toolUse]string // ids
+	order     []string           // ids of the calls, oldest first; may contain ids of completed calls
+	byToolUse map[toolUse]string // ids of the calls
 	bytes     int                // size of the values in byID
 }
 
@@ -111,7 +111,7 @@ type pause struct {
 	sessions []string
 }
 
-// pauses holds the open pauses and the decisions about closed ones.
+// pauses holds the open pauses, and the decisions about closed pauses.
 type pauses struct {
 	open       map[string]*pause
 	order      []*pause            // oldest first

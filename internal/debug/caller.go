@@ -86,7 +86,7 @@ type Call struct {
 	CallSite  json.RawMessage // location of the call in the program; nil means unknown
 	PID       int             // process id of the caller; 0 means unknown
 	Started   float64         // start time of the caller's process, in Unix seconds
-	Signature string          // signature; empty means that of the registered function
+	Signature string          // signature; empty means the signature of the registered function
 	Foreign   *ForeignCaller  // nil means one of claudeless's own callers
 }
 
@@ -96,8 +96,8 @@ type ForeignCaller struct {
 	Caller Caller
 	// Values replace the call's Input.
 	Values Values
-	// Lease is the lease of its pauses; 0 means Options.Lease. For a pause before a call, it starts with the caller's
-	// first poll.
+	// Lease is how long the caller's pauses stay open without a poll; 0 means Options.Lease. For a pause before a call,
+	// this time starts with the caller's first poll.
 	Lease time.Duration
 }
 
@@ -118,7 +118,7 @@ type Outcome struct {
 	// ResultCID is the id of a result that is already in the store in another form; empty means the hub stores Result.
 	ResultCID string
 	// Error and ErrorType describe the failure of a call. Exception is the displayed form of the failure; nil means
-	// that it is derived from Error and ErrorType. ErrorCID is its id in the store; empty means not stored.
+	// that it is derived from Error and ErrorType. ErrorCID is the failure's id in the store; empty means not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
@@ -126,7 +126,7 @@ type Outcome struct {
 	ExtraFields json.Marshaler
 }
 
-// Completion is an outcome together with its call, identified by its id or by the agent's session and tool use.
+// Completion is the outcome of a call. The call is identified by its id, or by the agent's session and tool use.
 type Completion struct {
 	CallID, Session, ToolUseID string
 	Outcome

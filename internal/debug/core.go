@@ -8,12 +8,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// TimeoutPolicy decides about a pause that gets no decision.
+// TimeoutPolicy specifies what happens to a pause that gets no decision.
 type TimeoutPolicy string
 
 // The policies; the zero value is PolicyWait.
 const (
-	PolicyWait     TimeoutPolicy = "wait"     // forever
+	PolicyWait     TimeoutPolicy = "wait"     // the call waits forever
 	PolicyContinue TimeoutPolicy = "continue" // the call continues unchanged
 	PolicyFail     TimeoutPolicy = "fail"     // the call fails with a message about the missing decision
 )
@@ -36,16 +36,16 @@ const (
 	defaultMaxRecords      = 10_000
 	maxBreakpoints         = 1000
 	maxFunctions           = 10_000
-	maxCalls               = 10_000 // started and not completed
-	maxPauses              = 10_000 // open at once
-	maxClosedPauses        = 16_384 // number of closed pauses with a stored decision
+	maxCalls               = 10_000 // maximum number of calls that are not completed
+	maxPauses              = 10_000 // maximum number of open pauses
+	maxClosedPauses        = 16_384 // maximum number of closed pauses with a stored decision
 	maxStoredDecisionBytes = 8 << 20
 	callOverheadBytes      = 1 << 10  // size of a call without its values
 	maxCallBytes           = 16 << 20 // maximum size of the calls that are not completed
 	maxFunctionBytes       = 16 << 20 // maximum size of all signatures and metadata
 	maxSessions            = 1000
 	maxTranscriptEntries   = 1000
-	maxTranscriptBytes     = 8 << 20 // over all sessions
+	maxTranscriptBytes     = 8 << 20 // maximum for the transcripts of all sessions
 )
 
 // hubState is the state that all parts of the hub share. mu guards all their state.
@@ -167,14 +167,14 @@ const (
 // Event is one change of the hub. The fields that are set depend on Kind.
 type Event struct {
 	Kind       EventKind
-	PauseID    string  // paused, resumed
-	CallID     string  // completed
-	MethodName string  // all kinds except changed
-	Reason     string  // paused: "breakpoint" or "exception"
-	PausedAt   float64 // paused: Unix seconds
-	Action     string  // resumed
-	Status     string  // completed: "success" or "exception"
-	Topic      string  // changed
+	PauseID    string  // for paused and resumed events
+	CallID     string  // for completed events
+	MethodName string  // for all events except changed
+	Reason     string  // for paused events: "breakpoint" or "exception"
+	PausedAt   float64 // for paused events: Unix seconds
+	Action     string  // for resumed events
+	Status     string  // for completed events: "success" or "exception"
+	Topic      string  // for changed events
 	// Missed counts the events dropped just before this one because the observer was slow.
 	Missed int
 }
@@ -200,7 +200,7 @@ type Subscription struct {
 	c   chan Event
 	hub *hubState
 
-	missed, totalMissed int // guarded by hub.mu: missed events since the last delivered one, and in total
+	missed, totalMissed int // guarded by hub.mu: numbers of missed events, since the last delivered event and in total
 }
 
 const defaultEventQueueLength = 256

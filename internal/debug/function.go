@@ -28,7 +28,7 @@ type registry struct {
 	*hubState
 	functions map[string]Function
 	aliases   map[string]string // "server/tool" → canonical name
-	bytes     int               // size of the functions
+	bytes     int               // size of the functions in bytes
 }
 
 func (f Function) size() int {

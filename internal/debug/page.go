@@ -11,7 +11,7 @@ var files embed.FS
 
 // PageOptions configure [PageHandler]. The zero value works.
 type PageOptions struct {
-	// Servers serves the routes of external servers. Without them, the page has no list of servers.
+	// Servers is set if the routes of external servers are served. Otherwise the page hides its list of servers.
 	Servers bool
 }
 
@@ -53,7 +53,7 @@ func readPageFile(name string) []byte {
 	return body
 }
 
-// WritePage responds with a page, or a file of one, that may load only from its own origin.
+// WritePage responds with a page or one of its files. A page may load only from its own origin.
 func WritePage(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)

@@ -20,7 +20,7 @@ type CallRecords struct {
 const DefaultRecordLimit = 100
 
 const (
-	// maxRecordBytes bounds all records.
+	// maxRecordBytes bounds the total size of the records.
 	maxRecordBytes = 16 << 20
 	// recordOverheadBytes is the size of a record without its values.
 	recordOverheadBytes = 1 << 10
@@ -105,8 +105,8 @@ func shortRecord(rec Record) *Record {
 	return &rec
 }
 
-// AddRecord stores a record that is not a call through the hub: an event of an older client, or a call to an
-// external server. It fills in a missing call id and missing times.
+// AddRecord stores a record of something other than a call through the hub: an event of an older client, or a call to
+// an external server. It fills in a missing call id and missing times.
 func (r *records) AddRecord(record Record) {
 	rec := shortRecord(record)
 	r.mu.Lock()
@@ -120,7 +120,7 @@ func (r *records) AddRecord(record Record) {
 	r.add(rec)
 }
 
-// Calls returns the newest limit records of one tool, or of all tools if tool is empty; nil means DefaultRecordLimit.
+// Calls returns the newest limit records of a tool; an empty tool means all. A nil limit means DefaultRecordLimit.
 func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
 	n := DefaultRecordLimit
 	if limit != nil {

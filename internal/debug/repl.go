@@ -199,12 +199,12 @@ type Session struct {
 	CallID       string            `json:"call_id"`
 	ProcessKey   string            `json:"process_key"`
 	Signature    string            `json:"signature"`
-	Evaluator    string            `json:"evaluator"` // local, client
+	Evaluator    string            `json:"evaluator"` // "local" or "client"
 	Transcript   []TranscriptEntry `json:"transcript"`
 	Values       Values            `json:"-"` // values of the call
 }
 
-// MarshalJSON writes the call's arguments as members of the same object.
+// MarshalJSON writes the session's fields and the call's arguments as members of one object.
 func (s Session) MarshalJSON() ([]byte, error) {
 	raw, err := protocol.Marshal(s.Values)
 	if err != nil {
@@ -248,8 +248,7 @@ type sessions struct {
 	bytes int // size of all transcripts
 }
 
-// openSession creates a session. Its id contains the time, so two sessions never
-// start in the same microsecond. l.mu must be held.
+// openSession creates a session. It never uses a start time twice, because the id contains the time. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.last) {
@@ -344,8 +343,8 @@ func (l *sessions) closeAll(ids []string) {
 	}
 }
 
-// appendEntry adds to a session's transcript. Over a limit it drops the oldest entries: of this session, and of
-// other sessions if all together are too large. l.mu must be held.
+// appendEntry adds to a session's transcript. Over a limit it drops the oldest entries: of this session, and of other
+// sessions if all transcripts together are too large. l.mu must be held.
 func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

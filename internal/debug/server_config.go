@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// ParseServerEntry parses the configuration of one server: transport, then command, args, env and cwd, or url;
-// timeout_s and auto_reconnect. Other members and wrong types are errors that name the field.
+// ParseServerEntry parses the configuration of one server: transport; command, args, env and cwd, or url; timeout_s;
+// auto_reconnect. Other members and wrong types are errors that name the field.
 func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 	if !mcp.ValidName(name) {
 		return mcp.ServerConfig{}, nameError(name)
@@ -122,7 +122,7 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 	return cfg, nil
 }
 
-// MergeServers adds servers to a list. A server with the name of an earlier one replaces it.
+// MergeServers adds servers to a list. An added server replaces an earlier server with the same name.
 func MergeServers(list, added []mcp.ServerConfig) []mcp.ServerConfig {
 	list = slices.Clone(list)
 	for _, cfg := range added {

@@ -56,7 +56,7 @@ type ServerManager struct {
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig   // added at run time
-	connected      map[string]time.Time // connection time, as far as it was observed
+	connected      map[string]time.Time // connection times by server, as far as they were observed
 	everConnected  map[string]bool      // servers that have been connected at least once
 }
 
@@ -203,8 +203,8 @@ func (m *ServerManager) checkConnected(name string) error {
 	return nil
 }
 
-// Connect adds a server under an unused name and returns its tools. config is its entry in the configuration format.
-// A server that cannot be reached stays configured.
+// Connect adds a server under an unused name and returns its tools. config is the server's entry in the configuration
+// format. A server that cannot be reached stays configured.
 func (m *ServerManager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
 	if !mcp.ValidName(name) {
 		return nil, nameError(name)

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start reports a call that is about to run. If a breakpoint stops the call, Start opens its pause, even if no caller
-// waits for it.
+// Start reports a call that is about to run. If a breakpoint stops the call, Start opens a pause, even if no caller
+// waits for the decision.
 func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
 		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
@@ -102,8 +102,8 @@ func (h *Hub) Running() []CallData {
 	return all
 }
 
-// Complete records the outcome of a call and may stop it once more; then it returns the id of that pause. An
-// unknown call is not an error, because older clients complete calls that started before the server was restarted.
+// Complete records the outcome of a call. If a breakpoint stops the call again, Complete returns the id of the pause.
+// An unknown call is not an error, because older clients complete calls that started before the server was restarted.
 func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err error) {
 	r, err := completeOutcome(h.store, c.Outcome)
 	if err != nil {

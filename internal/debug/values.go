@@ -30,7 +30,7 @@ func (in JSONInput) Input() json.RawMessage { return in.JSON }
 // Truncated replaces an object that is too large.
 func (in JSONInput) Truncated() Values { return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID} }
 
-// MarshalJSON writes the input as input and, like the arguments of older clients, as pretty_kwargs.
+// MarshalJSON writes the input twice: as input, and as pretty_kwargs like the arguments of older clients.
 func (in JSONInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
@@ -78,7 +78,7 @@ type CallData struct {
 	SessionID  string     `json:"session_id,omitempty"`
 	ToolUseID  string     `json:"tool_use_id,omitempty"`
 	Signature  string     `json:"signature,omitempty"`
-	Evaluator  string     `json:"evaluator,omitempty"` // local, client
+	Evaluator  string     `json:"evaluator,omitempty"` // "local" or "client"
 	Process
 	PauseInfo
 	Values       Values          `json:"-"` // nil means JSONInput{}
@@ -98,7 +98,7 @@ func (d CallData) values() Values {
 	return d.Values
 }
 
-// MarshalJSON writes the values as members of the same object.
+// MarshalJSON writes the call's fields and its values as members of one object.
 func (d CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
 	return mergeObjects(bare(d), d.values())
@@ -159,7 +159,7 @@ type Action string
 // The actions. The hub decides ActionAbandon if the caller has disconnected.
 const (
 	ActionContinue Action = "continue"
-	ActionModify   Action = "modify"  // another input, or another result after the call
+	ActionModify   Action = "modify"  // the call gets another input or, after it has run, another result
 	ActionSkip     Action = "skip"    // the tool does not run; the call returns the given result
 	ActionRaise    Action = "raise"   // the call fails
 	ActionReplace  Action = "replace" // another tool runs
@@ -203,13 +203,13 @@ type CallEnding struct {
 	ErrorType     string   `json:"exception_type,omitempty"`
 	Error         string   `json:"exception_message,omitempty"`
 	Sessions      []string `json:"repl_sessions,omitempty"`
-	// OriginalInput is the agent's input if the debugger changed it. FinalResult is the result that the agent received
-	// if the debugger changed it; for a failure, its text.
+	// OriginalInput is the agent's input if the debugger changed it. FinalResult is the result that the agent received,
+	// if the debugger changed the result; for a failure, the text of the failure.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`
 	FinalResult   json.RawMessage `json:"final_result,omitempty"`
 }
 
-// MarshalJSON writes all parts as one object.
+// MarshalJSON writes all parts of the record as one object.
 func (rec Record) MarshalJSON() ([]byte, error) {
 	return mergeObjects(rec.CallData, rec.CallEnding, rec.ExtraFields)
 }

@@ -115,7 +115,7 @@ type OutputFile struct {
 	file       *os.File    // nil means could not be created
 	parts      chan string // texts to search; nil means no search
 	done       chan []Leak
-	unsearched []byte // not searched yet
+	unsearched []byte // bytes that are not searched yet
 }
 
 // search searches the parts of the file concurrently with writing, until Close.

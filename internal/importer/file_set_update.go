@@ -39,8 +39,8 @@ func (s *section) text() string { return "# " + s.title + "; import " + s.stamp 
 
 var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// splitSections splits a text at the titles. The key of a section is its title up to a colon or blank, and a number if
-// that repeats.
+// splitSections splits a text at the titles. The key of a section is the start of its title, up to a colon or blank,
+// plus a number if an earlier section has this key.
 func splitSections(text string) (before string, all []section) {
 	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {

@@ -217,8 +217,8 @@ func (h *Redactor) redactCall(c *session.Call) {
 	}
 }
 
-// Audit lists the secrets in files: values known from the environment, and strings whose form is certainly that of a
-// secret. A file that cannot be read is an error, but the others are still checked.
+// Audit lists the secrets in files: values known from the environment, and strings that have the form of a secret and
+// cannot be anything else. A file that cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
 	more, values := readKnownSecrets(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})

@@ -29,7 +29,7 @@ const (
 
 // playPlans decide how calls are played. Calls that change something are never executed.
 type playPlans struct {
-	ran, denied map[string]bool    // number of calls by tool name
+	ran, denied map[string]bool    // names of tools with calls that ran, and that were denied
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
 	files       map[string]*string // content by path in the file set; nil means recorded contents differ
@@ -155,8 +155,8 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 
 // fileView is the part of a file that a shell command prints.
 type fileView struct {
-	headOrTail string // number of first lines that are printed; negative means last lines; 0 means all
-	lineCount  int    // lines from the beginning; negative means from the end; 0 means all
+	headOrTail string // command line without the file name
+	lineCount  int    // number of first lines that are printed; negative means last lines; 0 means all
 }
 
 // parseFileView parses a command line that only prints one file or some of its lines.
@@ -225,7 +225,7 @@ func containsLines(found, content string) bool {
 	return true
 }
 
-// isServable reports whether a fixture can return the result: it is always the same and contains no template syntax.
+// isServable reports whether a fixture can return a call's result: it never varies, has no placeholder, is complete.
 func (p *playPlans) isServable(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)

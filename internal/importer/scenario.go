@@ -163,7 +163,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 	}
 }
 
-// writeHooks lists the hooks that ran in a comment: a scenario has no hooks, but the settings may.
+// writeHooks writes a comment that lists the hooks that ran: a scenario has no hooks, but the settings may have some.
 func (w *scenarioWriter) writeHooks(ran []session.Hook) {
 	var names []string
 	times := map[string]int{}

@@ -29,7 +29,7 @@ func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnost
 	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileNames returns the file names that have a meaning. Numbered files of a run are given without their number.
+// fileNames returns the file names that have a meaning in an archive: argv stands for argv.2 and so on, too.
 func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
@@ -94,7 +94,7 @@ func splitNumber(name string) (of string, n int) {
 	return name, 1
 }
 
-// readFile reads a file that may occur only once.
+// readFile reads a file that may occur only once in a case.
 func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 	switch f.name {
 	case "scenario.toml":

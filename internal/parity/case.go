@@ -157,7 +157,7 @@ func diagnosticsOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// findIncomparable records what claudeless serve does not support. Servers are given to the real CLI.
+// findIncomparable records what claudeless serve does not support, except MCP servers: the real CLI gets those.
 func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {

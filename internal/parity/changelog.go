@@ -8,7 +8,7 @@ import (
 )
 
 // changeKinds are the kinds of changes in the order of the report: options of the command line, events, keys of events,
-// lists such as that of tools, values that do not depend on the prompt, and all other values.
+// lists such as the tools, values that do not depend on the prompt, and all other values.
 const changeKinds = "options events keys lists defaults values"
 
 // Change is a difference at one path between two versions, over all cases.
@@ -65,7 +65,7 @@ func (r *Report) SetChanges(before, after HelpWords) {
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(changeKinds, a.Kind) - strings.Index(changeKinds, b.Kind) })
 }
 
-// kind returns the kind of a change in cases. A value moved if it appears in one case and disappears in another.
+// kind returns the kind of a change. moved means that the value appears in one case and disappears in another.
 func (c *Change) kind(moved bool) string {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

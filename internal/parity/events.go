@@ -188,7 +188,7 @@ func eventMember(e event, key string) string {
 	return textOf(object[key])
 }
 
-// sortByAgent sorts the events of parallel agents by the order of their calls, each with its call and its result,
+// sortByAgent sorts the events of parallel agents by the rank of the call that started each agent. This is needed
 // because the real CLI starts the first agent before the rest of the message has arrived. It returns false if there are
 // no such agents.
 func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
@@ -228,8 +228,8 @@ func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	return hasParallelAgents
 }
 
-// modelRequests returns the requests of the model. The order of requests from
-// parallel agents is random, so consecutive prompts are sorted by text.
+// modelRequests returns the requests to the model. If there are parallel agents, it sorts consecutive prompts by text,
+// because the order of their requests is random.
 func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	events := eventsFrom(requests)
 	if !hasParallelAgents {
@@ -245,7 +245,7 @@ func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	return events
 }
 
-// toolCallOf returns the call that an event belongs to; group is empty if the order of events must be kept.
+// toolCallOf returns the call that an event belongs to; an empty group means that the event must keep its place.
 func toolCallOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
@@ -298,8 +298,8 @@ func KindOf(raw json.RawMessage) string {
 	return kind
 }
 
-// keepLastStates keeps only the last line of each kind that repeats the state of a session, and moves it to the end.
-// The real CLI writes these lines whenever it flushes a buffer, which depends on timing.
+// keepLastStates keeps only the last line of each kind, among lines that repeat the state of a session, and moves it to
+// the end. The real CLI writes these lines whenever it flushes a buffer, which depends on timing.
 func keepLastStates(events []event) []event {
 	var rest []event
 	last := map[string]event{}

@@ -21,13 +21,13 @@ type KnownDifference struct {
 	Path Globs `toml:"path,required"`
 	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
 	Case Globs `toml:"case"`
-	// Absent names the sides that may have no value or line there: "ours", "real", or both in a list. If it is empty,
-	// both sides must have a value, so that a missing line is reported.
+	// Absent names the sides that may have no value or line at the path: "ours", "real", or both in a list. If it is
+	// empty, both sides must have a value, so that a missing line is reported.
 	Absent Globs `toml:"absent"`
 	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
-	// Proved is the date of the last run in which the entry matched a difference. An older entry than [maxConfirmationAge] fails the
-	// run.
+	// Proved is the date of the last run in which the entry matched a difference. The run fails if that was longer ago
+	// than [maxConfirmationAge].
 	Proved string `toml:"proved"`
 	// Version of the real CLI with the difference, may contain `*`; empty means every version.
 	Version string `toml:"version"`
@@ -35,7 +35,7 @@ type KnownDifference struct {
 	Reason string `toml:"reason,required"`
 	// Issue is a link to a description of the difference.
 	Issue string `toml:"issue"`
-	// Since is the version of the real CLI, or the date, since which it is known.
+	// Since is the first version of the real CLI, or the date, for which the difference is known.
 	Since string `toml:"since,required"`
 
 	line int
@@ -44,7 +44,7 @@ type KnownDifference struct {
 	comparedWords, usedWords map[string]bool
 }
 
-// Globs are patterns in which `*` matches any text, including slashes and dots; in a file a string or a list.
+// Globs are patterns in which `*` matches any text, including slashes and dots. In a file, they are a string or a list.
 type Globs []string
 
 // BindValue implements [diag.Binder].
@@ -66,7 +66,7 @@ type KnownFile struct {
 // DefaultKnown is the file of known differences in this repository. Elsewhere the embedded list is used.
 const DefaultKnown = "docs/parity/known.toml"
 
-// LoadKnown reads a file of known differences. A missing file is an empty one, except for [DefaultKnown].
+// LoadKnown reads a file of known differences. A missing file is empty; a missing [DefaultKnown] is the embedded list.
 func LoadKnown(name string) (*KnownFile, error) {
 	f := &KnownFile{name: name}
 	src, err := os.ReadFile(name)
@@ -254,7 +254,7 @@ func caseName(glob string) string {
 	return glob
 }
 
-// matchesGlob matches with `*` for any text, including slashes and dots.
+// matchesGlob reports whether s matches a pattern in which `*` matches any text, including slashes and dots.
 func matchesGlob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	last := len(parts) - 1

@@ -27,7 +27,7 @@ type Options struct {
 type Normaliser struct {
 	paths []string // longest first, each followed by its placeholder
 	ids   map[string]string
-	next  *int // the last number, which two normalisers may share
+	next  *int // last number given to an id; two normalisers may share it
 }
 
 // New creates a Normaliser.
@@ -95,7 +95,7 @@ func (n *Normaliser) Text(s string) string {
 	return s
 }
 
-// numberMatches replaces ids: the group of the expression, or the whole match.
+// numberMatches replaces the ids in s by placeholders. An id is the last group of a match, or the whole match.
 func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	var b strings.Builder
 	end := 0

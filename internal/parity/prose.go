@@ -111,7 +111,7 @@ func isBuiltIn(list, name string) bool {
 	return ok
 }
 
-// maskLine returns a line without prose; nil means it has none.
+// maskLine returns a line with its prose masked; nil means that lines of this kind have no prose.
 func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	rows := proseValues()
 	rows = slices.DeleteFunc(rows, func(row proseValue) bool { return row.kind != kind })

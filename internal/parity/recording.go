@@ -50,11 +50,11 @@ type Difference struct {
 	// Ours and Real are the two values, normalised; empty means absent.
 	Ours string `json:"ours,omitempty"`
 	Real string `json:"real,omitempty"`
-	// Event is the number of the first event, from 1; 0 means not in an event.
+	// Event is the number of the first event with the difference, from 1; 0 means the difference is not in an event.
 	Event int `json:"event,omitempty"`
 	// Count is the number of occurrences.
 	Count int `json:"count,omitempty"`
-	// Known is the reason of the entry that accepts it.
+	// Known is the reason of the known difference that accepts this one.
 	Known string `json:"known,omitempty"`
 }
 

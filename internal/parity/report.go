@@ -19,7 +19,7 @@ type Status string
 // The statuses.
 const (
 	StatusSame          Status = "same"
-	StatusKnown         Status = "known" // all its differences are known
+	StatusKnown         Status = "known" // all differences of the case are known
 	StatusDiffers       Status = "differ"
 	StatusNotComparable Status = "not comparable"
 	// StatusNotCompared means that a case has no result: interrupted, killed at its
@@ -196,7 +196,7 @@ func (r *Report) writeTable(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// writeSurfaces writes, for each surface, in how many cases all its keys are the same.
+// writeSurfaces writes, for each surface, the number of cases without a difference in it.
 func (r *Report) writeSurfaces(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
@@ -218,8 +218,8 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// belongsToSurface reports whether the difference belongs to a surface: its path begins with the name. A difference that
-// belongs to no surface, such as a lane that could not be run, affects all.
+// belongsToSurface reports whether the difference belongs to a surface: its path begins with the name. A difference
+// outside all surfaces, for example because a lane could not be run, belongs to each of them.
 func (d *Difference) belongsToSurface(name string, names []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == name || !slices.Contains(names, s)

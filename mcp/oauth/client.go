@@ -48,9 +48,9 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no credentials")
 
-// Authorization returns the value of the Authorization header of the next request; empty means none is stored. A token
-// that has expired, or expires soon, is refreshed first. If that fails, the old token is returned, because the server
-// may still accept it.
+// Authorization returns the value of the Authorization header of the next request; empty means no token is stored. A
+// token that has expired, or expires soon, is refreshed first. If that fails, the old token is returned, because the
+// server may still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +213,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
 }
 
-// newFlow returns the authorization server for a refresh. Without a challenge, the stored data is used.
+// newFlow prepares a flow that refreshes a token. Without a challenge, it uses the stored metadata, if any.
 func (c *Client) newFlow(ctx context.Context, ch challenge) (*flow, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.resume(ctx, c.credentials.Discovery)
@@ -284,7 +284,7 @@ func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) e
 	return tokenStore{c}.SaveToken(ctx, token)
 }
 
-// Transport returns base with the proofs of possession for tokens that are bound to a key.
+// Transport returns a transport over base that adds proofs of possession for tokens that are bound to a key.
 func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
 	return proofTransport{base, func() *jose.JSONWebKey {
 		c.mu.Lock()

@@ -86,7 +86,7 @@ type resourceMetadata struct {
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// serverMetadata is the metadata of an authorization server (RFC 8414) that mcp-go does not read.
+// serverMetadata is the part of an authorization server's metadata (RFC 8414) that mcp-go does not read.
 type serverMetadata struct {
 	Issuer         string   `json:"issuer"`
 	Authorization  string   `json:"authorization_endpoint"`
@@ -105,7 +105,7 @@ const (
 	secretInBody   = "client_secret_post"
 )
 
-// authMethod returns the way in which the authorization server wants the secret of a client.
+// authMethod returns the way in which a client must send its secret to the authorization server.
 func (m serverMetadata) authMethod() string {
 	if len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, secretInHeader) {
 		return secretInHeader
@@ -140,8 +140,8 @@ type flow struct {
 // issuer returns the identity of the authorization server.
 func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
-// discover reads the metadata of the server and of its authorization server. If the authorization server is known, its
-// metadata is read first.
+// discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
+// known, its metadata is read first.
 func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*flow, error) {
 	f := &flow{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
@@ -394,7 +394,7 @@ func excerpt(text []byte) string {
 	return s
 }
 
-// wellKnownURL returns a well-known URL of the origin of u, followed by the path of u if inserted.
+// wellKnownURL returns a well-known URL at the origin of u. If inserted is true, the path of u follows the name.
 func wellKnownURL(u *url.URL, name string, inserted bool) string {
 	at := urlOrigin(u) + "/.well-known/" + name
 	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {
@@ -417,8 +417,8 @@ func hideURLPath(text string) string {
 
 func urlOrigin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// coversServer reports whether a resource identifier covers the server at addressed: both have the same origin, and the
-// path of the identifier is the path of the server or a prefix of it.
+// coversServer reports whether a resource identifier covers a server: both URLs have the same origin, and the path of
+// the identifier is the path of the server or a prefix of it.
 func coversServer(resource, addressed string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(addressed)

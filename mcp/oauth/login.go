@@ -40,8 +40,8 @@ type Login struct {
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
 const loginTimeout = 5 * time.Minute
 
-// CheckSupport finds the authorization server of the server; the error explains why a login is impossible. After that,
-// an earlier refusal of the server is forgotten.
+// CheckSupport forgets an earlier refusal of the MCP server, and then looks for its authorization server. The error
+// explains why a login is impossible.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, sco
 	return c.options.register(ctx, f, redirectURI, scopes)
 }
 
-// isInClientMetadata reports whether the client metadata document of the real CLI contains a redirect URI, with any port.
+// isInClientMetadata reports whether the real CLI's client metadata document contains a redirect URI. It ignores ports.
 func isInClientMetadata(redirectURI string) bool {
 	u, err := url.Parse(redirectURI)
 	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Path == "/callback"
@@ -273,9 +273,9 @@ func (l *Login) End(err error) {
 // Ended is closed when the login has ended.
 func (l *Login) Ended() <-chan struct{} { return l.ended }
 
-// Wait returns the outcome of the login. Until then it serves the redirect URI at a port, if at is not nil, and shows the
-// outcome in the browser. limit is how long it waits for the user; 0 means as long as the real CLI. When Wait returns, the
-// port is closed.
+// Wait returns the outcome of the login. Unless at is nil, it serves the redirect URI with this listener until then,
+// and shows the outcome in the browser. limit is how long it waits for the user; 0 means as long as the real CLI does.
+// When Wait returns, the listener is closed.
 func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) error {
 	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, loginTimeout), cliError("Authentication timeout"))
 	defer stop()

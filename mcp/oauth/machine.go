@@ -43,7 +43,7 @@ func machineToken(ctx context.Context, o *clientcredentials.Config, issuer strin
 	return &transport.Token{AccessToken: token.AccessToken, TokenType: token.TokenType, ExpiresIn: int64(seconds), Scope: scope}, nil
 }
 
-// signAssertion proves the identity of a client to an authorization server for a minute.
+// signAssertion returns a token that proves a client's identity to an authorization server and expires after a minute.
 func signAssertion(o *clientcredentials.Config, issuer string, now time.Time) (string, error) {
 	block, _ := pem.Decode([]byte(o.ClientSecret))
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)

@@ -30,11 +30,11 @@ func newProofKey() (*jose.JSONWebKey, error) {
 type proofTransport struct {
 	base   http.RoundTripper
 	key    func() *jose.JSONWebKey // nil means no bound token
-	nonces *sync.Map               // by host: the nonce that its next proof needs
+	nonces *sync.Map               // nonce for the next proof, by host
 	clock  interface{ Now() time.Time }
 }
 
-// RoundTrip sends a request, and once more with the nonce of the server if the server refused it for lack of one.
+// RoundTrip sends a request. If the server refuses it and returns a new nonce, it is sent once more with that nonce.
 func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if scheme != boundTokenScheme {

@@ -44,8 +44,8 @@ func (c *Client) WasRefused() bool {
 }
 
 // recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the
-// authorization server has no metadata, a client is registered immediately, as the real CLI does; a failure of that is
-// not a refusal. The file is locked.
+// authorization server has no metadata, it first registers a client, as the real CLI does; if that fails, it returns
+// that error and stores nothing. The caller must have locked the store.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
@@ -81,7 +81,7 @@ func (s Store) refusals() plainjson.Object {
 	return doc
 }
 
-// addRefusal adds a server to the file of refusals. The store is locked.
+// addRefusal adds a server to the file of refusals. The caller must have locked the store.
 func (s Store) addRefusal(server string, now time.Time) error {
 	entry, err := plainjson.Marshal(refusalEntry{Timestamp: now.UnixMilli()})
 	if err != nil {
@@ -90,7 +90,7 @@ func (s Store) addRefusal(server string, now time.Time) error {
 	return s.writeRefusals(s.refusals().Without(server).With(server, entry))
 }
 
-// writeRefusals replaces the file of refusals, and removes an empty one. The store is locked.
+// writeRefusals replaces the file of refusals, or removes it if doc is empty. The caller must have locked the store.
 func (s Store) writeRefusals(doc plainjson.Object) error {
 	if s.Path == "" {
 		return nil

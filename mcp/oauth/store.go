@@ -60,7 +60,7 @@ type storedDiscovery struct {
 	Server        string `json:"authorizationServerUrl"`
 	MetadataFound bool   `json:"oauthMetadataFound"`
 	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // URL of the protected resource metadata
-	// Resource is the resource indicator, unless it is the URL of the server.
+	// Resource is the resource indicator; empty means the URL of the server.
 	Resource string `json:"resource,omitempty"`
 	// RefusedAt is when the server refused a request without a token, in ms.
 	RefusedAt int64 `json:"tokenlessRejectedAt,omitempty"`
@@ -100,7 +100,7 @@ func (s Store) lock() (unlock func(), err error) {
 	return lockedfile.MutexAt(s.Path + ".lock").Lock()
 }
 
-// read returns the file as an object; a missing file is an empty one.
+// read returns the file as an object; a missing file counts as an empty object.
 func (s Store) read() (plainjson.Object, error) {
 	data, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) || s.Path == "" {

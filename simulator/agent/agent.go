@@ -38,7 +38,7 @@ type Definition struct {
 	// Mode is the permission mode of the agent's calls; empty means the mode of the session. If the session is in
 	// acceptEdits, auto or bypassPermissions, Mode has no effect.
 	Mode   protocol.PermissionMode
-	Hooks  json.RawMessage // hooks that are active while the agent runs, as in settings files; nil means none
+	Hooks  json.RawMessage // hooks that are active while the agent runs, in the format of settings files; nil means none
 	Skills []string        // skills that are loaded before the agent's prompt
 }
 
@@ -55,7 +55,7 @@ type DefinitionSource interface {
 type ModelSource interface {
 	// AgentModel returns the model of one agent: the script of the call, or the rules of a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
-	// Name returns the model name that the environment substitutes.
+	// Name returns the model name that the environment substitutes for name.
 	Name(name string) string
 }
 
@@ -65,8 +65,8 @@ type Session interface {
 	Options() simulator.Options
 	// Name returns the name by which other sessions address this session.
 	Name() string
-	// Isolate creates a git worktree for an agent, in which its calls work until Release. The text of an error is the
-	// result of the call.
+	// Isolate creates a git worktree in which the agent's calls work until Release. If it fails, the text of the error
+	// is the result of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
 	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it
 	// returns the path and the branch of the worktree.
@@ -75,7 +75,7 @@ type Session interface {
 	ShowsAgentText() bool
 }
 
-// Options configures [New]. Everything but CWD and Skills is required.
+// Options configures [New]. Skills, Model and CWD are optional; everything else is required.
 type Options struct {
 	Tasks       *task.Set
 	Definitions DefinitionSource
@@ -108,7 +108,7 @@ func New(o Options) *Agents { return &Agents{options: o} }
 // IsCall reports whether a tool name is one of the two names of the Agent tool.
 func IsCall(name string) bool { return name == "Agent" || name == "Task" }
 
-// Tools returns no tools, because the built-in tools include the definitions.
+// Tools returns no tools, because the definitions of the tools of Agents are among the built-in tools.
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 type agentInput struct {
@@ -117,7 +117,7 @@ type agentInput struct {
 	SubagentType *string `json:"subagent_type"`
 	Model        string  `json:"model"`
 	Background   *bool   `json:"run_in_background"`
-	Name         string  `json:"name"` // the address for messages
+	Name         string  `json:"name"` // the name to which messages are addressed
 	Isolation    string  `json:"isolation"`
 }
 
@@ -229,8 +229,8 @@ func (a *Agents) findDefinition(name string) (Definition, bool) {
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// runsInBackground reports whether the agent runs in the background, as set by the first of the input, the scenario,
-// and the agent type; the default is yes (spec: cli-contract 9.5).
+// runsInBackground reports whether the agent runs in the background. It uses the first value set by the input, the
+// scenario or the agent type, in this order; the default is yes (spec: cli-contract 9.5).
 func runsInBackground(in agentInput, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:
@@ -248,12 +248,12 @@ func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now(
 
 // Skills provides the skills of agents, and activates the hooks of agent types.
 type Skills interface {
-	// SetAgentHooks replaces the hooks of an agent, as in settings files; nil means none.
+	// SetAgentHooks replaces the hooks of an agent. raw has the format of settings files; nil means no hooks.
 	SetAgentHooks(agentID string, raw json.RawMessage)
-	// ForkedSkill returns the prompt and options of a skill that runs in an agent; ok is false for skills that are
-	// loaded into the conversation, and for unknown ones.
+	// ForkedSkill returns the prompt and options of a skill that runs in an agent. ok is false for unknown skills and
+	// for skills that are loaded into the conversation.
 	ForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)
-	// Preload returns the text of a skill that an agent type lists; ok is false for unknown ones.
+	// Preload returns the text of a skill that an agent type lists; ok is false for unknown skills.
 	Preload(ctx context.Context, name string) (text string, ok bool)
 }
 

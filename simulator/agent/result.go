@@ -28,7 +28,7 @@ type runProgress struct {
 	firstPiece    int                 // bytes of the first streamed piece of the last message
 }
 
-// recordReply records a block of the agent's model, which is streamed in pieces.
+// recordReply records a block of the agent's reply. stream specifies the pieces in which the reply is streamed.
 func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Stream) {
 	if ev.IsAPIErrorMessage {
 		k.lastError = ev
@@ -66,7 +66,7 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	return u
 }
 
-// firstPieceLength returns the length of the first piece of a block that counts as output. Of reasoning, only the
+// firstPieceLength returns how many bytes of a block's first streamed piece count as output. Of reasoning, only the
 // signature counts.
 func firstPieceLength(b protocol.Block, stream scenarios.Stream) int {
 	switch b := b.(type) {

@@ -81,8 +81,8 @@ func reportMissing(session executor.Executor) executor.Middleware {
 	})
 }
 
-// allows reports whether the agent's definition permits a tool. A rule such as Bash(git *) permits its tool;
-// mcp__server permits all tools of a server.
+// allows reports whether the agent's definition permits a tool. The rule Bash(git *) permits all of Bash; mcp__server
+// permits all tools of the server.
 func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool {
 		rule = claudecode.ParseRuleText(rule).Tool

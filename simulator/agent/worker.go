@@ -27,11 +27,11 @@ type agentRun struct {
 	input      agentInput
 	script     *protocol.SubagentScript
 	model      string           // full name
-	call       protocol.ToolUse // the call that started it
-	caller     string           // the Agent call that started it, even if another call continues it
-	dir        string           // directory of its worktree; empty means none
-	skill      string           // skill that it runs; empty means none
-	startHooks hook.Outcome     // outcome of its SubagentStart hooks
+	call       protocol.ToolUse // the call that started the agent
+	caller     string           // tool use id that the agent's events report as their parent
+	dir        string           // directory of the agent's worktree; empty means none
+	skill      string           // skill that the agent runs; empty means none
+	startHooks hook.Outcome     // outcome of the agent's SubagentStart hooks
 	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -45,7 +45,7 @@ type agentRun struct {
 	crash    *simulator.CrashError // set if the scenario makes the process exit
 }
 
-// name returns the address for messages.
+// name returns the name or id to which messages for the agent are addressed.
 func (w *agentRun) name() string {
 	return cmp.Or(w.input.Name, w.task.ID)
 }
@@ -150,8 +150,8 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finishRun records the end of a run. If the run completed and a message is waiting, it returns the message instead. After
-// finish, a message continues the agent in another run.
+// finishRun records the end of a run. But if the run completed and a message is waiting, it only returns that message.
+// A message that arrives after the end continues the agent in another run.
 func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
@@ -219,8 +219,8 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	})
 }
 
-// stoppedEnd returns the end of the task of an agent that was stopped. For a foreground agent it has no usage and no
-// summary text.
+// stoppedEnd returns the end of the task of an agent that was stopped. The end of a foreground agent has no usage, and
+// its summary is only the description.
 func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
@@ -246,8 +246,8 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.noticeText("failed: " + why), Error: why}
 }
 
-// noticeText returns the text of the notification: the outcome of a background agent or of a failed one, otherwise the
-// answer.
+// noticeText returns the text of the notification: the outcome of an agent that was stopped, failed or ran in the
+// background, otherwise the agent's answer.
 func (w *agentRun) noticeText(end string) string {
 	switch {
 	case end != "":

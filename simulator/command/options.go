@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configure a Set. Everything except Servers is required.
+// Options configure a Set. Servers and Memory are optional; everything else is required.
 type Options struct {
 	State    *simulator.SessionState
 	Catalog  *catalog.Catalog
@@ -49,8 +49,8 @@ type Session interface {
 
 // Shell runs the shell commands of command files.
 type Shell interface {
-	// RunCommand runs a command under the rules of the session and the given ones, and returns its output. pattern is the
-	// command as written in the file; the error is shown to the user.
+	// RunCommand runs a command under the permission rules of the session and the given rules, and returns its output.
+	// pattern is the command as written in the file; the error is shown to the user.
 	RunCommand(ctx context.Context, rules []string, command, pattern string) (string, error)
 	// ProjectDir returns the directory of the session.
 	ProjectDir() string
@@ -64,7 +64,7 @@ type Agents interface {
 
 // Models substitutes model names.
 type Models interface {
-	// Name returns the model name that the environment substitutes.
+	// Name returns the model name that the environment substitutes for a name.
 	Name(name string) string
 }
 

@@ -65,7 +65,7 @@ func answerColor(now, name string) (text, color string) {
 	return "Session color set to: " + name, name
 }
 
-// answerModel returns the answer to /model and the model that it changes to; nil means no change.
+// answerModel returns the answer to /model and the model to switch to; nil means no change.
 func answerModel(o Options, name string) (text string, change *string) {
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {

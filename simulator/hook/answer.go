@@ -32,7 +32,7 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
-	// blockReason is the reason of exit status 2 as users see it; rawReason is the same without the command.
+	// blockReason is the reason of a hook that blocked with exit status 2, as users see it; rawReason has no command.
 	blockReason, rawReason string
 	isBlocked              bool
 	stdout, stderr         string
@@ -41,8 +41,8 @@ type hookResult struct {
 	outcome                runOutcome
 	noVerdict              noVerdictReason
 	timedOut               bool
-	wasKilled              bool            // by a signal
-	isDetached             bool            // it runs or ran in the background, so it gives no decision
+	wasKilled              bool            // the hook was killed by a signal
+	isDetached             bool            // the hook runs or ran in the background, so it gives no decision
 	ended                  chan hookResult // receives the result of a detached hook
 	duration               time.Duration
 }
@@ -63,7 +63,7 @@ type noVerdictReason int
 
 const (
 	noVerdictNone           noVerdictReason = iota
-	noVerdictFailed                         // it ran and failed
+	noVerdictFailed                         // the hook ran and failed
 	noVerdictCommandMissing                 // the command does not exist
 	noVerdictTimeout                        // no answer before the timeout
 	noVerdictInvalid                        // the answer was invalid; stderr contains the message

@@ -38,7 +38,7 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records a hook that did not refuse in the transcript. If a hook after a tool stops the turn, only the
+// attachAnswer records in the transcript a hook that did not refuse. If a hook after a tool stops the turn, only the
 // stop is recorded. For a hook at the end of a turn, the stop is recorded first.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
@@ -56,7 +56,7 @@ func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	}
 }
 
-// recordHook records a configured hook that did not refuse in the transcript.
+// recordHook records in the transcript a configured hook that did not refuse.
 func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 	if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
 		return
@@ -123,7 +123,7 @@ func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	t.setRendered(refusedText(c, a, reason))
 }
 
-// refusedText returns the refusal of a hook for the model.
+// refusedText returns the text that tells the model that a hook refused, and why.
 func refusedText(c *hookCall, a *hookResult, reason string) string {
 	return c.name + ` hook blocking error from command: "` + a.entry.displayLabel() + `": ` + reason
 }
@@ -266,7 +266,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	}
 }
 
-// setRendered sets the text of the last attachment for the model.
+// setRendered sets the text that the model receives for the last attachment.
 func (t *Trace) setRendered(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
 func originFields(c *hookCall) []protocol.Field {

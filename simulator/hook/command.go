@@ -255,7 +255,7 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 
 // outputWatcher collects a command's standard output as it arrives.
 type outputWatcher struct {
-	// receives how long the hook may run in the background, if its first line requests that; 0 means unspecified
+	// receives how long the hook may run in the background if the first output line asks for that; 0 means unspecified
 	asyncTime chan time.Duration
 	ended     chan struct{} // closed at the end of the output
 
@@ -270,7 +270,7 @@ func (w *outputWatcher) output() string {
 	return w.text.String()
 }
 
-// add appends output, up to the limit, and returns all of it.
+// add appends output, up to maxOutputBytes in total, and returns the output so far.
 func (w *outputWatcher) add(piece []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -278,7 +278,7 @@ func (w *outputWatcher) add(piece []byte) string {
 	return w.text.String()
 }
 
-// watchOutput reads until EOF, which stopping the process causes.
+// watchOutput reads r in the background until EOF. When the process is stopped, r reaches EOF.
 func watchOutput(r io.Reader) *outputWatcher {
 	w := &outputWatcher{asyncTime: make(chan time.Duration, 1), ended: make(chan struct{})}
 	go func() { // returns at EOF of r
@@ -311,7 +311,7 @@ func (w *outputWatcher) wait(d time.Duration) {
 	}
 }
 
-// envEvents are the events whose hooks may write shell code for later commands, in the order in which it runs.
+// envEvents are the events whose hooks may write shell code for later commands, in the order in which that code runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
 // envFile returns the path for CLAUDE_ENV_FILE of a hook, and creates its directory; empty means none. place is as for

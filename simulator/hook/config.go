@@ -44,7 +44,7 @@ func (e *hookEntry) label() string {
 	return c.Command
 }
 
-// origin returns the source of the hook for hosts; callbacks are reported as settings (observed with 2.1.329).
+// origin returns the source of the hook as hosts see it; callbacks count as settings (observed with 2.1.329).
 func (e *hookEntry) origin() string {
 	if e.plugin != "" {
 		return protocol.PluginHookPrefix + e.plugin
@@ -73,7 +73,7 @@ func (e *hookEntry) matches(event, subject string) bool {
 	return e.match(subject)
 }
 
-// equivalenceKey returns a key that is equal for equivalent hooks; empty means never equal.
+// equivalenceKey returns a key that equivalent hooks share; empty means that no other hook is equivalent.
 func (e *hookEntry) equivalenceKey() string {
 	c := e.config
 	switch c.Type {

@@ -41,12 +41,12 @@ type Options struct {
 	ProjectDir     string // CLAUDE_PROJECT_DIR; empty means CWD
 	SessionID      string
 	TranscriptPath string
-	Environ        []string // environment of commands, and for allowed header variables
+	Environ        []string // environment of commands, and source of the variables that headers may use
 	PID            int      // CLAUDE_PID; 0 means not set
 	AgentType      string   // agent type that the main conversation runs as; empty means none
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
-	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for events whose hooks may prepare the
-	// shell; it is created when needed. Empty means not set.
+	// EnvDir is the directory of the files that CLAUDE_ENV_FILE names; it is created when needed. The variable is set
+	// for events whose hooks may prepare the shell. Empty means not set.
 	EnvDir string
 
 	Callback Callback     // nil means that callbacks are skipped
@@ -56,7 +56,7 @@ type Options struct {
 	// PromptAnswer is the model's answer to hooks of type "prompt", as JSON with the keys ok and reason; empty means "OK",
 	// which gives no decision.
 	PromptAnswer string
-	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call. nil means the rule is a tool name.
+	// MatchRule reports whether the permission rule in "if" matches a call; nil means that the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
 	// Reports enables [Runner.TakeReports].
@@ -116,8 +116,8 @@ type detachedHook struct {
 	result hookResult
 }
 
-// TakeResponses returns the hook_response events of asynchronous hooks that have finished, without ids. It returns each
-// event once.
+// TakeResponses returns the hook_response events, without ids, of asynchronous hooks that have finished. It returns
+// each event once.
 func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()

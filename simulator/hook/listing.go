@@ -47,7 +47,7 @@ type ListedHook struct {
 	Once          bool      `json:"runsOnce,omitempty"`
 	Background    bool      `json:"runsInBackground,omitempty"`
 	Disabled      bool      `json:"disabled,omitempty"`
-	Editable      *Editable `json:"editable,omitempty"` // nil means not from a user's file
+	Editable      *Editable `json:"editable,omitempty"` // set for hooks in user, project and local settings
 }
 
 // Editable is a hook as in its file, without the values of headers.
@@ -66,8 +66,8 @@ type Policy struct {
 	PolicyHooks      int  `json:"policyHookCount"`
 }
 
-// List lists the hooks of settings files, which are in rising precedence: events in the order of a session, matchers
-// by the first file that contains them (observed with 2.1.329). Invalid files and unknown events are omitted.
+// List lists the hooks of settings files, given in rising precedence. Events are in the order of a session, matchers in
+// the order of their first files (observed with 2.1.329). Invalid files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
 	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}
 	for _, event := range l.Catalog {

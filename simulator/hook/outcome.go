@@ -23,7 +23,7 @@ type Outcome struct {
 	// of PreToolUse, the result of UserPromptSubmit, the user messages of Stop.
 	Texts []string
 
-	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer, ask, allow; empty means none.
+	// Decision of PreToolUse and PreModelSwitch hooks; precedence: deny, defer, ask, allow. Empty means none.
 	Decision string
 	// Origin is the source of the hook whose decision is used; empty means hooks from several sources agree.
 	Origin string
@@ -60,7 +60,7 @@ type Failures struct {
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.
 	HostGone bool
-	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty means none.
+	// CrashError is the error that ends the session after an invalid answer to UserPromptSubmit; empty means none.
 	CrashError string
 }
 
@@ -210,7 +210,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 	}
 }
 
-// decisionRank returns the order of conflicting decisions.
+// decisionRank returns the rank of a decision; of conflicting decisions, the highest rank applies.
 func decisionRank(decision string) int {
 	switch decision {
 	case "allow":
@@ -225,7 +225,7 @@ func decisionRank(decision string) int {
 	return 0
 }
 
-// mergeSpecific merges the other keys of an event's hooks.
+// mergeSpecific merges the keys of hookSpecificOutput, except decisions.
 func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)

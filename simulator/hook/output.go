@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// wrongEventError is an answer for another event.
+// wrongEventError reports that a hook answered for another event.
 type wrongEventError struct{ want, got, wholeMessage string }
 
 func (e *wrongEventError) Error() string {
@@ -104,7 +104,7 @@ var specificForms = [...]struct{ event, form string }{
 	{"MessageDisplay", "displayContent:string"},
 }
 
-// shapeError is the first value of an output with a wrong type.
+// shapeError describes the first value in an output whose type is wrong.
 type shapeError struct{ path, problem string }
 
 func (e *shapeError) Error() string { return e.path + e.problem }
@@ -232,8 +232,8 @@ func jsonType(value any) string {
 	return "number"
 }
 
-// isAsync reports whether the first line of a command's output requests to run in the background, and returns the
-// requested time limit; 0 means unspecified.
+// isAsync reports whether the first line of a command's output asks that the command run in the background, and returns
+// the requested time limit; 0 means unspecified.
 func isAsync(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {

@@ -125,7 +125,7 @@ func (r *Runner) runOne(ctx context.Context, c *hookCall, e *hookEntry, place in
 	return hookResult{outcome: outcomeSuccess, noVerdict: noVerdictUnknownType}
 }
 
-// judgePromptAnswer returns the result of a hook of type prompt from the model's answer (observed with 2.1.330).
+// judgePromptAnswer derives the result of a hook of type prompt from the model's answer (observed with 2.1.330).
 func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
 	if c.isConversationStart() {
 		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
@@ -225,7 +225,7 @@ type Report struct {
 	Event, Name string // Name includes the matched subject, such as "PreToolUse:Read"
 	Hooks       int
 	Blocked     int
-	Failed      int // without blocking
+	Failed      int // hooks that failed without blocking
 	Cancelled   int
 	Duration    time.Duration // duration of the slowest hook
 	Output      int           // bytes on standard output
@@ -259,7 +259,7 @@ func (r *Runner) recordReport(c *hookCall, answers []hookResult) {
 	r.reports = append(r.reports, out)
 }
 
-// TakeReports returns a report for each event since its last call, in the order in which the hooks finished.
+// TakeReports returns the reports since the last call of TakeReports, in the order in which the hooks finished.
 func (r *Runner) TakeReports() []Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

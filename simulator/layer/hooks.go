@@ -31,8 +31,8 @@ type HookedTools interface {
 	// Rewrite converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is
 	// false if the output does not have the tool's structure or the tool is unknown; then the result is unchanged.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
-	// ReplaceInput returns a call with the input that a hook has set, without keys that the tool does not have, and,
-	// if the tool refuses that input, the error result. Nil means that the input was accepted.
+	// ReplaceInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
+	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
 	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 	// Reread returns the file that a call wrote if it has changed since then, and records its content; "" means none.
 	Reread(call protocol.ToolUse) string
@@ -232,8 +232,8 @@ func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
-// splitTurnEnds separates the events that end the turn, which transcripts show after the call's result, from the
-// others.
+// splitTurnEnds separates the other events from the events that end the turn, which transcripts show after the call's
+// result.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)

@@ -107,8 +107,8 @@ func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessa
 	return changed
 }
 
-// RefusesImmediately reports whether a call is denied without a hook, a classifier or a question to the prompter,
-// which may be nil.
+// RefusesImmediately reports whether a call is denied without asking a hook, a classifier or the prompter. asked is the
+// prompter; nil means none.
 func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
 		return false
@@ -271,7 +271,7 @@ func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswe
 	return d
 }
 
-// grantScope returns how long a permission of a host is valid; empty means a file keeps it.
+// grantScope returns how long a host's permission is valid; empty means that it is stored in a file.
 func grantScope(updates []protocol.PermissionUpdate) string {
 	scope := "once"
 	for _, u := range updates {

@@ -69,7 +69,7 @@ func CompileResult(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled, "data"}, nil
 }
 
-// checkTypes returns an error for the first unknown type, in the order of names.
+// checkTypes returns an error for the first unknown type. It visits keywords in alphabetical order.
 func checkTypes(schema any) error {
 	object, _ := schema.(map[string]any)
 	if name, ok := object["type"].(string); ok && !strings.Contains(" string number integer boolean null object array ", " "+name+" ") {
@@ -142,8 +142,8 @@ func checkDialect(schema any) error {
 	return nil
 }
 
-// Keywords by the kind of their value: no schema, one schema, a list of schemas, schemas by name. Items and
-// dependencies are of several kinds.
+// Keywords by the kind of their value: no schema, one schema, a list of schemas, schemas by name. The keywords "items"
+// and "dependencies" allow several kinds.
 const (
 	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
 		" maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern contentMediaType contentEncoding" +
@@ -153,7 +153,7 @@ const (
 	schemaMapKeywords    = " properties patternProperties dependencies definitions $defs "
 )
 
-// checkKeywords returns an error for the first keyword, in the order of names, that the real CLI's validator refuses in
+// checkKeywords returns an error for the first keyword, in alphabetical order, that the real CLI's validator refuses in
 // its strict mode.
 func checkKeywords(schema any) error {
 	object, ok := schema.(map[string]any)
@@ -178,7 +178,7 @@ func checkKeywords(schema any) error {
 
 func isListed(list, key string) bool { return strings.Contains(list, " "+key+" ") }
 
-// subschemas returns the schemas in a keyword of a schema, in the order of names.
+// subschemas returns the schemas in the value of a keyword: a list in its order, others sorted by name.
 func subschemas(object map[string]any, key string) (all []any) {
 	switch value := object[key].(type) {
 	case []any:
@@ -229,7 +229,7 @@ type errorFormatter struct {
 	lines   []string
 }
 
-// formatErrors renders the nested errors of an error, then the error itself if it has its own requirement.
+// formatErrors renders the causes of a validation error, then the error itself if it has its own requirement.
 func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
@@ -306,7 +306,7 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 	return []string{e.ErrorKind.LocalizedString(w.printer)}
 }
 
-// describeKeyword describes errors that have the same text for values and schemas.
+// describeKeyword describes the errors whose text is the same for values of --json-schema and for other values.
 func describeKeyword(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:

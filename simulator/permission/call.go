@@ -20,17 +20,17 @@ type call struct {
 	judge  *judge
 	use    protocol.ToolUse
 	name   string // canonical name, such as "Agent" for "Task"
-	server string // "mcp__server" if it is an MCP tool
-	// readOnly is true if the tool's owner declares that it changes nothing.
+	server string // "mcp__server" for a call of an MCP tool
+	// readOnly is true if the tool's owner declares that the tool changes nothing.
 	readOnly bool
 	kind     claudecode.ToolClass
-	// isComplete is false if the input lacks a required value, which the tool reports.
+	// isComplete is false if the input lacks a required value. The tool reports the missing value.
 	isComplete bool
 
 	command  string
 	script   shellcmd.Script
 	parseErr error
-	path     string // absolute
+	path     string // absolute path of the file or directory
 	domain   string
 	url      string // path of the URL to fetch
 	subject  string // agent type or skill name
@@ -41,7 +41,7 @@ type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// afterBypass is true if plan mode follows bypassPermissions. It then has no classifier.
+	// afterBypass is true if plan mode follows bypassPermissions. Plan mode then has no classifier.
 	afterBypass bool
 }
 
@@ -97,8 +97,7 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 	return c
 }
 
-// asciiForm maps characters of a host name that represent ASCII characters, as browsers do: full-width forms and
-// ideographic dots.
+// asciiForm replaces full-width forms and ideographic dots in a host name by ASCII characters, as browsers do.
 func asciiForm(r rune) rune {
 	switch {
 	case r == '\u3002' || r == '\uff61':
@@ -150,8 +149,8 @@ func hasString(values ...any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
-// serverPrefix returns the server name that rules use for an MCP tool. It comes from the definition; without one the
-// name is cut at its second double underscore.
+// serverPrefix returns the prefix that an MCP tool's rules use: "mcp__" and the server's name. If the tool's definition
+// has no server, the prefix is the tool's name up to its second double underscore.
 func serverPrefix(name string, tool protocol.Tool) string {
 	if tool.Server != "" {
 		return "mcp__" + normalizeName(tool.Server)
@@ -438,7 +437,7 @@ func (v Verdict) withReasonCode(code string) Verdict {
 	return v
 }
 
-// withRuleSource sets the source of the rule that refuses, unless it is empty.
+// withRuleSource sets the source of the deciding rule; an empty source changes nothing.
 func (v Verdict) withRuleSource(source string) Verdict {
 	if source != "" {
 		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleReasonCode(source)

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// RemoveUnknownKeys removes the keys that a built-in tool does not have from its input.
+// RemoveUnknownKeys removes, from the input of a built-in tool, the keys that the tool does not have.
 func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawMessage {
 	if p.opts.Tool == nil {
 		return input
@@ -73,7 +73,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	return v
 }
 
-// judgeOf returns the judge for the calls of an agent, which may have its own mode.
+// judgeOf returns the judge for the calls of an agent. An agent may have its own mode.
 func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
 	if agent == nil || agent.Mode == "" {
 		return &p.judge
@@ -209,7 +209,7 @@ func (d decider) decideByClass(c *call) Verdict {
 	return c.ask(c.unansweredMessage(), "", "")
 }
 
-// denyWithoutPrompt replaces a question by a denial if the mode or the options require it, without asking.
+// denyWithoutPrompt replaces a question by a denial if the mode or the options prevent the question from being asked.
 func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:

@@ -19,7 +19,7 @@ const (
 // fileAccess contains the files that a command reads and those that it changes.
 type fileAccess struct{ read, changes []fileOperand }
 
-// fileAccess returns the files that a command reads and changes, without its redirections.
+// fileAccess returns the files that a command reads and changes, except the files of its redirections.
 func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	name := cmd.Name()
 	if base := path.Base(name); isFileChangingCommand(base) && base != "sed" || base == "tee" {
@@ -76,7 +76,7 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether a command prints files that questions do not mention.
+// printsFiles reports whether the command prints files although no question mentions them (see readingVerb).
 func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
@@ -113,14 +113,14 @@ type wordResolver struct{ *pathResolver }
 type commandLine struct {
 	*call
 	lookup    wordResolver
-	startDirs []string // directories in which it may start
+	startDirs []string // directories in which the command line may start
 }
 
 func newCommandLine(c *call) commandLine {
 	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.callPath("")}}
 }
 
-// withNested returns the command line and those nested in it.
+// withNested returns the command line and the command lines nested in it.
 func (c commandLine) withNested() []commandLine {
 	return append([]commandLine{c}, c.nestedScripts(maxScriptDepth)...)
 }
@@ -151,11 +151,11 @@ func (c commandLine) nestedScripts(depth int) []commandLine {
 
 // fileOperand is a word of a command line that names files.
 type fileOperand struct {
-	text string // the word as written, or resolved
-	// paths are the files that it names, with ~ expanded. For a glob they are its base directory, the glob itself,
-	// and its current matches.
+	text string // the only path that the word names, otherwise the word as written
+	// paths are the files that the word names, with ~ expanded. For a glob they are its base directory, the glob
+	// itself, and its current matches.
 	paths    []string
-	isKnown  bool // paths contains all files that it can name
+	isKnown  bool // paths contains every file that the word can name
 	hasGlob  bool
 	hasTilde bool // ~user, ~+ or ~-
 	isPlain  bool // the word is a single name, without braces and escapes
@@ -241,7 +241,7 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 }
 
 // optionFiles returns the files in options, in the same word or in the next one. ownPattern is true if an option
-// contains the pattern, so that the first operand is a file.
+// contains the search pattern or script; then the first operand is a file.
 func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -348,8 +348,8 @@ func hasWriteRedirect(rs []shellcmd.Redirect) bool {
 	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.WritesFile })
 }
 
-// readingVerb returns the verb with which a question describes what the command does to its files; empty means that
-// it needs no permission for them.
+// readingVerb returns the verb with which a question describes what the command does to its files; empty means that the
+// command needs no permission for them.
 func readingVerb(name string) string {
 	verbs := [...][2]string{
 		{"cd", "change directories to"},

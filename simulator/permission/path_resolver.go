@@ -8,7 +8,7 @@ import (
 
 // FileSystem resolves paths in the file system. It is read-only.
 type FileSystem interface {
-	// Resolve follows the symbolic links of an absolute path as far as it exists.
+	// Resolve follows the symbolic links of an absolute path as far as the path exists.
 	Resolve(path string) string
 	// Glob returns the matches of an absolute shell pattern; additional matches are harmless.
 	Glob(pattern string) []string
@@ -32,7 +32,7 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// addDirectoryUpdate adds a working directory, unless it was added before. CWD may be added as an additional directory.
+// addDirectory adds a working directory, unless it was added before. CWD may be added as an additional directory.
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -61,8 +61,8 @@ func (p *pathResolver) absGlob(pattern string) string {
 	return joinUncleaned(escapeGlob(p.callPath("")), pattern)
 }
 
-// hasParentReference reports whether a path uses ".." after a directory that it names. If that directory is a symbolic link,
-// the path leads to another place than its text suggests.
+// hasParentReference reports whether a path contains ".." after the name of a directory. If that directory is a
+// symbolic link, the path leads to another place than its text suggests.
 func hasParentReference(path string) bool {
 	down := false
 	for step := range strings.SplitSeq(path, "/") {
@@ -79,7 +79,7 @@ func hasParentReference(path string) bool {
 	return false
 }
 
-// followLinks returns the path after following each symbolic link before the next element.
+// followLinks returns the absolute form of a path; it follows symbolic links before it applies "..".
 func (p *pathResolver) followLinks(path string) string {
 	at := "/"
 	if !filepath.IsAbs(path) {

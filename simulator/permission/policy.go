@@ -30,7 +30,7 @@ type Options struct {
 	Tool func(name string) (protocol.Tool, bool)
 	// FileSystem resolves paths; nil means paths are compared as written, and globs are not expanded.
 	FileSystem FileSystem
-	// Dir is the directory to which paths in calls are relative, which a shell may have changed; nil means CWD.
+	// Dir returns the directory to which paths in calls are relative. A shell may have changed it. Nil means CWD.
 	Dir func() string
 	// HasAsker is true if a prompter can be asked (--permission-prompt-tool).
 	HasAsker bool
@@ -43,7 +43,7 @@ type Options struct {
 	AskSkill func(name string) bool
 	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
 	PlanDir string
-	// NoBypass and NoAuto are true if the settings forbid the mode.
+	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
 	NoBypass, NoAuto bool
 	// OnDirectories receives the working directories, CWD first, when an update changed them; nil means none.
 	OnDirectories func(dirs []string)

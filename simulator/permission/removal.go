@@ -14,9 +14,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removalApproval returns the question about the removal of files that the machine or the session needs, which even
-// bypassPermissions does not allow. It also analyses scripts that are arguments of a shell, in the same forms as the
-// real CLI (observed with 2.1.330).
+// removalApproval returns the question about the removal of files that the machine or the session needs. Even
+// bypassPermissions does not allow such a removal. Scripts that are arguments of a shell are also analysed, in the
+// forms that the real CLI analyses (observed with 2.1.330).
 func (c commandLine) removalApproval() *approvalRequest {
 	if c.kind != claudecode.ClassShell {
 		return nil
@@ -62,7 +62,7 @@ func (c commandLine) parsableFragments() []commandLine {
 	return out
 }
 
-// forScript returns the command line of a script inside this one.
+// forScript returns the command line of a script that this command line contains.
 func (c commandLine) forScript(script string) commandLine {
 	call := *c.call
 	call.command = script

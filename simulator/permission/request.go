@@ -83,7 +83,7 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortenQuoted returns the first 50 characters of a quoted text. If the text is longer, the last one is an ellipsis.
+// shortenQuoted returns a quoted text of at most 50 characters unchanged, otherwise 49 characters and an ellipsis.
 func shortenQuoted(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {

@@ -134,7 +134,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\(`, "(", `\)`, ")", `\\`, `\`).Replace(s)
 }
 
-// canonicalName returns one name for both names of the agent tool.
+// canonicalName returns "Agent" for both names of the agent tool, and any other name unchanged.
 func canonicalName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -142,8 +142,8 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// isIneffective reports whether a deny or ask rule has no effect: it has paths for a tool that uses only Edit rules
-// (observed with 2.1.329).
+// isIneffective reports whether a deny or ask rule has no effect, because it has a path but its tool obeys only path
+// rules for Edit (observed with 2.1.329).
 func (r *rule) isIneffective() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }

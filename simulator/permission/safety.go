@@ -90,8 +90,8 @@ func isSensitiveName(name string) bool {
 	return false
 }
 
-// safetyApproval returns the approval that a call needs because it changes a file that configures commands which run
-// automatically. No allow rule replaces it. Nested command lines are searched, too; nil means that it needs none.
+// safetyApproval returns the approval that a call needs because it changes a file that configures automatically run
+// commands; nil means none. No allow rule replaces this approval. Nested command lines are searched, too.
 func (c *call) safetyApproval() *approvalRequest {
 	switch c.kind {
 	case claudecode.ClassWrite:

@@ -33,8 +33,8 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule. Nil means that the
-// rule determines the message: it is about the only command, or the question would be plain (observed with 2.1.330).
+// verdictWithoutRule returns the question that the command line would cause without the ask rule; nil means that the
+// rule's message is used: the line has one command, or the question has no other reason (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -78,14 +78,14 @@ func (c commandLine) isEveryPartAllowed() bool {
 type commandVerdict struct {
 	cmd              shellcmd.Command
 	isAllowed        bool
-	byMode           bool             // it is allowed only by the mode
+	byMode           bool             // only the mode allows the command
 	byRule           bool             // an allow rule names this exact command
-	changedDirectory bool             // it changes files in a directory entered by a cd in the same line
-	approval         *approvalRequest // the question if it is not allowed; nil means a plain request for approval
+	changedDirectory bool             // the command changes files in a directory entered by a cd in the same line
+	approval         *approvalRequest // the question if the command is not allowed; nil means a plain request for approval
 }
 
-// decidePart decides the simple command at i: by its form, by its paths, by rule, as read-only, or as a file
-// command that the mode allows.
+// decidePart decides the simple command at index i: by ask rules, by its form, by its paths, by allow rules, as
+// read-only, or as a file command that the mode allows.
 func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
@@ -179,7 +179,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	return c.verdictFor(q)
 }
 
-// approvalForParts returns the question about the parts of a longer command line.
+// approvalForParts returns the question about the refused parts of a command line.
 func approvalForParts(refused []commandVerdict) approvalRequest {
 	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
@@ -242,8 +242,8 @@ func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
 
-// wrapperPattern matches programs that only run another program, with the options that do not prevent a rule for the
-// other program (observed with 2.1.330).
+// wrapperPattern matches programs that only run another program, with those of their options that still let a rule for
+// the other program apply (observed with 2.1.330).
 var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)

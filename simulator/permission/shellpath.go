@@ -42,7 +42,7 @@ const (
 	ensurePaths    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
-// approvalForMovedWrite returns the question about a command that changes files in a command line that also changes the
+// approvalForMovedWrite returns the question about a command that changes files, if its command line also changes the
 // directory; it returns nil for other commands.
 func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
@@ -109,8 +109,8 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// pathApprovals checks the paths that a command reads or writes. The question outside is always asked, and the question
-// inside only if nothing allows the command. Both are nil if no path needs permission.
+// pathApprovals checks the paths that a command reads or writes. The caller always asks the question in outside; it
+// asks the one in inside only if nothing allows the command. Both are nil if no path needs permission.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
 	inner := cmd.Wrapped()
 	name := inner.Name()

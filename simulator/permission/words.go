@@ -302,7 +302,7 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
-// needsApprovalText is the message of the question about a command if no check has another one.
+// needsApprovalText is the message of a question about a command, unless a check supplies a more specific message.
 const needsApprovalText = "This command requires approval"
 
 // unclearApproval returns a question with the reason as its message and an empty list of suggestions.
@@ -310,7 +310,7 @@ func unclearApproval(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// uncertainApproval returns the question about a command line that the shell may read differently, in every mode.
+// uncertainApproval returns the question, asked in every mode, about a command that the shell may read differently.
 func uncertainApproval() approvalRequest {
 	q := *unclearApproval("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
@@ -381,8 +381,8 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	}
 }
 
-// wrapperApproval returns the question about a command that runs others, even if a rule allows it; nil means that it
-// runs none.
+// wrapperApproval returns the question about a find or awk command that may run other commands or change files, even if
+// a rule allows the command; nil means none.
 func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return unclearApproval("awk program contains system() which executes arbitrary commands").withReasonCode(missSemantics)
@@ -399,7 +399,7 @@ func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	return nil
 }
 
-// unansweredMessage returns the message of a denial because a question was not answered.
+// unansweredMessage returns the message of a denial that was made because nobody answered the question.
 func (c *call) unansweredMessage() string {
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -475,8 +475,8 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	return addRuleUpdate("Bash", text)
 }
 
-// runsOtherPrograms reports whether a program runs other programs, so that a prefix with it does not identify the
-// command.
+// runsOtherPrograms reports whether a program runs other programs, so that a rule whose prefix is the program allows
+// too much.
 func runsOtherPrograms(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",

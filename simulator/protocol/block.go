@@ -68,11 +68,11 @@ type AgentRef struct {
 	ID    string
 	Type  string // "general-purpose", …
 	Depth int    // 1 means started by the main conversation
-	Dir   string // worktree in which it works; empty means the directory of the session
+	Dir   string // worktree in which the agent works; empty means the directory of the session
 	// NoPrompts is true if calls that need a question are denied without an event, as in the agent of a skill that the
 	// user typed.
 	NoPrompts bool
-	Mode      string // permission mode of its calls; empty means the mode of the session
+	Mode      string // permission mode of the agent's calls; empty means the mode of the session
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not deny and ask rules;

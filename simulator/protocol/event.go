@@ -73,7 +73,7 @@ type Plugin struct {
 
 // PluginError is one plugin that was not loaded.
 type PluginError struct {
-	Plugin  string `json:"plugin"` // "inline[0]": the first that was given
+	Plugin  string `json:"plugin"` // "inline[0]" is the first plugin that was given
 	Type    string `json:"type"`   // "path-not-found", "manifest-parse-error"
 	Message string `json:"message"`
 	Path    string `json:"path,omitempty"`
@@ -129,12 +129,12 @@ type MessageSummary struct {
 	StopReason    string
 	StopSequence  *string
 	Usage         Usage
-	Index         int      // of the block
+	Index         int      // index of the block in the message
 	BlocksAfter   int      // number of blocks after this one
 	Calls         []string // names of the tools that the message calls
 	InputStreamMS *int     // time that the input of a call took to stream; nil for other blocks
 	Displayed     *string  // text shown instead of the block's text; nil means no change
-	// ContinuesPrevious means that the message continues the previous one, which had no calls, as one API message.
+	// ContinuesPrevious means that this message and the previous one, which had no calls, are one message of the API.
 	// HasMore means that another message follows.
 	ContinuesPrevious, HasMore bool
 }
@@ -322,7 +322,7 @@ type StreamEvent struct {
 	TTFTMS          *int    `json:"ttft_ms,omitempty"`
 	ThinkingDisplay string  `json:"thinking_display,omitempty"`
 	APIMessageID    string  `json:"api_message_id"`
-	// The prompts of the turn. Only the first message_start has them.
+	// The uuids of the turn's prompts. Only the first message_start has them.
 	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 	// OwedRows is present together with the uuids; it was always observed to be empty.
@@ -366,8 +366,8 @@ type APIRetry struct {
 	UUID         string `json:"uuid"`
 }
 
-// System is any other system event. Fields are written after type and subtype in their order, followed by session_id
-// and uuid.
+// System is any other system event. Its keys are type and subtype, then Fields in their order, then session_id and
+// uuid.
 type System struct {
 	Subtype    string
 	Fields     []Field
@@ -388,8 +388,8 @@ type CompactMetadata struct {
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }
 
-// PreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first and last message and
-// of the summary that it follows.
+// PreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first message, of its last
+// message, and of the summary that precedes the segment.
 type PreservedSegment struct {
 	Head   string `json:"head_uuid"`
 	Anchor string `json:"anchor_uuid"`

@@ -13,7 +13,7 @@ type HookInput interface {
 // of a session start, and so on. If the subject is empty, only matchers that match everything apply.
 func HookEvent(in HookInput) (event, subject string) { return in.hook() }
 
-// HookBase contains the keys that precede an event's own.
+// HookBase contains the keys that every hook input begins with, before the keys of its event.
 type HookBase struct {
 	SessionID      string         `json:"session_id"`
 	TranscriptPath string         `json:"transcript_path"`
@@ -22,7 +22,7 @@ type HookBase struct {
 	PermissionMode PermissionMode `json:"permission_mode,omitempty"` // not set for SessionStart and SessionEnd
 	AgentID        string         `json:"agent_id,omitempty"`        // inside sub-agents only
 	AgentType      string         `json:"agent_type,omitempty"`      // inside sub-agents only
-	Effort         *HookEffort    `json:"effort,omitempty"`          // from PreToolUse on
+	Effort         *HookEffort    `json:"effort,omitempty"`          // only for events after the first request
 	HookEventName  string         `json:"hook_event_name"`
 }
 

@@ -9,7 +9,7 @@ type UserMessage struct {
 	UUID string
 	// UUIDs are the host's ids of all prompts that were merged into this one, in order; nil means UUID alone.
 	UUIDs []string
-	// Origin is copied to the result if its kind is "human"; it may be nil.
+	// Origin is copied to the result, unless Synthetic is set; nil means none. Hosts can set only the kind "human".
 	Origin json.RawMessage
 	// NoQuery adds the message to the conversation without asking the model (the host's shouldQuery:false).
 	NoQuery bool
@@ -65,8 +65,8 @@ func SyntheticMessage(id, text, stop string) AssistantMessage {
 // SyntheticModel is the model name in messages that the CLI wrote.
 const SyntheticModel = "<synthetic>"
 
-// Usage counts tokens. Pointer and Null fields depend on the form: a streamed message has none of them, a result has
-// all of them, and a synthetic message has them with null values.
+// Usage counts tokens. A streamed message has neither ServerToolUse nor Null fields. A result has all of them. In a
+// synthetic message, the Null fields are null.
 type Usage struct {
 	InputTokens              int                 `json:"input_tokens"`
 	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
@@ -82,7 +82,7 @@ type Usage struct {
 	FallbackCredit           Null[struct{}]      `json:"fallback_credit,omitzero"`
 }
 
-// MarshalJSON writes the keys in the observed order: that of the API in streamed messages, that of the CLI in results.
+// MarshalJSON writes the keys in the observed order: the API's order in streamed messages, the CLI's order in results.
 func (u Usage) MarshalJSON() ([]byte, error) {
 	type whole Usage
 	if u.ServerToolUse != nil {

@@ -22,7 +22,7 @@ type Tool struct {
 	ServerSource string // "dynamic", "project", "user", "sdk"
 }
 
-// ToolResult is the result of one tool call. A failing tool sets IsError; it is not a Go error.
+// ToolResult is the result of one tool call. A tool reports its failure by IsError, not by a Go error.
 type ToolResult struct {
 	Content Content // content that the model sees
 	IsError bool
@@ -41,7 +41,7 @@ type ToolResult struct {
 	// How the call was permitted, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil if the permission check was not reached
 	NonExecutionKind string              // empty if the tool ran
-	DeniedBeforeRun  bool                // the user interrupted the turn at the question about the call
+	DeniedBeforeRun  bool                // the user interrupted the turn while the question about the call was open
 	UnknownTool      bool                // the tool does not exist, or its server has disconnected
 }
 
@@ -179,6 +179,6 @@ type BreakpointDecision struct {
 	Action      string          // "continue", "modify", "skip", "fail", "replace"
 	Breakpoint  string          // name; empty if unknown
 	Pause       string          // id of the debugger's pause; empty if there was none
-	Input       json.RawMessage // new input of "modify" before the call
-	Replacement string          // tool of "replace"
+	Input       json.RawMessage // new input; only for "modify" before the call
+	Replacement string          // name of the tool that runs instead, for "replace"
 }

@@ -22,7 +22,7 @@ type PromptQueued struct {
 type PromptAccepted struct {
 	UUID           string   // uuid of the prompt's transcript line
 	HostID         string   // the host's uuid for the prompt, if it gave one
-	Merged         []string // the host's ids of earlier prompts that were merged into it
+	Merged         []string // the host's ids of earlier prompts that were merged into this one
 	PromptID       string
 	Content        Content
 	Timestamp      string
@@ -53,11 +53,11 @@ type PromptAbsorbed struct {
 	Timestamp string
 }
 
-// ConversationCompacted means that a summary replaces the conversation. It follows the boundary and precedes the events
-// that show the summary.
+// ConversationCompacted means that a summary replaces the conversation. It follows the compact_boundary event and
+// precedes the events that show the summary.
 type ConversationCompacted struct {
 	Summary        *User
-	Command        *PromptAccepted // the command that requested it; nil if automatic
+	Command        *PromptAccepted // the command that requested the compaction; nil if automatic
 	Output         *User           // output of the command
 	Prompt         string          // uuid of the prompt whose turn continues; empty if none
 	HasHookReports bool            // Output includes reports of hooks
@@ -89,16 +89,16 @@ type ToolExecuted struct {
 // hook.
 type AttachmentAdded struct {
 	Attachment any    // an object with a type
-	Role       string // role of the message with this text for the model, "system" or "user"; empty if none exists
+	Role       string // role of the message that gives the text to the model, "system" or "user"; empty means no message
 	Rendered   string // text for the model; empty if it is not recorded
-	Tool       string // built-in tool that counts as used; empty means none
-	AgentID    string // agent to whose conversation it belongs; empty for the main conversation
-	UUID       string // empty means a new one
+	Tool       string // built-in tool that tools-used lists because of it; empty means none
+	AgentID    string // agent to whose conversation the attachment belongs; empty for the main conversation
+	UUID       string // empty means a new uuid
 }
 
 // UnmetExpectation is an expectation of the scenario that the run did not meet.
 type UnmetExpectation struct {
-	Message string // with the prefix "FILE:LINE:COL: " if known
+	Message string // begins with "FILE:LINE:COL: " if the position is known
 }
 
 // CLIRetry records in the transcript an API failure that is retried.
@@ -121,7 +121,7 @@ type ContextAdded struct{ Texts []string }
 // StopHooks summarizes the hooks at the end of a turn, for transcripts.
 type StopHooks struct {
 	Summary   StopHookSummary
-	ToolUseID string // id used in their attachments
+	ToolUseID string // id used in the attachments of these hooks
 }
 
 // VerbatimOutput is output that a scenario specifies byte for byte: bytes for stdout (only with stream-json), or text

@@ -68,7 +68,7 @@ type UserLine struct {
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
 	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
 	IsSummary      bool `json:"isCompactSummary,omitempty"`
-	// RepeatsSummary marks the output of a compaction that includes reports of hooks.
+	// RepeatsSummary marks the output of /compact if it includes reports of hooks.
 	RepeatsSummary bool `json:"repeatsCompactSummary,omitempty"`
 	LineID
 	// RefusedMessageID is the id of the refused reply that an injected text follows.
@@ -107,9 +107,9 @@ type UserLine struct {
 	// RowSource specifies who wrote the text: "local" (the user or a command), "hook", "harness" or "recorded"
 	// (agents). Not on tool results.
 	RowSource    string `json:"rowSource,omitempty"`
-	OwnNote      bool   `json:"ownNote,omitempty"` // asks the model to continue; has no RowSource
+	OwnNote      bool   `json:"ownNote,omitempty"` // the text asks the model to continue; it has no RowSource
 	HookText     bool   `json:"hookText,omitempty"`
-	HookTextLead string `json:"hookTextLead,omitempty"` // text that precedes it in requests
+	HookTextLead string `json:"hookTextLead,omitempty"` // text that precedes this one in requests
 	LineTrailer
 }
 

@@ -201,7 +201,7 @@ func isToolPattern(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// ToolPatternError returns the error for a tool name that is a pattern, as an allow rule; empty means that the name is
+// ToolPatternError returns the error for an allow rule whose tool name is a pattern; empty means that the name is
 // allowed.
 func ToolPatternError(name string) string {
 	if !isToolPattern(name) {
@@ -261,7 +261,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 
 // invalidHook is an invalid hook, or an invalid matcher with its hooks.
 type invalidHook struct {
-	path    string // its key
+	path    string // key of the hook or matcher
 	part    string // "entry" or "matcher"
 	problem string
 	// validTypes lists the types that would be valid; empty means that the type is not the problem.
@@ -288,7 +288,7 @@ func (o invalidHook) wholeFileFault() Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// valueFault returns the fault in the general format for values; ok is false if it has no such format.
+// valueFault returns the fault in the general format for values; ok is false if this format cannot express the problem.
 func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
 	case o.validTypes != nil:

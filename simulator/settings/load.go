@@ -285,7 +285,7 @@ func decode[T any](d decoder, key string, target *T) {
 	}
 }
 
-// appendStrings appends the strings of a list that have does not contain.
+// appendStrings appends the strings in the list of a key to have, except those that have already contains.
 func (d decoder) appendStrings(have []string, key string) []string {
 	var list []any
 	decode(d, key, &list)

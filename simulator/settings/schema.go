@@ -12,8 +12,8 @@ import (
 // validator validates a JSON value.
 type validator func(v any) bool
 
-// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema as far as that is
-// known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
+// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that
+// is known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
 func invalidKeys(file map[string]any) []string {
 	var bad []string
 	for key, valid := range knownKeys() {
@@ -217,7 +217,7 @@ func requiredHookFields(kind string) []string {
 	}
 }
 
-// validEventNames returns the names of the hook events, in the order of messages.
+// validEventNames returns the names of the hook events, in the order in which messages list them.
 func validEventNames() string {
 	var names []string
 	for _, e := range claudecode.HookEvents() {

@@ -67,8 +67,8 @@ type Rule struct {
 // Permissions is the merged permissions table.
 type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
-	// DefaultMode is empty if it is not set, or if a project file sets a mode that it must not set: bypassPermissions,
-	// auto.
+	// DefaultMode is empty if no file sets it, or if a project file sets a mode that project files must not set:
+	// bypassPermissions, auto.
 	DefaultMode   string
 	Directories   []Directory
 	DisableBypass bool // bypassPermissions is not available at all
@@ -107,7 +107,7 @@ func (l Layer) name() string {
 	}
 }
 
-// Attribution has the texts that end commits and pull requests; nil means the default, empty means none.
+// Attribution has the texts that end commits and pull requests; nil means the default text, empty means no text.
 type Attribution struct {
 	Commit *string `json:"commit"`
 	PR     *string `json:"pr"`
@@ -115,13 +115,13 @@ type Attribution struct {
 
 // Settings is the merged result of all sources.
 type Settings struct {
-	Layers      []Layer // rising precedence
+	Layers      []Layer // in rising precedence
 	Permissions Permissions
 	Model       string
 	OutputStyle string
 	Attribution Attribution
 	Env         map[string]string
-	Hooks       []Hooks // rising precedence; without disabled ones
+	Hooks       []Hooks // in rising precedence, without disabled hooks
 	Agent       string  // agent of the session
 	// AvailableModels are the models that may be used in addition to the default model; nil means all models.
 	AvailableModels []string
@@ -139,7 +139,7 @@ type Settings struct {
 	ManagedFaults []string
 	// Warnings describe invalid files and keys, with texts of claudeless.
 	Warnings []string
-	// Faults are the same problems, as the real CLI reports them with text output.
+	// Faults are the problems in Warnings, in the form in which the real CLI reports them with text output.
 	Faults []Fault
 	// TrustWarning is a message for stderr: allow rules of the project were ignored because the folder is not trusted.
 	// Empty means none.
@@ -151,7 +151,7 @@ type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }
 
-// ManagedError means that a file of managed settings cannot be read, which prevents a run.
+// ManagedError means that no run is possible, because a file of managed settings cannot be read.
 type ManagedError struct{ Path string }
 
 func (e *ManagedError) Error() string {

@@ -47,7 +47,7 @@ func fillPlaceholders(body, args string, names []string) (text string, used bool
 }
 
 // placeholderValue returns the value and the length of the placeholder at the start of s; the length is 0 if s does not
-// begin with one. The longest name is used, and names before numbers.
+// begin with one. Names have precedence over numbers, and longer names over shorter ones.
 func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
 		if n < 1+len(name) && beginsWithName(s[1:], name) {
@@ -128,7 +128,7 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 	return body, nil
 }
 
-// outputMarker is the placeholder for the output of a command until the arguments are filled in.
+// outputMarker returns the text that stands for the output of command i until the arguments are filled in.
 func outputMarker(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
 // SplitWords splits arguments as a shell does: at blanks and operators that are not quoted. The text from an
@@ -167,7 +167,7 @@ func SplitWords(args string) []string {
 	return words
 }
 
-// quotedWord returns the text of the quotation at the start of s and its length in s.
+// quotedWord returns the text of the quotation at the start of s, and the length of the quotation in s.
 func quotedWord(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {

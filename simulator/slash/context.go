@@ -60,7 +60,7 @@ type ContextWindow struct {
 const CompactBuffer = 33_000
 
 const (
-	manualSummaryTokens = 3000 // reserved for a requested summary
+	manualSummaryTokens = 3000 // tokens reserved for a summary requested by /compact
 	systemPromptTokens  = 1000
 	minMessageTokens    = 100 // size of a conversation without messages
 )

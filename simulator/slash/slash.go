@@ -13,7 +13,7 @@ import (
 // Call is a prompt that is a slash command: "/name args".
 type Call struct {
 	Name string // without the slash: "clear", "plugin:cmd", "mcp__server__prompt"
-	Args string // the rest of the prompt, trimmed
+	Args string // text after the name, trimmed
 }
 
 var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
@@ -31,7 +31,7 @@ func Parse(prompt string) (Call, bool) {
 	return Call{Name: m[1], Args: strings.TrimSpace(prompt[len(m[0]):])}, true
 }
 
-// Tags returns the text for transcripts of a command, which replaces the prompt (spec: cli-contract 9.6).
+// Tags returns the text that replaces a command's prompt in transcripts (spec: cli-contract 9.6).
 func (c Call) Tags() string {
 	s := "<command-message>" + c.Name + "</command-message>\n<command-name>/" + c.Name + "</command-name>"
 	if c.Args != "" {
@@ -56,14 +56,14 @@ type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
-	// Tools are permission rules that apply during the turn of this text. Model is the model for the turn; empty
-	// means the model of the session.
+	// Tools are permission rules, and Model is the model, for the turn that begins with this text. An empty Model means
+	// the model of the session.
 	Tools []string
 	Model string
 }
 
-// LocalTags returns the text for transcripts of a command that runs without the model. name is the canonical name of
-// the command, even if an alias was typed.
+// LocalTags returns the text that replaces the prompt of a command that runs without the model, in transcripts. name is
+// the canonical name of the command, even if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
 	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +
@@ -78,10 +78,10 @@ type Outcome struct {
 	// IsUnknown is true if the command is not available here; then the result contains no command name.
 	IsUnknown bool
 	IsPrompt  bool // the transcript keeps the command as a prompt without arguments
-	// Title is the new name of the session; empty means it keeps its own.
+	// Title is the new name of the session; empty means that the session keeps its name.
 	Title string
-	// Model is the model that the session uses from now on; nil means it keeps its own. The init event of this turn
-	// still has the previous model.
+	// Model is the model that the session uses from now on; nil means that the session keeps its model. The init event
+	// of this turn still has the previous model.
 	Model *string
 	// Failed is true if the command failed; Text is the reason.
 	Failed bool
@@ -89,7 +89,7 @@ type Outcome struct {
 	IsSilent bool
 	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means there is no agent.
 	Work func(context.Context) (string, error)
-	// Result is the name of the command in the result; empty means the typed name.
+	// Result is the command's name in the result event; empty means the typed name.
 	Result string
 }
 
@@ -98,7 +98,7 @@ func Unavailable(name string) Outcome {
 	return Outcome{Text: "/" + name + " isn't available in this environment.", IsUnknown: true}
 }
 
-// Model is the line of one model in /cost.
+// Model is the usage of one model, shown as one line of /cost.
 type Model struct {
 	Name                string
 	Input, Output       int

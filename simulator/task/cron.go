@@ -79,7 +79,7 @@ func parseCronPart(part string, low, high int) (uint64, bool) {
 	return bits, true
 }
 
-// parseCronNumber parses a short number.
+// parseCronNumber parses a number of at most four digits.
 func parseCronNumber(s string) (int, bool) {
 	if s == "" || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
 		return 0, false

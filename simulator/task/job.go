@@ -15,11 +15,11 @@ type Job struct {
 	Prompt    string
 	Recurring bool
 	Created   time.Time
-	// At is the run time of a job that does not follow its schedule.
+	// At is the run time of a job that ignores its schedule. Zero means that the job follows its schedule.
 	At time.Time
 }
 
-// Limits of how far a job is shifted relative to its schedule.
+// Limits on how far the run of a job may deviate from its schedule.
 const (
 	maxJobDelay   = 30 * time.Minute
 	maxJobAdvance = 90 * time.Second
@@ -27,8 +27,8 @@ const (
 	fiveMinuteJobInterval = 285 * time.Second
 )
 
-// NextRun returns the first run time in milliseconds. A recurring job runs later by its own fraction of its period, and
-// another job at a half or full hour runs earlier, unless At is set (observed with 2.1.329).
+// NextRun returns the first run time in Unix milliseconds: At, if it is set. Otherwise a recurring job runs later than
+// scheduled by a fraction of its period, and another job at a half or full hour runs earlier (observed with 2.1.329).
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

@@ -58,10 +58,10 @@ type Set struct {
 	tasks         []*Task // in start order
 	queue         []queuedEvent
 	takenEvents   []queuedEvent // currently being shown
-	shownSignal   chan struct{} // closed when they have been shown
+	shownSignal   chan struct{} // closed when takenEvents have been shown
 	notices       []Notification
 	waitingAgents []func() // agents that run between turns (Ordered)
-	agentRunning  bool     // one of them is running
+	agentRunning  bool     // an agent taken from waitingAgents is running
 	// isLaunching is true if a call has started a background task, and the reply to its result has not been shown yet.
 	isLaunching bool
 	scheduled   []Job
@@ -307,8 +307,8 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// HasPendingNotice reports whether there is a notification that the model has not received. In an ordered set it
-// becomes visible only with all events of the agent.
+// HasPendingNotice reports whether there is a notification that the model has not received. An ordered set reports it
+// only when all events of the agent can be taken.
 func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -391,7 +391,7 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountRequest counts how an agent was requested: by run_in_background of the call, nil means not set.
+// CountRequest counts the request of an agent; background is the call's run_in_background, nil means not set.
 func (s *Set) CountRequest(background *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

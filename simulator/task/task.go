@@ -38,8 +38,8 @@ type Info struct {
 	Command     string // commands only
 	Depth       int    // agents only; 1 means started by the main conversation
 	ParentID    string // task that started this one; empty means the main conversation
-	Background  bool   // the tool call does not wait for it
-	IsAmbient   bool   // it is shown only at its start and end, and is not counted (used for the agents of skills)
+	Background  bool   // the tool call does not wait for the task
+	IsAmbient   bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
 
 	// ID is the id of the task. A task that continues after its end keeps its id. Empty means that Start generates an
 	// id: "a" and 16 characters for an agent, or "b" and 8 for a command.
@@ -63,12 +63,12 @@ const (
 type End struct {
 	Status       Status
 	Summary      string
-	Notice       string // the summary for the model; empty means the same
+	Notice       string // the summary for the model; empty means Summary
 	Report       string // the report of a background agent; empty means none
 	Usage        *Usage // agents only
 	Error        string // the error for observers; empty means none
 	KnownToModel bool   // the model was already notified
-	Interrupted  bool   // the call that waited was interrupted; the end is shown after its result
+	Interrupted  bool   // the call that waited for the task was interrupted; the end is shown after the call's result
 	Event        string // the last event, reported with the end; empty means none
 }
 
@@ -83,7 +83,7 @@ type Usage struct {
 type Task struct {
 	Info
 	set          *Set
-	inBackground bool // it or its parent runs in the background
+	inBackground bool // the task or its parent runs in the background
 	started      time.Time
 
 	// Guarded by set.mu.
@@ -92,7 +92,7 @@ type Task struct {
 	ended         bool
 	cancel        context.CancelFunc // nil before Go
 	killer        Killer
-	interrupted   bool // while its call waited
+	interrupted   bool // the task was interrupted while its call waited for it
 	out           *os.File
 	outErr        error
 }
@@ -120,8 +120,8 @@ func (t *Task) changeWaitCount(n int) {
 	t.set.signalReady()
 }
 
-// WaitShown waits until all posted events have been shown, so that later ones follow them; it also returns when ctx
-// is cancelled. If the set shows events only when the work is done, it does not wait.
+// WaitShown waits until all posted events have been shown, so that later ones follow them, or until ctx is cancelled.
+// It does not wait if the set shows events only when the work is done.
 func (t *Task) WaitShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
@@ -323,7 +323,7 @@ func wireStatus(s Status) string {
 // Notification is a message about a task for the model, usually about its end.
 type Notification struct {
 	Text string // text for the model
-	// Origin is the "origin" of the result.
+	// Origin is the "origin" of the prompt that delivers the notification, and of its result.
 	Origin json.RawMessage
 }
 
@@ -347,7 +347,7 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn about a run; the id is empty if the run continues.
+// runOrigin returns the origin of a turn about the run of a task; runID is empty if the run continues.
 func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -385,7 +385,7 @@ func (s *Set) newRunID() string {
 	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
 
-// padOrTrim makes text exactly n characters long, with leading zeros, or by keeping its end.
+// padOrTrim makes text n characters long: it adds leading zeros to a short text and cuts the start of a long one.
 func padOrTrim(text string, n int) string {
 	if len(text) >= n {
 		return text[len(text)-n:]

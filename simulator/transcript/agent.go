@@ -17,12 +17,12 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines the attribution keys of the model's next lines: a skill after it was loaded, and an MCP server
-// if the last call of a round used it.
+// attribution determines the attribution keys of the model's next lines: they name a skill after it was loaded, and an
+// MCP server if the last call of a round used it.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool              // the model has written since the last result
-	agents       map[string]string // sub-agents that run a skill, with its name
+	agents       map[string]string // skill that a sub-agent runs, by agent id
 }
 
 func (c *attribution) recordFork(agentID, skill string) {
@@ -32,8 +32,8 @@ func (c *attribution) recordFork(agentID, skill string) {
 	c.agents[agentID] = skill
 }
 
-// recordSkill records that the turn continues with the text of a skill. The part of its name before a colon counts as
-// the plugin, although it may be a directory.
+// recordSkill records that the turn continues with the text of a skill. The part of the skill's name before a colon
+// counts as the plugin, although that part may be a directory.
 func (c *attribution) recordSkill(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
@@ -72,7 +72,7 @@ type agentTranscripts struct {
 	meta         map[string]*agentMeta
 }
 
-// eventAgentID returns the id of the sub-agent that an event belongs to; it may be empty.
+// eventAgentID returns the id of the sub-agent that an event belongs to; empty means the main conversation.
 func eventAgentID(parent *string, id string) string {
 	switch {
 	case parent == nil:
@@ -106,7 +106,7 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
-// recordUser records a user line of a sub-agent. The first one is its prompt, a string, and is followed by its context.
+// recordUser records a user line of a sub-agent. The first is the agent's prompt, a string; its context follows.
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// contextAttachments writes the attachments with the [SessionContext].
+// contextAttachments writes the attachments that contain the [SessionContext].
 type contextAttachments struct {
 	conversation       *conversation
 	lines              *lineWriter
@@ -17,7 +17,7 @@ type contextAttachments struct {
 	contextPending     bool // the attachments of the first request are not written yet
 }
 
-// The attachments of transcripts for [SessionContext].
+// Attachments with which a transcript records a [SessionContext].
 type (
 	environmentAttachment struct {
 		Type     string              `json:"type"` // "environment"
@@ -155,7 +155,7 @@ func (l *contextAttachments) repeatListings() []any {
 	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
-// agentListings returns the attachments with the context of a sub-agent's prompt.
+// agentListings returns the attachments that add context to the prompt of a sub-agent.
 func (l *contextAttachments) agentListings(id string) []any {
 	now := l.sessionContext()
 	now.Agents = nil
@@ -203,7 +203,7 @@ func (th *conversation) directoryReminder(before, after []string) *protocol.Atta
 	return &line
 }
 
-// missingFrom returns the elements of all that known does not contain, never nil.
+// missingFrom returns the elements of the list all that are not in the list known; the result is never nil.
 func missingFrom(known, all []string) []string {
 	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(known, s) })
 }

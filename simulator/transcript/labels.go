@@ -129,7 +129,7 @@ func (l *sessionListWriter) recordTools(ev *protocol.Assistant, offered RequestC
 	return added
 }
 
-// addTool records the use of a tool and reports whether it is the first.
+// addTool records the use of a tool and reports whether this is the first use of the tool.
 func (l *sessionListWriter) addTool(name string) bool {
 	if slices.Contains(l.tools, name) {
 		return false

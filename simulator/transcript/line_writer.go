@@ -8,7 +8,7 @@ type lineWriter struct {
 	labels            *sessionListWriter
 	opened            bool  // the lines at the head of the file are written
 	endsInPartialLine bool  // the transcript ends within a line
-	waitingLines      []any // lines that wait for the next ones
+	waitingLines      []any // lines that are written together with the next ones
 	// pending returns the history to copy before the first line of a fork, given the id of the fork's first prompt; nil
 	// means nothing to copy.
 	pending func(promptID string) []byte

@@ -23,8 +23,8 @@ type Options struct {
 	CWD      string // absolute; symbolic links are resolved here
 	Project  string // the directory that names the project folder; empty means CWD
 	ID       string // --session-id; a conversation that exists is an error
-	// DefaultID is the id of a new session without ID; empty means a generated one. If its transcript exists, it is
-	// appended to.
+	// DefaultID is the id of a new session if ID is not set. Empty means a generated id. An existing transcript with
+	// this id is continued.
 	DefaultID string
 	// RestartIDs restarts the ids of NewID for the n-th run, because ids that derive from a seed repeat the ids of
 	// the previous run. Nil means ids never repeat.
@@ -42,7 +42,8 @@ type Options struct {
 	Agent      string // --agent; empty means none
 	Title      string // --name; empty means none
 	Machine    Machine
-	// Commit and PR end commits and pull requests; nil means the default text. If both are empty, the model is not told.
+	// Commit and PR are texts that end commits and pull requests; nil means the default text. If both are empty, the
+	// model is not told.
 	Commit, PR *string
 	Context    ContextSource // nil means that nothing is known about the model
 	Clock      Clock         // required
@@ -120,8 +121,8 @@ type SessionContext struct {
 	// ShellMode is the permission mode, or empty if the model does not have Bash and Edit. In some modes the model is
 	// asked to prefer Bash.
 	ShellMode protocol.PermissionMode
-	// BashSteer is how the model is asked for that: "relaxed", "strict", or "" for not at all. ExplainsAuto is true if mode
-	// auto is explained to it nevertheless.
+	// BashSteer is how the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all. ExplainsAuto is
+	// true if mode auto is explained to the model even if BashSteer is empty.
 	BashSteer    string
 	ExplainsAuto bool
 	Deferred     []string  // tools of which the model receives only the names
@@ -138,7 +139,7 @@ type Listing struct {
 	BuiltIn bool
 }
 
-// NotFoundError means that no conversation has the value of --resume. It has the message of the real CLI.
+// NotFoundError means that no conversation matches the value of --resume. It has the message of the real CLI.
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
@@ -199,7 +200,7 @@ func (o Options) findResume() (string, error) {
 	return o.findTitle()
 }
 
-// findTitle returns the only session of the working directory with a title.
+// findTitle returns the path of the project's only transcript whose title is the value of --resume.
 func (o Options) findTitle() (string, error) {
 	var named []transcriptFile
 	for _, c := range transcriptFiles(o.projectDir()) {

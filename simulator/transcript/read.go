@@ -47,14 +47,14 @@ type parsedTranscript struct {
 // entry is one line of a transcript.
 type entry struct {
 	raw         []byte
-	kind        string // type
+	kind        string // type of the line
 	uuid        string
 	parent      string
-	isSidechain bool // belongs to a sub-agent
+	isSidechain bool // the line belongs to a sub-agent
 	isPrompt    bool // a user line that is not a tool result, not injected, and not a summary
 
-	isResult      bool   // a tool result
-	isLastMessage bool   // message that ends its turn
+	isResult      bool   // the line is a tool result
+	isLastMessage bool   // the line is a message that ends its turn
 	message       string // the API's id of the message
 }
 
@@ -297,10 +297,10 @@ type PreviousReply struct {
 	At        time.Time
 	Model     string
 	Tokens    int  // tokens of the whole context after this reply
-	LongCache bool // its prompt cache lasts an hour instead of five minutes
+	LongCache bool // the reply's prompt cache lasts an hour, not five minutes
 
-	UUID    string // UUID of its last line
-	Replies int    // number of replies up to this one
+	UUID    string // UUID of the reply's last line
+	Replies int    // number of replies in the conversation, including this one
 }
 
 // previousReply returns the last reply in the conversation that ends with leaf, or nil. It ignores messages that the
@@ -356,8 +356,8 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the one with uuid at. If drops is set, the next prompt must have that uuid; an
-// empty value requires that no prompt follows. The recorded costs are kept.
+// dropAfter drops the lines after the message whose uuid is at. If drops is set, it must be the uuid of the first
+// dropped prompt, or empty if no prompt is dropped. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {

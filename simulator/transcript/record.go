@@ -89,8 +89,8 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event of the main conversation follows all results of a reply and the hook reports about
-// them.
+// endsReply reports whether an event of the main conversation comes after a reply with all its results, and after the
+// hook reports about them.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
@@ -103,7 +103,7 @@ func endsReply(ev protocol.Event) bool {
 	return false
 }
 
-// recordQueued records that a prompt was queued and taken; the lines are written together with the next ones.
+// recordQueued records that a prompt entered and left the queue; these lines are written together with the next ones.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOr(ev.Timestamp), SessionID: r.conversation.id}
 	out := in

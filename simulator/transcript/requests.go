@@ -24,7 +24,7 @@ type modelInput struct {
 	messages      []inputMessage
 	sentMessages  int            // number of messages of the last request
 	request       string         // id of the last request of this process
-	replyID       string         // id of the message that answered it
+	replyID       string         // id of the message that answered the last request
 	context       RequestContext // context of the last request
 	snapshots     int            // number of prompt_snapshot attachments so far
 	describedDirs *[]string      // additional directories that the model was told about; nil means those of the first request
@@ -40,7 +40,7 @@ type inputMessage struct {
 	lines      int
 	hash       string // hash of the message; empty until it is sent
 	blocks     int    // number of content blocks; content is nil once the message was sent
-	isRendered bool   // its content is not the content of any line
+	isRendered bool   // its content differs from the content of every line
 }
 
 // promptSnapshot is the attachment with the prompt: at first the system prompt, and after the first reply also the
@@ -196,7 +196,7 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 	c.addMessage("user", "", kept, notice || len(kept) != len(content))
 }
 
-// addMessage appends a line of a role. Consecutive lines of the same message or role become one message.
+// addMessage appends the content of a line. Consecutive unsent lines of the same role and API id become one message.
 func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
@@ -220,7 +220,7 @@ func (c *modelInput) addAttachmentText(role string, rendered []protocol.Rendered
 	}
 }
 
-// insertReminder adds a reminder to the last user message before index end that was not sent yet.
+// insertReminder adds a reminder to the last unsent user message whose index is below end.
 func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
@@ -234,7 +234,7 @@ func (c *modelInput) insertReminder(end int, text string) {
 	}
 }
 
-// countSilentReplies counts the replies without text among the messages that were not sent yet.
+// countSilentReplies continues the count of consecutive replies without text with the messages that were not sent yet.
 func (c *modelInput) countSilentReplies() {
 	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
@@ -248,8 +248,8 @@ func (c *modelInput) countSilentReplies() {
 	}
 }
 
-// placeReminders puts the reminders of a request where the model accepts them: as one text after each user message,
-// or inside it.
+// placeReminders puts the reminders of a request where the model accepts them: as one text after each user message, or
+// inside that message.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]
@@ -414,7 +414,7 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 }
 
 // needsBlob reports whether the message cannot be assembled from lines of the transcript. Replies and results of
-// parallel calls can.
+// parallel calls can be.
 func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isBlockOfType(b, "tool_result") })
 }
@@ -460,7 +460,7 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
 }
 
-// anyObjectSchema is the schema of a tool without one.
+// anyObjectSchema is used as the schema of a tool that has none.
 const anyObjectSchema = `{"type":"object"}`
 
 func requestTools(list []protocol.Tool) []protocol.RequestTool {

@@ -25,14 +25,14 @@ type Transcript struct {
 	conversation     *conversation
 	recorder         *recorder
 	history          []Message
-	previousReply    *PreviousReply    // the last reply in it; nil means none
-	readFiles        map[string]string // content of the files that its calls read or wrote
-	instructionFiles []string          // instruction files that were loaded between its calls
-	hookTexts        []string          // outputs of SessionStart hooks in it
+	previousReply    *PreviousReply    // last reply of the resumed conversation; nil means none
+	readFiles        map[string]string // content of the files that calls read or wrote, by path
+	instructionFiles []string          // instruction files that were loaded between calls
+	hookTexts        []string          // outputs of SessionStart hooks in the history
 	files            []json.RawMessage // lines of the resumed transcript about copies of files
 	deferred         string            // id of the last deferred call
 	state            []byte
-	closed           bool // by [Transcript.Close]
+	closed           bool // closed by [Transcript.Close]
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible

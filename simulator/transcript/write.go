@@ -28,7 +28,7 @@ type transcriptWriter struct {
 type openedFile struct {
 	path string
 	file *os.File
-	info os.FileInfo // to detect that another file has replaced it
+	info os.FileInfo // used to detect that another file has replaced this one
 }
 
 // writeLines appends the lines of one event to the file at path, in a single write.

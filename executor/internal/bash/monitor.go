@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Limits of a monitor in milliseconds.
+// Time limits of a monitor, in milliseconds.
 const (
 	defaultMonitorTimeoutMS = 300_000
 	minMonitorTimeoutMS     = 1000
@@ -113,7 +113,7 @@ type outputWatcher struct {
 	lines       chan string
 	partialLine []byte // beginning of an incomplete line
 
-	// The result of the command; set before lines is closed.
+	// The result of the command; it is set before the channel lines is closed.
 	exitCode   int
 	stderrText string
 	err        error

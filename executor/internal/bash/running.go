@@ -26,13 +26,13 @@ type runningCommand struct {
 	done              <-chan struct{} // closed when the command has exited
 	task              *task.Task      // nil means not shown as a task
 
-	files          *files.Files          // the session's files
+	files          *files.Files          // files of the caller, which is the session or a sub-agent
 	versionsBefore files.Versions        // versions of the known files before the command; set if it edits files in place
 	repository     *gitworktree.Snapshot // state before the command; nil means that the result does not list changes
 }
 
-// start starts the command in the shell's directory. With a task set, its output goes to the file of a task, because
-// the command may become a task.
+// start starts the command in the shell's directory. If the session has background tasks, the output goes to the file
+// of a task, because the command may become one.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.commands.options.Tasks != nil {
@@ -146,8 +146,8 @@ func (r *runningCommand) stopAndRead() string {
 // noBackgroundVariable is the environment variable that disables background commands.
 const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
-// minForegroundTime is how long a call lasts at least before its command moves to the background. The command may exit within
-// that time.
+// minForegroundTime is the minimum duration of a call whose command moves to the background. The command may exit
+// within that time.
 const minForegroundTime = 2 * time.Second
 
 // moveToBackground moves the command to the background. If it exits within minForegroundTime, the result is that of a
@@ -206,7 +206,7 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// outputFileHint returns head with the path of the output file, and explains how to read more output.
+// outputFileHint returns head, followed by the path of the output file, the text more, and how to read the output.
 func (r *runningCommand) outputFileHint(head, more string) string {
 	if r.task.OutputFile != "" {
 		head += " Output is being written to: " + r.task.OutputFile + "."
@@ -233,7 +233,7 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 	return result
 }
 
-// waitInBackground waits until the command exits, the limit is reached or ctx is cancelled. It then stops the command.
+// waitInBackground waits until the command exits. If the limit is reached or ctx is cancelled, it stops the command.
 func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)

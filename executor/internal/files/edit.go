@@ -76,7 +76,7 @@ func Edit(f *Files) tool.Tool {
 	}
 }
 
-// plannedEdit is a valid edit of a file that is not written yet.
+// plannedEdit is a valid edit that is not written to its file yet.
 type plannedEdit struct {
 	path, contentBefore, contentAfter string
 	replacedText                      string // the text to replace, as it is written in the file
@@ -185,7 +185,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// matchText returns both texts in the form of the file: with its kind of quotes, or with its \uXXXX escapes.
+// matchText returns old and replacement as the file would write them: with its kind of quotes, or with \uXXXX escapes.
 func matchText(content, old, replacement string) (string, string) {
 	old, replacement = matchQuotes(content, old, replacement)
 	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
@@ -253,7 +253,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// matchQuotes returns both texts with the kind of quotes that the file has, if nothing else differs.
+// matchQuotes returns before and after with the quotes of content, if content contains before with other quotes.
 func matchQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after

@@ -129,7 +129,7 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread returns the path of the file that a call wrote, if its content has changed since then, otherwise "". It
+// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
 // records that the model has not seen the new content.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {

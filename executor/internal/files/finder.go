@@ -53,8 +53,7 @@ func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
 	return dir, &r
 }
 
-// relativePath returns a path relative to the working directory if it is inside of it. Other paths are returned
-// unchanged.
+// relativePath returns a path inside of the working directory relative to that directory, and other paths unchanged.
 func (f *Finder) relativePath(path string) string {
 	if rel, err := filepath.Rel(f.options.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)

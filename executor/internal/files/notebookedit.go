@@ -56,15 +56,15 @@ func NotebookEdit(f *Files) tool.Tool {
 	}
 }
 
-// plannedNotebookEdit is a valid change of a notebook that is not written yet.
+// plannedNotebookEdit is a valid change that is not written to its notebook yet.
 type plannedNotebookEdit struct {
 	path, contentBefore string
 	notebook            *notebook
 	output              notebookEditOutput
 }
 
-// planNotebook changes the cells in memory. The second result explains why the change is not possible. It sets
-// in.EditMode if that is empty.
+// planNotebook changes the cells in memory, and sets in.EditMode if that is empty. The second result explains why the
+// change is not possible.
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
 	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")

@@ -9,7 +9,7 @@ import (
 )
 
 // compilePattern compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated
-// repetitions, counts above 1000, ripgrep's word boundaries, and characters by number.
+// repetitions, counts above 1000, ripgrep's word boundaries, and characters that are written as numbers.
 func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
@@ -37,8 +37,8 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 type patternRewriter struct {
 	pattern    string
 	output     strings.Builder
-	openGroups []int // start positions of the enclosing groups, in output
-	itemStart  int   // start of the item that may be repeated, in output; -1 means none
+	openGroups []int // where the enclosing groups start in output
+	itemStart  int   // where the last item, which a repetition may follow, starts in output; -1 means none
 	repeated   bool  // the item already has a repetition
 
 	nested bool // the product of nested counts exceeds the limit of Go's engine
@@ -96,8 +96,8 @@ func (d *patternRewriter) writeItem(text string) {
 	d.output.WriteString(text)
 }
 
-// rewriteRepetition writes the repetition op, which ends at byte end of the pattern. It returns the index of its last
-// byte, which may be a ? for lazy matching.
+// rewriteRepetition writes the repetition op, whose last byte in the pattern is at index end. It returns the index of
+// the last byte that it has used, which is the next one if a ? for lazy matching follows.
 func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1

@@ -81,7 +81,7 @@ func escapeEnd(source string, i int) int {
 	return i
 }
 
-// wordBoundaryEnd returns the index of the last byte of the word boundary at i; 0 means that i is not one.
+// wordBoundaryEnd returns the index of the last byte of the word boundary at i; 0 means that no word boundary is there.
 func wordBoundaryEnd(pattern string, i int) int {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
 		if strings.HasPrefix(pattern[i:], place) {
@@ -218,7 +218,7 @@ func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	return f
 }
 
-// errorPrefixLength returns the length of the shortest prefix of a pattern that has this error.
+// errorPrefixLength returns the length of the pattern's shortest prefix that already has this error.
 func errorPrefixLength(pattern string, fault syntax.Error) int {
 	for k := range pattern {
 		_, size := utf8.DecodeRuneInString(pattern[k:])

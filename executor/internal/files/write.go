@@ -55,7 +55,7 @@ func Write(f *Files) tool.Tool {
 	}
 }
 
-// checkWritable refuses a file that cannot be replaced, or with content that the session has not read.
+// checkWritable refuses a file that cannot be replaced, or whose current content the session has not read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)

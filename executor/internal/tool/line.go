@@ -59,7 +59,7 @@ func PrintsNothing(command string) bool {
 }
 
 // inPlaceEditPattern matches commands that Claude Code treats as editors of files (observed with 2.1.330): sed with the
-// option i, options such as --fix, formatters, and package scripts with such a name.
+// option i, commands with an option such as --fix, formatters, and package scripts such as format and fix.
 var inPlaceEditPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`sed\b.*\s-[A-Za-z]*i|--(fix|write|in-place)|(^|\s)(black|isort|rustfmt|swiftformat)\b|` +
 		`\b(cargo (fmt|fix)|(go|terraform|dprint) fmt|ruff format)\b|\b(run|pnpm|yarn)\s+(format|fix|lint:fix)\b`)
@@ -121,7 +121,7 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning returns the meaning of an exit code of the last command that is not a failure; empty for a failure.
+// ExitCodeMeaning returns the meaning of the last command's exit code; empty if the code is 0 or a failure.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

@@ -31,7 +31,7 @@ func Refuse(format string, args ...any) protocol.ToolResult {
 	return r
 }
 
-// maxErrorLength is the maximum number of characters of a failure. The middle of a longer text is omitted.
+// maxErrorLength is the maximum number of characters in a failure's text. The middle of a longer text is omitted.
 const maxErrorLength = 10_000
 
 // Fail returns the error result of a tool that failed while it ran.
@@ -45,7 +45,7 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// NeedsResult returns the error result of a call that only a scenario can answer. reason follows the name of the tool.
+// NeedsResult returns the error result of a call that only a scenario can answer. Its text begins with name and reason.
 func NeedsResult(name, reason string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }

@@ -84,8 +84,8 @@ func (s *Shell) Close() {
 	}
 }
 
-// ShellCommand is a command that runs or has exited. Its caller waits for Done or calls Stop. It then calls End once,
-// and Close, or Discard if the output is no longer needed.
+// ShellCommand is a command that runs or has exited. Its caller waits for Done or calls Stop. Then the caller calls
+// Wait once, and after that Close, or DiscardOutput if the output is no longer needed.
 type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
@@ -98,8 +98,8 @@ type ShellCommand struct {
 const cwdFD = 40
 
 // shellWrapper runs the scripts $3 and $1, after its standard input has reported that a guard process runs. If they
-// succeed, it writes the current directory to the file $2. It is one line, because the shell counts lines in messages
-// from there.
+// succeed, it writes the current directory to the file $2. It is only one line, because the line numbers in messages of
+// the shell include its lines.
 const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
@@ -134,9 +134,9 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line until it exits. It starts in the current directory and does not change it. Standard output
-// is written to w as it arrives, and errs is standard error. If ctx is cancelled, the command and all its processes are
-// stopped.
+// Stream runs a command line until it exits. The command starts in the shell's directory, which it does not change. Its
+// standard output is written to w as it arrives, and errs is its standard error. If ctx is cancelled, the command and
+// all its processes are stopped.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
@@ -254,9 +254,9 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// UpdateShellDir changes the shell's directory to that at the end of the command, if the shell may change to it. Otherwise the
-// shell returns to its root and reset is true. A failed command changes nothing. Call Follow only for commands that did
-// not run in the background.
+// UpdateShellDir sets the shell's directory to the one at the end of the command. If the shell may not change to it,
+// the shell returns to its root and reset is true. A failed command changes nothing. Call UpdateShellDir only for
+// commands that did not run in the background.
 func (c *ShellCommand) UpdateShellDir() (reset bool) {
 	if c.dir == "" {
 		return false

@@ -22,11 +22,11 @@ type Tool struct {
 	Run               Run
 	// Check refuses a valid call that is not possible, before permissions are checked; nil means no check.
 	Check Check
-	// Prepare changes an input before it is shown. It reports whether it changed the input; nil means no change.
+	// Prepare changes an input before the call is shown, and reports whether it did; nil means no change.
 	Prepare func(*Keys) bool
-	// RenameAliases renames keys that models tend to use to the keys of the tool. It reports whether it changed the
-	// input, and returns a note that is appended to a successful result. It runs before validation and does not change
-	// the shown call. Nil means no aliases.
+	// RenameAliases renames aliases, which are keys that models often write instead of the tool's own keys. It reports
+	// whether it changed the input, and returns a note that is appended to a successful result. It runs before
+	// validation and does not change the call that is shown. Nil means no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
 }
 

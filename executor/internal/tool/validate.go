@@ -27,7 +27,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	return InvalidInput(call.Name, s.issues([]any{}, raw))
 }
 
-// issues returns the issues of a value. A nil value is missing.
+// issues returns the issues of a value. A nil raw means that the value is missing.
 func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	got, want := plainjson.TypeOf(raw), s.Type
 	if want == "integer" {

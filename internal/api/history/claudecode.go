@@ -52,7 +52,7 @@ const (
 	addedPromptPrefix = "The user sent a new message while you were working:\n"
 	addedPromptSuffix = "\n\nThis is how Claude Code surfaces messages"
 
-	// hookReminderPrefix begins the reminder that contains the output of a hook after its first line (observed since 2.1.331).
+	// hookReminderPrefix begins a reminder whose first line precedes the output of a hook (observed since 2.1.331).
 	hookReminderPrefix = "<system-reminder>\nThe text below is the output of a hook"
 )
 
@@ -172,7 +172,7 @@ func addedPromptText(text string) string {
 	return text
 }
 
-// noticeText returns the text between the tags <task-notification>, against which scenarios match.
+// noticeText returns the <task-notification> element, which scenarios match, or else the text without its tags.
 func noticeText(text string) string {
 	const begin, end = "<task-notification>", "</task-notification>"
 	if from := strings.Index(text, begin); from >= 0 {

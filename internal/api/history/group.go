@@ -12,14 +12,14 @@ type Group struct {
 	Assistant    bool
 	Index        int // index of its first message
 	Steps        []Step
-	Context      []string // texts that accompany the steps, those caused by the user first
+	Context      []string // texts that accompany the steps; those from the user's hooks and files come first
 	sideTexts    []sideText
 	Text         string    // text of an assistant message
 	AnswerDigest Digest    // digest of an assistant message
 	Uses         []ToolUse // calls of the assistant message, or of the previous one
 }
 
-// Groups groups the messages of the client.
+// Groups divides the client's messages into groups.
 func (c *Client) Groups(messages []*Message) []Group {
 	groups := make([]Group, 0, len(messages))
 	for i, m := range messages {
@@ -68,9 +68,9 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// resolveTypedTexts decides whether texts that accompany results are prompts. With Claude Code, the user types after a
-// turn has ended: then the prompt follows results that were not sent to the model before. With other clients, such
-// texts belong to the results.
+// resolveTypedTexts decides whether texts that accompany results are prompts. In Claude Code they are prompts that the
+// user typed after the turn had ended, so the results before them are closed; only texts of loaded skills belong to
+// results. With other clients, all such texts belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countLoadedSkills()
@@ -98,8 +98,8 @@ func (g *Group) resolveTypedTexts(c *Client) {
 	g.Steps = steps
 }
 
-// closeTrailingResults marks the last results as closed if they are followed only by prompts that arrived in the
-// meantime.
+// closeTrailingResults marks the last results as closed if the only steps after them are prompts that were typed while
+// the model worked.
 func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {
@@ -125,8 +125,8 @@ func (g *Group) countLoadedSkills() int {
 	return n
 }
 
-// resolveSteps determines the meaning of the steps of a group from their combination. The last group of a history
-// always contains a question.
+// resolveSteps determines the meaning of the steps of a group from their combination. If no step of the last group of a
+// history needs an answer, it adds a prompt.
 func (g *Group) resolveSteps(last bool) {
 	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.sideTexts {

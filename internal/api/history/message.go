@@ -17,7 +17,7 @@ type Message struct {
 	parts []contentPart
 	Uses  []ToolUse // calls of an assistant message
 
-	// The meaning of the message, in order, and accompanying texts.
+	// The parts of the message by their meaning, in order, and the texts that accompany them.
 	Steps   []Step
 	context []sideText
 
@@ -35,8 +35,8 @@ func (c *Message) FirstText() string {
 	return ""
 }
 
-// lastTextHasPrefix reports whether the last text of a message begins with prefix. Everything before
-// that text has not been answered.
+// lastTextHasPrefix reports whether the last text of a message begins with prefix. Earlier texts do not count, because
+// they may be prompts that were not answered.
 func (c *Message) lastTextHasPrefix(prefix string) bool {
 	for _, p := range slices.Backward(c.parts) {
 		if p.kind == "text" {
@@ -152,8 +152,8 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// isAlteredThinking reports whether claudeless signed the thinking block with another text. It returns
-// false for other signatures and for text that the client did not request.
+// isAlteredThinking reports whether the signature is one that claudeless made for another text than thinking. It
+// returns false for signatures of other origin and for text that the client did not request.
 func isAlteredThinking(thinking, signature string) bool {
 	const size = 9 // length of the signatures that package scenarios generates
 	sum, err := base64.StdEncoding.DecodeString(signature)

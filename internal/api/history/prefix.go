@@ -10,7 +10,7 @@ import (
 type Prefix struct {
 	Key      Digest        // digest of the content, without cache marks
 	Size     int           // bytes so far
-	CacheTTL time.Duration // how long it is cached, from the mark at its end; 0 means that there is no mark
+	CacheTTL time.Duration // how long it is cached, according to the cache mark at its end; 0 means that there is no mark
 }
 
 type prefixBuilder struct {

@@ -11,7 +11,7 @@ type RefusalError struct {
 	Status  int
 	Message string
 	Code    string // details.error_code; "" means no details
-	NoRetry bool   // x-should-retry: false
+	NoRetry bool   // the answer has the header x-should-retry: false
 }
 
 func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }

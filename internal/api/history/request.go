@@ -34,7 +34,7 @@ type Request struct {
 	threadType   string          // "" means none
 	UnknownKeys  []string        // keys that are not part of the known API
 
-	raw [][]byte // the messages
+	raw [][]byte // the messages as received
 }
 
 // Reader parses requests. It caches parsed messages and tools by their bytes, because conversations repeat them. It is
@@ -48,7 +48,7 @@ type Reader struct {
 	messages    BoundedMap[uint64, *Message]
 }
 
-// NewReader returns a reader that caches that many messages.
+// NewReader returns a reader. memory is the minimum number of messages that the cache of the reader can hold.
 func NewReader(memory int) *Reader {
 	return &Reader{
 		seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64),

@@ -77,7 +77,7 @@ func (s *Step) markClosed() {
 	s.digest = s.digestWithoutUses()
 }
 
-// Digest returns the digest of a step after the given calls: results are taken in the order of their calls.
+// Digest returns the digest of a step. uses are the calls before it; results are taken in the order of these calls.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != KindResults {
 		return s.digest

@@ -2,7 +2,7 @@ package wire
 
 import "github.com/claudeless/claudeless/scenarios"
 
-// Error is the body of an error.
+// Error is the body of an error response.
 type Error struct {
 	Type      string    `json:"type"`
 	Error     ErrorBody `json:"error"`
@@ -21,7 +21,7 @@ type ErrorDetails struct {
 	Code string `json:"error_code"`
 }
 
-// NewError returns the body of an error; an empty type is derived from the status.
+// NewError returns the body of an error response. If e has no type, the type is derived from the status.
 func NewError(e scenarios.APIError, code, id string) Error {
 	body := ErrorBody{Type: e.Type, Message: e.Message}
 	if body.Type == "" {

@@ -21,7 +21,7 @@ type Event struct {
 // StreamOptions configure the conversion of a message to events.
 type StreamOptions struct {
 	Pace scenarios.Stream
-	Pad  bool     // spaces before the closing braces
+	Pad  bool     // events have spaces before their closing braces
 	Seed [16]byte // seed of the jitter
 }
 
@@ -201,8 +201,8 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 	return *c.Content, true
 }
 
-// thinkingPieces splits reasoning into pieces: at full speed a single piece, as in the simulated claude, which
-// announces each piece.
+// thinkingPieces splits reasoning into pieces at the configured pace. Without a pace it returns a single piece, like
+// the simulated claude, which announces each piece.
 func (s *EventList) thinkingPieces(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)

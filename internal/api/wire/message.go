@@ -134,8 +134,8 @@ func (m *Message) TrimPrefill(prefill string) {
 	}
 }
 
-// Truncate cuts the text at a stop sequence and at a number of tokens; negative means no limit. The rest of the text
-// is dropped.
+// Truncate ends the text at the first stop sequence, or earlier, after maxTokens tokens (negative means no limit). The
+// rest of the message is dropped.
 func (m *Message) Truncate(maxTokens int, stops []string) {
 	left := maxTokens
 	for i, b := range m.Blocks {

@@ -64,7 +64,7 @@ type Result struct {
 // operand. Option is "" if no option took such a word.
 type VariadicWord struct {
 	Option, Word string
-	First        bool // it was the first value of its option; this value is required
+	First        bool // Word was the first value of its option, which needs at least one value
 }
 
 // Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.

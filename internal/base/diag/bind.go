@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Binder is implemented by pointers to types that have several forms in a file; see [Binding] for its methods.
+// Binder is implemented by pointers to types that have several forms in a file. BindValue calls methods of [Binding].
 type Binder interface {
 	BindValue(v Value, b *Binding)
 }
@@ -20,7 +20,7 @@ type Binding struct {
 	index     *SourceIndex
 	list      List
 	cache     map[reflect.Type]*structFields
-	topFields *structFields // fields of the whole file; nil means not known yet
+	topFields *structFields // fields of the struct for the whole file; nil means not known yet
 }
 
 // Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct that target points to, and returns
@@ -316,7 +316,7 @@ type structField struct {
 	required bool
 	nonEmpty bool // the string must not be empty
 	enum     []string
-	aliases  []string // wrong keys that users often write instead
+	aliases  []string // wrong keys that users often write instead of this key
 	inside   []string // keys that users often write next to this table although they belong inside it
 	min, max *float64
 }

@@ -92,8 +92,8 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// Convert replaces the content of the index by the result of convert, for a file in another format. If FirstProblem is
-// not nil, the index is incomplete, and the caller passes the parsed content as tree.
+// Convert passes the content of the index to convert and replaces it by the result, for files in an older format. If
+// FirstProblem is not nil, the index is incomplete, and the caller must pass the parsed content as tree.
 func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
 		ix.root = fromAny(tree, ix.root)

@@ -8,7 +8,7 @@ func Nearest(name string, candidates []string) string {
 	return Closest(name, candidates, max(1, len(name)/3))
 }
 
-// Closest is like [Nearest], but names are similar if they differ by at most most edits.
+// Closest is like [Nearest], but most is the maximum number of edits between similar names.
 func Closest(name string, candidates []string, most int) string {
 	const longest = 64
 	if name == "" || len(name) > longest {

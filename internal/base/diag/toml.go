@@ -90,8 +90,8 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// enterLevel enters a nesting level. It returns false and reports tooDeepText instead of any earlier problem if the limit
-// is exceeded.
+// enterLevel enters a nesting level. If this exceeds the limit, it returns false and reports tooDeepText, which
+// replaces any earlier problem.
 func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxNestingDepth {
 		return true
@@ -225,7 +225,7 @@ func (s *tomlScanner) scanHeader() bool {
 	}
 }
 
-// descend follows one key of a header's path, except the last.
+// descend returns the table at one key of a header's path, other than the last key. It creates a missing table.
 func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
@@ -329,7 +329,7 @@ func (s *tomlScanner) keyValue(t *table) bool {
 	}
 }
 
-// dottedTable follows one key of a dotted key, except the last.
+// dottedTable returns the table at one part of a dotted key, other than the last part. It creates a missing table.
 func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {

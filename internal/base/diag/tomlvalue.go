@@ -235,7 +235,7 @@ func closeInlineTables(t *table) {
 	}
 }
 
-// Patterns of numbers and date-times, compiled when a value is not only digits.
+// Patterns of numbers and date-times. Each is compiled when it is first needed, because digits alone need none.
 var (
 	plainInt   = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
 	plainFloat = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-var earlySignals = subscribe() // constant: signals are queued in it for their handler
+var earlySignals = subscribe() // constant: the channel that queues signals until they are handled
 
 func subscribe() chan os.Signal {
 	const most = 4
@@ -18,5 +18,5 @@ func subscribe() chan os.Signal {
 	return c
 }
 
-// Received returns the channel of signals. Its caller must stop it with [signal.Stop] and handle the queued signals.
+// Received returns the channel of signals. The caller must pass it to [signal.Stop] and handle the queued signals.
 func Received() chan os.Signal { return earlySignals }

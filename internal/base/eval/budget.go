@@ -77,7 +77,7 @@ func spendTotalBytes(ctx context.Context, n int) error {
 	return nil
 }
 
-// Names of functions that only patched expressions use.
+// Names that only [costPatcher] puts into expressions: a variable and functions.
 const (
 	budgetVariable         = "__budget"
 	countStepFunction      = "__tick"
@@ -88,7 +88,7 @@ const (
 	checkedIntMathFunction = "__ints"
 )
 
-// budget is the remaining cost of one run.
+// budget holds the numbers of steps and bytes that one run may still use.
 type budget struct {
 	contextError func() error
 	steps        int

@@ -46,8 +46,8 @@ func compileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// nameCandidates returns the names that may have been intended instead of an unknown name: only functions if it is
-// called.
+// nameCandidates returns the names that may have been intended instead of an unknown name: only functions if the
+// unknown name is called.
 func nameCandidates(src string, offset int, name string, env *Env) []string {
 	rest := []rune(src)
 	if offset += len([]rune(name)); offset > len(rest) {

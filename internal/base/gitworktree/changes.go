@@ -32,10 +32,10 @@ type fileState struct {
 // Change is a file that a command has changed.
 type Change struct {
 	Path                 string // absolute
-	Before, After        string // the contents
+	Before, After        string // contents before and after the command
 	IsCreated, IsDeleted bool
 	IsText               bool      // both contents are text, and not too large
-	OnlyMode             bool      // the contents are equal
+	OnlyMode             bool      // only the mode has changed; the contents are equal
 	Modified             time.Time // modification time of the file; zero means that it was deleted
 }
 

@@ -69,8 +69,8 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	return d
 }
 
-// convertToGitForm changes the hunks to the form of git: a side without lines starts at line 0, and a missing line end has no
-// remark.
+// convertToGitForm changes the hunks to the form of git: a side without lines starts at line 0, and no remark reports a
+// missing line end.
 func (f *FileDiff) convertToGitForm() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]

@@ -24,7 +24,7 @@ type Worktree struct {
 	Top     string // top directory of its repository
 	Path    string
 	Branch  string // "" means none
-	Base    string // commit from which work in the worktree is counted; "" means unknown
+	Base    string // commit after which commits of the worktree count as new; "" means unknown
 	Resumed bool   // the worktree already existed
 }
 
@@ -35,7 +35,7 @@ type UnsavedWork struct{ Files, Commits int }
 type Options struct {
 	Top  string // top directory of the repository
 	Name string // name of its directory, in which "/" becomes "+"
-	Lock string // the reason of the lock; "" means it is not locked
+	Lock string // why the worktree is locked; "" means that it is not locked
 }
 
 // failure is an error message of the real CLI.

@@ -16,7 +16,7 @@ type Suite struct {
 	Cases []Case
 }
 
-// Case is the result of one test. A case without Failure and Skipped passed.
+// Case is the result of one test. The test passed if Failure and Skipped are nil.
 type Case struct {
 	Name    string      `xml:"name,attr"`
 	Class   string      `xml:"classname,attr"`

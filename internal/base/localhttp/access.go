@@ -21,7 +21,7 @@ type Access struct {
 	// Token, if set, is required of every request: as a bearer token or, if CookieName is set, as ?token=, which a browser
 	// then stores in a cookie.
 	Token string
-	// CookieName is the name of that cookie; empty means no cookie.
+	// CookieName is the name of the cookie that stores the token; empty means no cookie.
 	CookieName string
 	// TokenHeader is another header that may contain the token, for clients that send their own key; empty means none.
 	TokenHeader string
@@ -29,7 +29,7 @@ type Access struct {
 	TokenCheckDelegated bool
 	// OwnOriginOnly refuses pages of all other origins, including other servers on this machine, except Origins.
 	OwnOriginOnly bool
-	// Origins are the pages that are allowed nevertheless, each as scheme://host:port; the port may be *.
+	// Origins are further origins whose pages are allowed, each as scheme://host:port; the port may be *.
 	Origins []string
 }
 
@@ -67,7 +67,7 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes the requests that a allows to next, regardless of the path. A browser page must not reach the server by
+// Guard passes a request to next if a allows it, regardless of the path. A browser page must not reach the server by
 // DNS rebinding or from another origin, so Guard refuses a Host that is not this machine, and pages of origins that are
 // not allowed, with 403. Requests without the token are refused with 401. A request without an Origin was not sent by a
 // page and is allowed.
@@ -140,7 +140,7 @@ func matchesOrigin(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// hasToken reports whether a request has the required token. A preflight request of a browser cannot have one.
+// hasToken reports whether a request has the required token or needs none, as a preflight request of a browser does.
 func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true

@@ -23,7 +23,7 @@ func (e *SlowBodyError) Error() string {
 // minBodyBytesPerSecond is the minimum rate, in bytes per second, at which a body must arrive after the first period.
 const minBodyBytesPerSecond = 64 << 10
 
-// limitBodyTime rejects slow bodies: the body must arrive within first, and after that at minBodyBytesPerSecond.
+// limitBodyTime rejects bodies that arrive more slowly than minBodyBytesPerSecond after the first period.
 func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -45,7 +45,7 @@ type limitedBody struct {
 	read  int64
 }
 
-// setDeadline sets the read deadline for the rest of the body. Connections of tests may not support deadlines.
+// setDeadline sets the read deadline for the rest of the body. Some connections in tests do not support deadlines.
 func (b *limitedBody) setDeadline() {
 	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyBytesPerSecond) * time.Second))
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// PatternIndex finds which of many matchers may match a text, without trying each. It is immutable and may be used by many
-// goroutines.
+// PatternIndex finds which of many matchers may match a text, without trying each. It is immutable and may be used by
+// many goroutines.
 //
-// Most matchers need some literal in the text. For each literal the index stores its rarest piece, and scans the
-// text once for these pieces. Matchers without a literal are always candidates.
+// Most matchers need one of some literals in the text. The index stores the rarest piece of each literal, and looks for
+// all these pieces in one scan of the text. Matchers without a literal are always candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	grams          gramTable          // pieces of gramBytes bytes
-	byShortLiteral map[string][]int32 // shorter literals
+	byShortLiteral map[string][]int32 // literals shorter than gramBytes
 }
 
 // gramBytes is the length of a piece in bytes.
@@ -124,7 +124,7 @@ func (c gramCounts) rarestGram(literal string) (rarest uint32) {
 // gramTable is a hash table of pieces with their matchers.
 type gramTable struct {
 	shift int
-	heads []int32 // for each slot, an index into cells plus 1; 0 means empty
+	heads []int32 // for each slot, 1 plus an index into cells; 0 means an empty slot
 	cells []gramCell
 }
 
@@ -139,7 +139,7 @@ func newGramTable(n int) gramTable {
 	return gramTable{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]gramCell, 0, n)}
 }
 
-// cellIndex returns the index of a piece in cells plus 1, or 0 if none exists.
+// cellIndex returns 1 plus the index of a piece in cells, or 0 if cells does not contain the piece.
 func (g *gramTable) cellIndex(gram uint32) int32 {
 	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {

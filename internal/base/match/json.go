@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Subset reports whether got contains want: all keys of its objects, equal scalars, and arrays of the same length,
-// element by element. Numbers are compared by value, not by Go type. diff describes the first difference.
+// Subset reports whether got contains want: all keys of the objects in want, equal scalars, and arrays of the same
+// length, element by element. Numbers are compared by value, not by Go type. diff describes the first difference.
 func Subset(want, got any) (diff string, ok bool) { return subset(want, got, "") }
 
 func subset(want, got any, path string) (string, bool) {

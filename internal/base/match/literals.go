@@ -31,7 +31,7 @@ func (c containsMatcher) requiredLiterals() []string { return literalList(string
 func (r *regex) requiredLiterals() []string          { return literalList(r.literal) }
 func (g glob) requiredLiterals() []string            { return literalList(g.longestLiteral()) }
 
-// requiredLiterals returns the literals of the part whose shortest literal is the longest.
+// requiredLiterals returns the literals of one part. It chooses the part whose shortest literal is the longest.
 func (a allMatcher) requiredLiterals() (best []string) {
 	for _, part := range a {
 		if n := part.requiredLiterals(); shortestLength(n) > shortestLength(best) {

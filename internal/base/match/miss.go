@@ -82,7 +82,7 @@ func commonPrefix(a, b string) int {
 }
 
 const (
-	// maxExplainedBytes limits the work for long texts.
+	// maxExplainedBytes limits how many bytes of a text are searched for the longest matching prefix.
 	maxExplainedBytes = 4 << 10
 	// maxPrefixAttempts limits how many prefixes of an expression are tried.
 	maxPrefixAttempts = 400
@@ -99,7 +99,7 @@ func longestPrefix(pattern, s string) (at, n int) {
 	return at, n
 }
 
-// longestPrefix shortens the expression until the rest is found in s. A prefix that ends
+// longestPrefix shortens the expression from its end until the remaining prefix is found in s. A prefix that ends
 // inside a group is not a valid expression and is skipped.
 func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
 	if len(r.expr) > maxPrefixAttempts {

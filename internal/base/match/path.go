@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// CompileGitignore converts a .gitignore pattern to an expression for slash-separated paths relative to its root. A
-// pattern also matches everything below a directory that it matches. A pattern without an inner slash matches at every
-// depth.
+// CompileGitignore converts a .gitignore pattern to an expression for slash-separated paths relative to the directory
+// of the .gitignore file. A pattern also matches everything below a directory that it matches. A pattern without an
+// inner slash matches at every depth.
 func CompileGitignore(pattern string) (*regexp.Regexp, error) {
 	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
 		pattern = base // the directory itself also matches its content

@@ -159,7 +159,7 @@ const JSMatchTimeout = time.Second / 2
 // it supports lookahead, lookbehind and backreferences. Every match ends within [JSMatchTimeout].
 type JSPattern interface {
 	MatchString(string) bool // reports a match anywhere in the text
-	String() string          // the source
+	String() string          // returns the source of the expression
 }
 
 // CompileJS compiles an expression. An expression without lookaround is matched in linear time.

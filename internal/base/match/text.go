@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Pattern matches strings. The zero value matches every string. A Text is immutable and may be used by many goroutines.
+// Pattern matches strings; the zero value matches all. A Pattern is immutable and may be used by many goroutines.
 type Pattern struct{ m matcher }
 
 type matcher interface {

@@ -39,8 +39,8 @@ func ParseDistinct(data []byte) (Object, error) {
 	return o.Distinct(), nil
 }
 
-// WriteFile replaces a file atomically by the indented object and the text end. The file keeps its mode; a new file gets
-// the given one.
+// WriteFile replaces a file atomically by the indented object, followed by the text in end. The file keeps its mode; a
+// new file gets the given mode.
 func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

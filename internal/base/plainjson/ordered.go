@@ -68,7 +68,7 @@ func (o Object) With(key string, value json.RawMessage) Object {
 	return append(o, Member{key, value})
 }
 
-// Without returns the object without some keys. It also changes the receiver.
+// Without returns the object without the given keys. It also changes the receiver.
 func (o Object) Without(keys ...string) Object {
 	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
 }

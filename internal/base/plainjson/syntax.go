@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError returns the error for a text that is not valid JSON, with the text of JavaScriptCore, and therefore of
-// the real CLI (observed with 2.1.329); nil for valid JSON.
+// SyntaxError returns the error for a text that is not valid JSON; nil for valid JSON. The error message is that of
+// JavaScriptCore, which the real CLI uses (observed with 2.1.329).
 func SyntaxError(raw []byte) error {
 	if json.Valid(raw) {
 		return nil

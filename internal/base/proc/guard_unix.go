@@ -44,8 +44,8 @@ func startDirGuard(dir string) guard { return newGuard(0, removeDirScript, dir) 
 // K=V, in their environment, including those that have left the group of the run.
 func startRunGuard(dir, variable string) guard { return newGuard(0, cleanUpRunScript, dir, variable) }
 
-// newGuard starts a guard in a group; 0 means a new group. A system without a shell
-// gets no guard; it is only needed after a SIGKILL.
+// newGuard starts a guard in a group; 0 means a new group. A system without a shell gets no guard, which is needed only
+// after a SIGKILL.
 func newGuard(pgid int, script string, args ...string) guard {
 	input, hold, err := os.Pipe()
 	if err != nil {

@@ -36,9 +36,9 @@ type Job struct {
 	stopped bool // Stop has killed the remaining processes
 }
 
-// StartJob starts a command whose input is an empty line. The line is written after a guard process has started, and
-// never if this program is killed before. A command that must not leave processes running reads the line first. ctx
-// bounds only the start.
+// StartJob starts a command whose input is an empty line. The line is written after a guard process has started, and is
+// never written if this program is killed earlier. Therefore a command that must not leave processes running reads the
+// line first. ctx bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
@@ -67,8 +67,8 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 // Done is closed when the command has exited. Processes that it started may still run.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Stop stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when
-// they have exited. If the command has already exited, there is no grace period. It may be called while Leave runs.
+// Stop stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when they
+// have exited. If the command has already exited, there is no grace period. Stop may be called while WaitExit runs.
 func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true

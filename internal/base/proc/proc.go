@@ -100,7 +100,7 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return v
 }
 
-// prepare calls build unless ctx is cancelled.
+// prepare returns the command that build creates, or an error if ctx is cancelled.
 func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
@@ -160,7 +160,7 @@ func (pp *pipes) pipeFromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// passFD gives a command the descriptor fd to write to; nil means none.
+// passFD gives a command a pipe as descriptor fd and returns the end to read from; nil means that there is no pipe.
 func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
 	const first = 3 // after the standard streams
 	if fd < first || !inheritsFiles {

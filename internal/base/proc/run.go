@@ -33,7 +33,7 @@ type RunOptions struct {
 
 const (
 	defaultOutputLimit = 10 << 20
-	maxNoteBytes       = 4 << 10 // the size that a pipe transfers in one read
+	maxNoteBytes       = 4 << 10 // maximum size of a note, which one read takes from the pipe
 )
 
 // Result is the outcome of a command.
@@ -162,7 +162,7 @@ func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
 	closedWithin(done, grace)
 }
 
-// waitAtMost waits briefly for background processes to close a pipe.
+// waitAtMost waits for wg, but not longer than d, because background processes may keep a pipe open.
 func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 	all := make(chan struct{})
 	go func() { // returns when the caller has closed the pipes

@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// DelayGarbageCollection delays the first garbage collection until the heap is larger than a run with a file of size bytes
-// needs, because most processes exit before that. It is called once in a process. The first collection restores the
-// usual percentage.
+// DelayGarbageCollection delays the first garbage collection until the heap exceeds what a run with a file of size
+// bytes needs, because most processes exit before that. It is called once in a process. The first collection restores
+// the usual percentage.
 func DelayGarbageCollection(size int64) {
 	percent := gcPercent(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {

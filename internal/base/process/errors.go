@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// The exit codes of the program. A bad command line is also 1, never 2.
+// The exit codes of the program. A bad command line also exits with 1, never with 2.
 const (
 	ExitOK          = 0
 	ExitFailed      = 1

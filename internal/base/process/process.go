@@ -42,12 +42,12 @@ type System struct {
 	Terminal Terminal
 	UID      int // -1 on systems without user ids
 	PID      int
-	// Lifetime reports signals and the parent process; nil means none.
+	// Lifetime reports what may end this process: signals, and the end of the parent process; nil reports nothing.
 	Lifetime Lifetime
 }
 
 // NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the
-// process. SIGPIPE is handled and not ignored, because child processes would inherit that.
+// process. SIGPIPE is handled and not ignored, because child processes would inherit an ignored signal.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(logFilter{os.Stderr})
@@ -129,8 +129,8 @@ func (s *System) ManagedSettingsDir() string {
 	return "/etc/claude-code"
 }
 
-// StartedByClaudeless reports whether a claudeless process started this one, because the program at ${CLAUDELESS_BIN}
-// in a server configuration may be named claude.
+// StartedByClaudeless reports whether a claudeless process started this one. All commands are then available even under
+// the name claude, which the program at ${CLAUDELESS_BIN} in a server configuration may have.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
 // Progress returns the writer for temporary progress messages; nil means that none are shown.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Lifetime reports signals and the parent process, which may end this process.
+// Lifetime reports what may end this process: signals, and the end of the parent process.
 type Lifetime interface {
 	// Notify relays signals to c until the returned function is called.
 	Notify(c chan<- os.Signal, signals ...os.Signal) (stop func())
@@ -29,7 +29,7 @@ type processLifetime struct {
 	early chan os.Signal
 }
 
-// Notify implements [Lifetime]. The first handler of a signal also receives the early ones.
+// Notify implements [Lifetime]. The first handler that includes SIGINT also receives the early signals.
 func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
@@ -97,8 +97,8 @@ func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) 
 	return s.Lifetime.Notify(c, signals...)
 }
 
-// Signals converts signals to the end of a run: SIGINT interrupts the current turn
-// if there is one, every other signal ends the run with its own exit code.
+// Signals applies signals to a run: SIGINT interrupts the current turn if there is one; every other signal ends the run
+// with its own exit code.
 type Signals struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
@@ -106,7 +106,7 @@ type Signals struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// Watch relays signals until [Signals.Stop]. The returned context is cancelled with a [SignalError] as its cause.
+// Watch handles signals until [Signals.Stop]. A signal cancels the returned context, with a [SignalError] as the cause.
 func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
@@ -140,10 +140,10 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 // Stop stops the relaying and cancels the context of [System.Watch].
 func (w *Signals) Stop() { w.stop() }
 
-// CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run.
+// CancelOnInterrupt sets the function that the next SIGINT calls; that SIGINT does not end the run.
 func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
-// Interrupted reports whether a SIGINT has called cancel. From then on, a SIGINT ends the run again.
+// Interrupted reports whether a SIGINT has called cancel. After this call, every SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
 // signalWriteTimeout is how long a write may take after a signal.
@@ -207,7 +207,7 @@ func SignalOr(ctx context.Context, err error) error {
 	return err
 }
 
-// UntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels, without a cause of its own.
+// UntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels; the signal is not its cause.
 func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {

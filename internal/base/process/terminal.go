@@ -11,7 +11,7 @@ import (
 type Terminal interface {
 	io.Reader
 	io.Writer
-	// Raw switches off echo, line editing and signals of keys. The returned function restores the modes.
+	// Raw switches off echo, line editing and keys that send signals. The returned function restores the modes.
 	Raw() (restore func() error, err error)
 	// Size returns the numbers of columns and rows; zeros means unknown.
 	Size() (cols, rows int)

@@ -16,8 +16,8 @@ type optionGrammar struct {
 	optional        string // long names that may have a value after =
 	longWithValue   string // long names whose value may be the next word
 	longWithNumber  string // names of longWithValue whose value is a number
-	allowsDigits    bool   // -5 is an option
-	plusOptions     bool   // operands begin with a plus sign
+	allowsDigits    bool   // a number such as -5 is an option
+	plusOptions     bool   // every operand must begin with a plus sign
 	maxOperands     int    // maximum number of operands; 0 means any number, -1 means none
 	stopsAtOperand  bool   // options end at the first operand
 }

@@ -103,7 +103,7 @@ func isCompound(cmd syntax.Command) bool {
 	return false
 }
 
-// substitutionObstacle depends on the context: a substitution in the value of an assignment is judged by its commands.
+// substitutionObstacle returns none for an unquoted substitution in an assigned value: its commands are judged instead.
 func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
@@ -132,7 +132,7 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	return Obstacle{Kind: ObstacleBareVariable}
 }
 
-// isOnlyVariable reports whether the current variable is the whole argument "$PWD".
+// isOnlyVariable reports whether the word around the current variable is exactly "$PWD", with the quotes.
 func (r *scriptReader) isOnlyVariable() bool {
 	word, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
 	return ok && r.sourceText(word) == `"$PWD"`
@@ -184,7 +184,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 // hiddenLine finds a line that begins with # but is not a comment of the script.
 var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
 
-// inHeredoc reports whether the word is the text of a here-document, or contains a substitution, whose lines are
+// inHeredoc reports whether the word is the text of a here-document, or contains a substitution. The lines of both are
 // checked separately.
 func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
 	found := false

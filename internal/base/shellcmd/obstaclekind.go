@@ -48,7 +48,7 @@ type Obstacle struct {
 	Text string // details of Kind; usually empty
 }
 
-// InText reports whether the obstacle was found in the plain text, whether or not the text can be parsed.
+// InText reports whether the obstacle was found in the plain text, so that even a text with syntax errors has it.
 func (o Obstacle) InText() bool {
 	switch o.Kind {
 	case ObstacleEscapedSpace, ObstacleForeignSpace, ObstacleNamedDirectory, ObstacleEqualsExpansion, ObstacleQuotedBrace:

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// textObstacle checks the plain text, ignoring quotes and comments: some forms are interpreted differently by
-// different shells at every position (observed with 2.1.330).
+// textObstacle checks the plain text, including quoted text and comments, because shells interpret some forms
+// differently even there (observed with 2.1.330).
 func textObstacle(cmd string) Obstacle {
 	switch {
 	case strings.ContainsFunc(cmd, isForeignSpace):

@@ -204,7 +204,7 @@ func (c *wordCoverage) hasOpenEnd() bool {
 	return len(trailing)%2 == 1 && c.words[len(c.text)-1]
 }
 
-// isComplete reports whether every byte is explained.
+// isComplete reports whether the check that [wordCoverage] describes confirms the parsed script.
 func (c *wordCoverage) isComplete() bool {
 	if c.separated {
 		return false
@@ -240,7 +240,7 @@ func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
 }
 
-// isReservedWord lists the words whose positions the parser does not record.
+// isReservedWord reports whether a word is a reserved word whose position the parser does not record.
 func isReservedWord(word string) bool {
 	switch word {
 	case "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let":

@@ -93,8 +93,7 @@ func isHarmlessVariable(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
-// isAlwaysReadOnly reports whether a command cannot write with any arguments. Arguments that the test command evaluates
-// are handled as an obstacle of the script.
+// isAlwaysReadOnly reports whether a command writes nothing, whatever its arguments are.
 func isAlwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
@@ -143,7 +142,7 @@ func isReadOnlyWith(name string, args []string) bool {
 // jqReadsMore matches constructs of a jq program that read more than its input.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// psPrintsEnvironment reports whether ps may show the variables of processes: letters of BSD style, in any position.
+// psPrintsEnvironment reports whether ps may show the variables of processes: an option without a hyphen has an e.
 func psPrintsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }

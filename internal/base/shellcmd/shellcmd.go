@@ -99,7 +99,7 @@ var sideEffectOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.
 
 type scriptReader struct {
 	source   string
-	end      int // end of the script in source; text after it was added
+	end      int // end of the script in source; a repair has added the text after it
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool   // variables that the script sets

@@ -102,7 +102,7 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 	return Obstacle{}
 }
 
-// assignObstacle looks for lists and subscripts.
+// assignObstacle returns an obstacle if an assignment has a list or a subscript.
 func assignObstacle(n *syntax.Assign) Obstacle {
 	switch {
 	case n.Array != nil:
@@ -113,8 +113,8 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 	return Obstacle{}
 }
 
-// descriptorObstacle looks for {a[x]}<file: Bash evaluates the subscript of a variable that
-// receives a descriptor. The parser reads it as a separate word.
+// descriptorObstacle looks for {a[x]}<file: Bash evaluates the subscript of a variable that receives a descriptor. The
+// parser reads {a[x]} as a separate word.
 func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
 	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {

@@ -129,7 +129,7 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 }
 
 type wordExpander struct {
-	startsAtHome bool              // $HOME is the home directory
+	startsAtHome bool              // the script does not set HOME, so $HOME is the home directory
 	values       map[string]string // values of variables
 	usesValues   bool              // the word contains a variable with a known value
 	inHome       bool              // the word begins with the home directory

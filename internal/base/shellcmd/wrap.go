@@ -16,7 +16,7 @@ var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustC
 // wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
 	valueOptions       string // letters of options whose value is the next word
-	longNames          string // their long names, separated by spaces
+	longNames          string // long names of options whose value is the next word, separated by spaces
 	operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
 	acceptsAssignments bool   // accepts NAME=value before the program
 }
@@ -248,7 +248,7 @@ func isOpaqueRunner(args []string) bool {
 	return false
 }
 
-// scriptOptionValue returns the command line that is the value of an option; empty means none.
+// scriptOptionValue returns the command line that an option contains, such as -c of script; empty means none.
 func scriptOptionValue(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")

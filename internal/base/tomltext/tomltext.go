@@ -93,7 +93,7 @@ func Quote(s string) string {
 	return b.String()
 }
 
-// unescapedLength returns the number of bytes that a basic string can contain unescaped.
+// unescapedLength returns the length of the beginning of s that a basic string can contain without escapes.
 func unescapedLength(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {

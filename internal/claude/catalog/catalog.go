@@ -28,7 +28,7 @@ type Options struct {
 	AddedDirs           []string // other directories, absolute, of which only the skills in .claude are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
-	// Enabled are the plugins of marketplaces that the settings enable, as "name@marketplace". Marketplaces is the
+	// Enabled are the marketplace plugins that the settings enable, as "name@marketplace". Marketplaces is the
 	// directory that contains the list of known marketplaces.
 	Enabled      []string
 	Marketplaces string
@@ -36,15 +36,15 @@ type Options struct {
 	Agents string
 	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
 	Open func(dir string) fs.FS
-	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent for
-	// customization (--safe-mode).
+	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent statusline-setup
+	// (--safe-mode).
 	Disabled bool
 }
 
 // pluginSource is the source name of plugin content.
 const pluginSource = "plugin"
 
-// Agent is a kind of sub-agent. The names of its keys are those of --agents.
+// Agent is a kind of sub-agent. Its JSON keys are those of --agents.
 type Agent struct {
 	Name        string          `json:"-"`
 	Description string          `json:"description"`
@@ -83,7 +83,7 @@ type Command struct {
 	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
 	HiddenFromModel, HiddenFromUser bool
 	HasDescription                  bool // the front matter has a description
-	// Hooks are hooks, as in settings files, that become active when it is first used; nil means none.
+	// Hooks are hooks, as in settings files, that become active when the command is first used; nil means none.
 	Hooks json.RawMessage
 }
 
@@ -137,7 +137,7 @@ func New(o Options) (*Catalog, []string) {
 	return c, l.warnings
 }
 
-// DefineAgents adds agents from an object by name, the form of --agents and of initialize.
+// DefineAgents adds the agents of a JSON object that is keyed by name, as in --agents and in initialize.
 func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
 	var defs map[string]Agent
 	if err := json.Unmarshal(raw, &defs); err != nil {
@@ -263,7 +263,7 @@ func (c *Catalog) OutputStyles() []string {
 	return slices.Clone(c.styles)
 }
 
-// FillInit adds the entries to an init event of [claudecode.Profile.Init].
+// FillInit adds the entries of the catalog to an init event that [claudecode.Profile.Init] has created.
 func (c *Catalog) FillInit(ev *protocol.Init) {
 	var commands, skills, plugged, pluggedSkills []string
 	for _, k := range c.Commands() {
@@ -309,7 +309,7 @@ func builtinAgents() []Agent {
 
 type loader struct {
 	catalog  *Catalog
-	commands []Command // found earlier
+	commands []Command // commands that the catalog already contains
 	skills   []Command
 	files    []Command
 	parts    []PluginParts
@@ -449,8 +449,8 @@ func (k Command) listPosition() int {
 	}
 }
 
-// sortCommands sorts by group, then the latest source first, then by plugin in the order given, then names in natural
-// order. If two have the same name, the first is used.
+// sortCommands sorts commands by group, source (project, user, plugins), plugin (in the order given) and name (in
+// natural order). Of two commands with the same name, the first is used.
 func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	place := func(k Command) int {

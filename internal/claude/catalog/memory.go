@@ -27,12 +27,12 @@ type MemoryOptions struct {
 // Memory is one file of instructions.
 type Memory struct {
 	Path   string
-	Type   string // User, Project, Local
+	Type   string // "User", "Project" or "Local"
 	Parent string // file that imports this file; empty means none
 	Text   string // content without front matter and comments
 	Raw    string // the unchanged content; empty means the same as Text
 	Rule   bool   // the file is in a rules directory
-	// Globs are patterns (as in .gitignore) of the paths below Base to which it applies; nil means it always applies.
+	// Globs are patterns (as in .gitignore) of the paths below Base to which the file applies; nil means always.
 	Globs []string
 	Base  string
 }
@@ -99,7 +99,7 @@ func (r *memoryReader) readProject(dotClaude, dir string) {
 	r.readRules(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
-// readDirectory reads the instruction files of a directory that was not read before.
+// readDirectory reads the instruction files and rules of a directory; files that were read before are skipped.
 func (r *memoryReader) readDirectory(o MemoryOptions, dir string) {
 	if o.Project {
 		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
@@ -117,8 +117,8 @@ func (r *memoryReader) readProjectRules(o MemoryOptions, dir string) {
 	}
 }
 
-// isBelow reports whether a file is inside a directory, at any depth. The directory itself is not inside, because a
-// search by a shell command may read it.
+// isBelow reports whether a file is inside a directory, at any depth. A shell command that searches a directory passes
+// the directory itself as file; that is not inside.
 func isBelow(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
@@ -139,8 +139,8 @@ func parentDirs(dir string) []string {
 }
 
 const (
-	maxImportDepth = 5       // depth of imports
-	maxMemoryBytes = 1 << 20 // bytes of a file; longer files are omitted
+	maxImportDepth = 5       // maximum depth of imports
+	maxMemoryBytes = 1 << 20 // maximum size of a file in bytes; longer files are omitted
 )
 
 // memoryReader reads each file once, in the order in which the model receives the files.

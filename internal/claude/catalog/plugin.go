@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts holds the parts of a plugin other than commands, skills and agents, with the plugin's directory filled
-// in.
+// PluginParts holds the parts of a plugin other than commands, skills and agents. In these parts, the directory of the
+// plugin replaces [rootVariable].
 type PluginParts struct {
 	Name, Dir string
 	Hooks     json.RawMessage // an object, keyed by event, as in settings files; nil means none
@@ -114,7 +114,7 @@ func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether a directory may contain plugins: it does not look like a plugin.
+// hasPlugins reports whether a directory may contain plugins, because it does not look like a plugin itself.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
@@ -192,7 +192,7 @@ func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file st
 	return expandPluginRoot(data, dir)
 }
 
-// expandPluginRoot fills in the plugin's directory inside JSON strings.
+// expandPluginRoot replaces [rootVariable] inside JSON strings by the directory of the plugin.
 func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	quoted, err := protocol.Marshal(dir)
 	if err != nil {
@@ -201,7 +201,7 @@ func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	return bytes.ReplaceAll(raw, []byte(rootVariable), quoted[1:len(quoted)-1])
 }
 
-// expandVariables returns a text of a plugin with the plugin's directory filled in.
+// expandVariables returns a text of a plugin in which the directory of the plugin replaces [rootVariable].
 func (l *loader) expandVariables(text string) string {
 	if l.pluginDir == "" {
 		return text

@@ -57,7 +57,7 @@ type History struct {
 type checkpoint struct {
 	uuid  string
 	time  string
-	files map[string]backup // backups of the files by tracking path
+	files map[string]backup // backup of each file, by the name that trackingPath returns
 }
 
 // backup is one version of a file.
@@ -104,7 +104,7 @@ func nonNilFiles(files map[string]backup) map[string]backup {
 	return files
 }
 
-// transcriptLine is one of the two kinds of transcript lines.
+// transcriptLine is a line of a transcript with the type file-history-snapshot or file-history-delta.
 type transcriptLine struct {
 	Type       string    `json:"type"`
 	MessageID  string    `json:"messageId"`

@@ -28,7 +28,7 @@ type restoreTarget struct {
 	parent  string // real path of the parent directory; empty means unknown
 }
 
-// Preview returns what [History.Rewind] would change, without symbolic links.
+// Preview returns what [History.Rewind] would change. It includes files that Rewind skips because of a link.
 func (h *History) Preview(uuid string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	return files, nil
 }
 
-// compareFiles finds the files that differ now, and counts the lines that restoring adds and removes.
+// compareFiles finds the files whose current content differs, and counts the lines that restoring adds and removes.
 func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	var c RewindEffect
 	for path, want := range files {

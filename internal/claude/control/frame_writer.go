@@ -12,7 +12,7 @@ type frameWriter struct {
 	lines       *lineWriter
 	metadata    FrameMetadata
 	stateEvents StateEvents
-	replay      bool // echo prompts that get no separate turn, and responses of the host
+	replay      bool // prompts that get no separate turn, and responses of the host, are echoed
 
 	mu        sync.Mutex
 	lastState string // the session state that was written last
@@ -56,7 +56,7 @@ func (a *frameWriter) showState(state string) {
 	a.showEvents(ev)
 }
 
-// echoPrompt echoes a prompt that gets no separate turn. Such an event has no time stamp.
+// echoPrompt echoes a prompt that gets no separate turn. The echo has no time stamp.
 func (a *frameWriter) echoPrompt(in protocol.UserMessage) {
 	if !a.replay || !simulator.IsReplayable(in) {
 		return

@@ -124,8 +124,8 @@ func requestOf(f incomingFrame) Request {
 	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request}
 }
 
-// serveSlow runs a slow handler in a goroutine, sends the response and then calls then. A request that the host has
-// cancelled gets no response.
+// serveSlow runs a slow handler in a goroutine and sends the response. Afterwards it calls then. A request that the
+// host has cancelled gets no response.
 func (p *Conn) serveSlow(ctx context.Context, f incomingFrame, run func(ctx context.Context) (Answer, error), then func()) {
 	id := string(f.RequestID)
 	p.pending.start(ctx, id, func(ctx context.Context) {
@@ -158,7 +158,7 @@ func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
 
 type interruptResult struct {
 	StillQueued []string `json:"still_queued"`
-	Cancelled   []string `json:"cancelled,omitzero"` // nil means the host did not ask for it
+	Cancelled   []string `json:"cancelled,omitzero"` // nil means that the host did not request this list
 }
 
 // interrupt stops the current turn, or the next one if its prompt was already sent, and the background agents. First

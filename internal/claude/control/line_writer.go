@@ -30,8 +30,8 @@ type lineWriter struct {
 	queue   []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
-	holds   int   // number of holders that keep turns from writing
-	haltErr error // error if turns may no longer write
+	holds   int   // number of calls of holdTurns that were not released
+	haltErr error // error of all writes by turns; nil means that turns may write
 	err     error // first error of w; nothing is written after an error
 }
 

@@ -43,7 +43,7 @@ func (in *prompt) canMerge(next *prompt) bool {
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// merge makes the next prompt part of this one and takes over its uuid.
+// merge adds the next prompt to this one. If the next prompt has a uuid, this one gets it.
 func (in *prompt) merge(next *prompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
@@ -150,7 +150,7 @@ func (q *queue) remove(uuid string) *prompt {
 	return in
 }
 
-// clear removes all prompts except one that is to be interrupted, and returns them.
+// clear removes and returns all prompts, except one that is to be interrupted.
 func (q *queue) clear() []*prompt {
 	var dropped []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {

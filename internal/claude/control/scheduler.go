@@ -16,7 +16,7 @@ type scheduler struct {
 	pending         *pendingRequests
 	awaitInitialize bool          // the first turn waits for an initialize request
 	separateTurns   bool          // prompts are never merged
-	wake            chan struct{} // cap 1: the queue or the input has changed
+	wake            chan struct{} // capacity 1; signals that the queue or the input has changed
 
 	mu          sync.Mutex // guards the following fields
 	queue       queue
@@ -44,7 +44,7 @@ type initializeState struct {
 	unanswered int             // number of requests without an answer; other requests wait for them
 	connecting int             // number of requests whose servers are still connecting; until then no turn may start
 	answered   bool            // at least one request has been answered
-	postponed  []incomingFrame // other requests that arrived in the meantime
+	postponed  []incomingFrame // other requests, which wait for the answers
 }
 
 func newScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *pendingRequests) *scheduler {
@@ -141,7 +141,7 @@ func (d *scheduler) supersedeTurn() {
 	d.outgoing.withdrawAbandoned()
 }
 
-// takeNextPrompt removes the next prompt that may be played now. The result more reports whether others may follow later.
+// takeNextPrompt removes the next prompt that may be played now. The result more is true if prompts may follow later.
 func (d *scheduler) takeNextPrompt() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -308,8 +308,8 @@ func (d *scheduler) postpone(f incomingFrame) bool {
 	return d.initialize.unanswered > 0
 }
 
-// nextPostponed returns the requests that waited for the answer to initialize, one per call. After the last one,
-// requests no longer wait, and it announces the prompts that arrived in the meantime.
+// nextPostponed returns the requests that waited for the answer to initialize, one per call. After the last one, it
+// announces the prompts that arrived in the meantime, and requests no longer wait.
 func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

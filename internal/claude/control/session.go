@@ -16,8 +16,8 @@ type Options struct {
 	Metadata FrameMetadata
 	// AwaitInitialize delays the first prompt until initialize was answered or stdin is at EOF (--await-initialize).
 	AwaitInitialize bool
-	// Replay echoes prompts that get no separate turn, because their uuid was seen before or because they share the
-	// turn of a later prompt, and the host's responses to our requests (--replay-user-messages).
+	// Replay echoes the host's responses to our requests, and prompts that get no separate turn because their uuid was
+	// seen before or because they share the turn of a later prompt (--replay-user-messages).
 	Replay bool
 	// SeparateTurns gives every prompt its own turn: prompts are neither merged with each other nor
 	// added to a running turn.
@@ -78,7 +78,7 @@ type BackgroundWorker interface {
 	// follow. Until that turn, the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
 	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a turn, no work is
-	// left, or the context until is cancelled. It returns early if ctx is cancelled.
+	// left, or the second context is cancelled. It returns early if ctx is cancelled.
 	StreamBackground(ctx, until context.Context) error
 	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 	TakeNotice() (protocol.UserMessage, bool)
@@ -93,10 +93,10 @@ type RequestServer interface {
 	IsSlow(subtype string) bool
 }
 
-// Initializer handles the two requests that also affect the order of frames and turns.
+// Initializer handles the requests initialize and interrupt, which also affect the order of frames and turns.
 type Initializer interface {
-	// Initialize applies the host's settings and describes the session. Other requests wait until
-	// it is answered, turns until the servers are connected.
+	// Initialize applies the host's settings and describes the session. Other requests wait until initialize is
+	// answered; turns wait until the servers are connected.
 	Initialize(ctx context.Context, g *InitializeRequest) (Answer, error)
 	// Interrupt stops background work without waiting for it.
 	Interrupt()

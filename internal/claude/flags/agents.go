@@ -36,7 +36,7 @@ func checkAgents(s *process.System, f *Flags) error {
 	return nil
 }
 
-// agentsProblems describes problems of agents, by name, with the texts of the real CLI.
+// agentsProblems describes the problems in a JSON object of agents, with the texts of the real CLI.
 func agentsProblems(raw json.RawMessage) []string {
 	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
@@ -123,7 +123,7 @@ func stringsProblem(value json.RawMessage) string {
 	return typeProblem("array")(value)
 }
 
-// permissionModeProblem also accepts "manual", another name of the default mode.
+// permissionModeProblem describes an invalid mode. It also accepts "manual", another name of the default mode.
 func permissionModeProblem(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
@@ -141,7 +141,7 @@ func choiceProblem(options ...string) func(json.RawMessage) string {
 	}
 }
 
-// effortProblem accepts effort names and whole numbers.
+// effortProblem describes an invalid effort. Effort names and whole numbers are valid.
 func effortProblem(value json.RawMessage) string {
 	var name string
 	var amount int

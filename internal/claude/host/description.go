@@ -21,8 +21,8 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means that the request listed none
-	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means that the request listed none
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means that the request listed no plugins
+	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
 
 	// ManifestsParked reports for each server whether the handshake in the request was stored.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`

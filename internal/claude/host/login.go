@@ -19,7 +19,7 @@ type pendingLogin struct {
 	URL              string `json:"authUrl"`
 	NeedsUser        bool   `json:"requiresUserAction"`
 	CallbackExpected bool   `json:"callbackExpected"`
-	Scheme           string `json:"redirectScheme"` // localhost, or custom for the URI of the request
+	Scheme           string `json:"redirectScheme"` // "localhost", or "custom" if the redirect URI of the request is used
 	State            string `json:"state"`
 	Port             int    `json:"callbackPort,omitempty"`
 }

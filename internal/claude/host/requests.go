@@ -65,8 +65,8 @@ type InitializeOptions struct {
 	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
 	SystemPrompt       []string                          `json:"systemPrompt"` // a single string is also accepted
 	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
-	Agents             json.RawMessage                   `json:"agents"`      // an object by name
-	ToolAliases        map[string]string                 `json:"toolAliases"` // tool names by the aliases that the model uses
+	Agents             json.RawMessage                   `json:"agents"`      // object: agents by name
+	ToolAliases        map[string]string                 `json:"toolAliases"` // keys: aliases that the model uses; values: names of tools
 	Title              string                            `json:"title"`
 	Skills             []string                          `json:"skills"` // nil means all
 	ForwardSubagent    bool                              `json:"forwardSubagentText"`
@@ -80,12 +80,12 @@ type SDKServer struct {
 }
 
 type settingsUpdater interface {
-	// ApplySettings overrides settings of --settings, key by key; null removes a key. If some are
-	// invalid, it returns their names and changes nothing.
+	// ApplySettings overrides settings of --settings, key by key; null removes a key. If a setting is invalid, it
+	// changes nothing and returns the names of the invalid ones.
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
 	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
 	UpdateSettings(source string, settings map[string]string) error
-	// RegisterRoot adds a working directory and returns its absolute path. The text of an error is the response.
+	// RegisterRoot adds a working directory and returns its absolute path. The host receives the text of an error.
 	RegisterRoot(directory string) (abs string, err error)
 }
 
@@ -103,7 +103,7 @@ var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled.
 // backgroundTasks gives access to tasks and side questions.
 type backgroundTasks interface {
 	StopTask(id string)
-	// TaskOutput returns the output so far of a shell command in the background.
+	// TaskOutput returns what a shell command in the background has written so far.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model a question outside the conversation.
 	SideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error)
@@ -115,7 +115,7 @@ type sideQuestionAnswer struct {
 }
 
 type describer interface {
-	// Describe handles requests that only read the session's state. It returns false for other subtypes.
+	// Describe handles requests that only read the session's state. It returns false for all other requests.
 	Describe(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.
 	CLIVersion() (version, built string)

@@ -50,7 +50,7 @@ type toolAnnotations struct {
 	OpenWorld   bool `json:"openWorld,omitempty"`
 }
 
-// statusNeedsAuth is the status of a server to which the user must log in; it has no error.
+// statusNeedsAuth is the status of a server to which the user must log in. Such a server has no error text.
 const statusNeedsAuth = string(mcp.StateNeedsAuth)
 
 func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
@@ -137,7 +137,7 @@ func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{}, r.reconnect(ctx, name)
 }
 
-// reconnect connects a server again. A server that requires a login is asked twice (observed with 2.1.330).
+// reconnect connects a server again. It tries twice if the server requires a login (observed with 2.1.330).
 func (r *requestServer) reconnect(ctx context.Context, name string) error {
 	for range 2 {
 		err := r.session.Servers().Reconnect(ctx, name)
@@ -236,7 +236,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// findByCanonicalName returns the server with the same form in tool names as name.
+// findByCanonicalName returns the server whose name has the same canonical form as name.
 func (r *requestServer) findByCanonicalName(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {

@@ -35,7 +35,7 @@ type hostedSession struct {
 	reloaded     *settings.Settings         // all settings after the last reload; nil means unchanged since the start
 }
 
-// currentSettings returns the settings as they are now; h.mu is held.
+// currentSettings returns the settings as they are now. The caller holds h.mu.
 func (h *hostedSession) currentSettings() *settings.Settings {
 	if h.reloaded != nil {
 		return h.reloaded
@@ -43,7 +43,7 @@ func (h *hostedSession) currentSettings() *settings.Settings {
 	return &h.session.Plan().Settings.Settings
 }
 
-// reloadSettings reads all settings again; h.mu is held.
+// reloadSettings reads all settings again. The caller holds h.mu.
 func (h *hostedSession) reloadSettings() error {
 	o := h.session.Plan().Settings.Options
 	o.HostSettings = h.hostSettings

@@ -12,7 +12,7 @@ import (
 
 func (h *hostedSession) StopTask(id string) { h.session.Tasks().Stop(id, task.KilledByUser) }
 
-// TaskOutput returns the output so far of a command in the background.
+// TaskOutput returns what a command in the background has written so far.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.KindBash {
 		return nil, false
@@ -43,7 +43,7 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 	return sideQuestionAnswer{Text: said.String()}, nil
 }
 
-// stopTask stops a task. The answer is the same if no such task exists.
+// stopTask stops a task. The answer does not depend on whether the task exists.
 func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.stringKey("task_id")
 	if err != nil {
@@ -78,7 +78,7 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: said}, err
 }
 
-// maxTaskOutputBytes is the number of bytes at the end of a task's output that are sent.
+// maxTaskOutputBytes limits the part of a task's output that is sent: its last bytes.
 const maxTaskOutputBytes = 8 << 10
 
 func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 type usageAnswer struct {
-	Behaviors        *struct{}    `json:"behaviors"` // nil means unknown, like the next fields
+	Behaviors        *struct{}    `json:"behaviors"` // nil means unknown, also in RateLimits and SubscriptionType
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
 	Session          sessionUsage `json:"session"`

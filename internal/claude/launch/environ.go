@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newIdentity returns the identity of the run. It needs the scenario and the environment of the settings.
+// newIdentity returns the identity of the run. p must already have the scenario, and sys the environment of settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
@@ -38,8 +38,8 @@ func defaultEntrypoint(f *flags.Flags) string {
 	return "sdk-cli"
 }
 
-// childEnviron returns the environment of child processes: the environment of this process, plus the path of this
-// binary.
+// childEnviron returns the environment of child processes: that of this process, with the entry point and the path of
+// this binary.
 func childEnviron(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
@@ -156,7 +156,7 @@ func serverEnviron(sys *process.System, environ []string) []string {
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// apiGatewayHost returns the host of an API that is not the vendor's: it needs no credentials, and failures mention it.
+// apiGatewayHost returns the host of a non-vendor API, which needs no credentials. Error texts mention the host.
 func apiGatewayHost(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
 	if err != nil || u.Hostname() == "api.anthropic.com" {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// SettingsDirSource is the source that the real CLI reports for directories from any settings.
+// SettingsDirSource is the source that the real CLI reports for a directory from settings, whichever file contains it.
 const SettingsDirSource = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
@@ -85,8 +85,8 @@ func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 	return string(p.Profile.DefaultMode(""))
 }
 
-// additionalDirs lists the existing working directories other than the first at the start: first from the settings,
-// then from the flags.
+// additionalDirs lists the existing working directories at the start, except the first one: directories from the
+// settings, then directories from the flags.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
 	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {

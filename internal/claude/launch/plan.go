@@ -42,7 +42,7 @@ type Plan struct {
 	Limits        Limits
 	Tools         Tools
 	Permission    Permission
-	Transcript    transcript.Options // without its callbacks
+	Transcript    transcript.Options // options of the transcript, without callbacks
 	Output        Output
 	Records       Records
 	Host          HostOptions
@@ -83,7 +83,7 @@ func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: war
 // Identity identifies the run: ids, version and entry point.
 type Identity struct {
 	Version      string             // version of claude
-	Profile      claudecode.Profile // behaviour of that version
+	Profile      claudecode.Profile // behaviour of the claude version in Version
 	Entrypoint   string
 	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of claudeless
 	RustCompat   bool   // the behaviour of the older Rust tool is kept
@@ -125,7 +125,7 @@ type Servers struct {
 	InHost          []mcp.ServerConfig        // servers inside the host, which are reachable only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
 	Client          mcp.Options               // options for connecting to the servers, without callbacks
-	Required        bool                      // the run fails if one of them is missing
+	Required        bool                      // the run fails if a server is missing
 	NoPluginServers bool                      // --strict-mcp-config: servers of plugins are not added
 }
 
@@ -175,7 +175,7 @@ type Limits struct {
 // Tools specifies which built-in tools the session has.
 type Tools struct {
 	Requested  []string // --tools, or the tools of the session's agent
-	Restricted bool     // only the tools in Requested are available, even if it is empty
+	Restricted bool     // only the tools in Requested are available, or none if Requested is empty
 	Allowed    []string // --allowedTools, which makes some optional tools available
 	Disallowed []string // --disallowedTools
 	Hidden     []string // tools that the session's agent must not use

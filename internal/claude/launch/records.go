@@ -78,7 +78,7 @@ func journalEnv() []string {
 	}
 }
 
-// transcriptOptions selects the conversation and the data of its lines.
+// transcriptOptions determines which conversation the transcript continues, and the data that its lines contain.
 func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
 	o := transcript.Options{
 		StateDir: p.State, CWD: cmp.Or(p.Scenario.WorkingDirectory, p.CWD), Project: p.Scenario.ProjectPath,

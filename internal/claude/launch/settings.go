@@ -164,8 +164,8 @@ func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the store of the command mcp. Its file is next to the settings if a variable sets their directory,
-// else where the real CLI has it (spec: cli-observed 6), and empty without a home directory.
+// mcpStore returns the store of the command mcp. If a variable sets the state directory, the file of the store is
+// there, else where the real CLI has it (spec: cli-observed 6). If neither a variable nor HOME is set, File is empty.
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home
@@ -179,7 +179,7 @@ func (r *resolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unmatchedHooks returns a message for each name in a matcher of tool hooks that is not the name of a tool.
+// unmatchedHooks returns a message for each name in the matchers of tool hooks that no tool has.
 func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }

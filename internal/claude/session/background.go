@@ -51,8 +51,8 @@ func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permi
 	return b
 }
 
-// dir returns the directory for the output of tasks. It is below the temporary directory, one folder for each user,
-// project and session (observed with 2.1.329), or a directory that is removed at the end unless it is kept.
+// dir returns the directory for the output of tasks. It is in the folder of the session below TaskTemp (observed with
+// 2.1.329). Without TaskTemp, it is a directory that is removed at the end of the run unless it is kept.
 func (b *backgroundWork) dir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
@@ -100,7 +100,7 @@ func (b *backgroundWork) Find(name string) (agent.Definition, bool) {
 	}, ok
 }
 
-// RunSkill runs a skill that the user typed in an agent, and returns its answer.
+// RunSkill runs, in an agent, a skill that the user typed, and returns the answer.
 func (b *backgroundWork) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }

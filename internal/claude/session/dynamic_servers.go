@@ -78,14 +78,14 @@ func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig
 	return append(list, s)
 }
 
-// addPluginServers stores the servers of plugins that the host has requested.
+// addPluginServers stores servers for connectPluginServers. They belong to plugins that the host has requested.
 func (v *servers) addPluginServers(servers []mcp.ServerConfig) {
 	v.dynamic.mu.Lock()
 	defer v.dynamic.mu.Unlock()
 	v.dynamic.pluginServers = append(v.dynamic.pluginServers, servers...)
 }
 
-// connectPluginServers connects the stored servers together with those of the other plugins.
+// connectPluginServers connects the stored servers together with the plugin servers of the plan.
 func (v *servers) connectPluginServers(ctx context.Context) error {
 	v.dynamic.mu.Lock()
 	all := slices.Clone(v.dynamic.pluginServers)
@@ -109,7 +109,7 @@ func cancelledContext(ctx context.Context) context.Context {
 	return ended
 }
 
-// replaceHostServers replaces the servers that came from the host; those of --mcp-config are kept.
+// replaceHostServers replaces the servers that the host has set, and all servers inside the host.
 func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {

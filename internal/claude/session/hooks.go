@@ -73,7 +73,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspac
 	return h
 }
 
-// pluginHooks returns the hooks of a plugin, which get its directory in their environment.
+// pluginHooks returns the hooks of a plugin. Their environment contains the plugin's directory.
 func pluginHooks(parts catalog.PluginParts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
@@ -92,7 +92,7 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
-// RunHooks runs the hooks of a tool's own events. If a hook refuses, feedback is its message.
+// RunHooks runs the hooks of an event that a tool raises. If a hook refuses, feedback is its message.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
@@ -114,7 +114,7 @@ type skillLibrary struct {
 	hooksAdded sync.Map // names of skills with active hooks
 }
 
-// findCommand finds a custom command or a skill as the Skill tool names it.
+// findCommand finds a custom command or a skill by its name, with or without a slash.
 func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }

@@ -64,7 +64,7 @@ func (s *Session) Log() runLog { return s.records }
 // WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSettled(ctx) }
 
-// WaitStarted waits until the servers of Start have settled or its context is cancelled.
+// WaitStarted waits until the servers have settled, or until the context of Start is cancelled.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 
 // Background reports whether background work is running or needs a turn, and whether another turn is certain to follow.
@@ -83,7 +83,7 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
-// HostConfiguration has options that a host may set before the first turn instead of flags.
+// HostConfiguration has options that a host may set, instead of flags, before the first turn.
 type HostConfiguration struct {
 	SystemPrompt *string // nil means unchanged
 	AppendPrompt string  // empty means unchanged
@@ -128,8 +128,8 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 // History returns the conversation that this session continues.
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
-// AddPlugins loads the plugins of these directories. withServers is true for plugins whose servers are also added;
-// [Session.Connect] connects them.
+// AddPlugins loads the plugins of these directories. If withServers is true for a directory, it also adds the servers
+// of that plugin; [Session.Connect] connects them.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
 		if !s.hooks.disabled {
@@ -143,7 +143,7 @@ func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	}
 }
 
-// Connect connects the servers inside the host, including the named ones, and those of its plugins.
+// Connect connects the servers inside the host, including the named ones, and the servers of the host's plugins.
 func (s *Session) Connect(ctx context.Context, names []string) error {
 	if err := s.servers.connectHosted(ctx, names); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers of the host, from --mcp-config or later requests, by those of an mcpServers object.
+// SetServers replaces the servers that the host has set, and all servers inside it, by those of an mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }
@@ -178,8 +178,8 @@ func (s *Session) Context() slash.Context {
 	return sim.Context()
 }
 
-// AskSideQuestion asks the scripted model outside the conversation, which does not record it. The
-// text of a failure is returned in failed.
+// AskSideQuestion asks the scripted model a question that the conversation does not record. failed is the text of a
+// failure.
 func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failed string, err error) {
 	reply, err = s.records.scenario.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {

@@ -22,11 +22,11 @@ type toolInventory struct {
 	plan             launch.Tools
 	customization    launch.Customization
 	profile          claudecode.Profile
-	denied           []string // deny rules without empty or "*" content
+	denied           []string // deny rules, without "()" or "(*)" after the name of a tool
 	promptTool       string   // tool that answers permission questions
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
-	state            *simulator.SessionState // the model determines whether the task list is offered
+	state            *simulator.SessionState // has the model, which determines whether the task list is offered
 	hiddenTools      bool                    // tools that init does not list can also run
 	answersUserTools bool                    // a host or the scenario answers the tools that question the user
 }
@@ -72,8 +72,8 @@ func (v *toolInventory) offeredTools(hasResources bool) []string {
 	return listTools(v.listingOptions(hasResources))
 }
 
-// initEventTools returns the built-in tools that init lists. It adds no other tools instead of those that the session's
-// agent must not use.
+// initEventTools returns the built-in tools that init lists. Tools that the session's agent must not use are left out,
+// and no other tools replace them.
 func (v *toolInventory) initEventTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)
@@ -296,8 +296,8 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	return append(append([]string{}, builtin...), names...)
 }
 
-// fileAccess decides about the file access of the built-in tools: without Read, only files that were read before
-// are changed.
+// fileAccess decides which files the built-in tools may access. In a session without the tool Read, they change only
+// files that were read before.
 type fileAccess struct {
 	*permissionPolicy
 	tools *toolInventory

@@ -48,7 +48,7 @@ func (i *isolatedTools) close() {
 	}
 }
 
-// builtinTools returns the built-in tools that a call is for: an agent in a worktree has its own.
+// builtinTools returns the built-in tools that run a call: an agent in a worktree has tools of its own.
 func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 	if call.Agent != nil && call.Agent.Dir != "" {
 		if a, ok := t.isolated.find(call.Agent.ID); ok {

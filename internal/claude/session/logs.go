@@ -25,7 +25,7 @@ type transcriptMirror struct {
 	files []*mirroredFile // files in the order of their first line
 }
 
-// mirroredFile holds the lines of one file that were not shown yet.
+// mirroredFile holds those lines of one file that have not been shown yet.
 type mirroredFile struct {
 	path    string
 	entries []json.RawMessage

@@ -68,7 +68,7 @@ func newPermissionPolicy(plan launch.Plan, b workspace, v *servers) (*permission
 	return p, nil
 }
 
-// cannedOptions converts the tool results of a scenario.
+// cannedOptions converts the tool results of a scenario to options for canned results.
 func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.ShapeResult}
 	te := s.ToolExecution
@@ -84,8 +84,8 @@ func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	return o
 }
 
-// autoApproves reports whether the scenario lets a tool run without asking. This includes questions
-// to the user that the scenario answers if no host can.
+// autoApproves reports whether the scenario lets a tool run without asking. This includes AskUserQuestion if the
+// scenario has answers and no host or tool can give them.
 func (p *permissionPolicy) autoApproves(tool string) bool {
 	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.answers) > 0
 	return p.canned.Tools[tool].AutoApprove || answered
@@ -125,7 +125,7 @@ type permissionPromptTool struct {
 	name    string
 }
 
-// Ask calls the tool. A missing tool is an error of the first question.
+// Ask calls the tool. It returns an error if no server has the tool.
 func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	input, err := protocol.Marshal(struct {
 		ToolName  string          `json:"tool_name"`

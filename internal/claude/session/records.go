@@ -326,7 +326,7 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
-// summarize adds lines of the journal to the summary by which expectations are judged. The lines need not be written.
+// summarize adds lines of the journal, written or not, to the summary by which expectations are judged.
 func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return

@@ -18,7 +18,7 @@ type scriptedModelOptions struct {
 	Engine *scenarios.Engine
 	// Failure is the failure of every reply; nil means the scenario answers.
 	Failure *scenarios.Failure
-	// Fault is a fault of the whole run by its name; empty means none.
+	// Fault is the name of a fault of the whole run; empty means none.
 	Fault string
 	// Stdout is the output that faults of a reply corrupt.
 	Stdout io.Writer
@@ -28,7 +28,7 @@ type scriptedModelOptions struct {
 	Records runLog
 }
 
-// modelNames maps model names by the environment.
+// modelNames maps model names to those that the environment sets for them.
 type modelNames interface{ Name(name string) string }
 
 // runLog receives the findings and gate events of a run. WriteJournal writes a line to the journal.
@@ -94,7 +94,7 @@ func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Rep
 	}
 }
 
-// failingModel is a model with the same failure as every reply.
+// failingModel is a model that answers every request with the same failure.
 type failingModel struct{ failure *scenarios.Failure }
 
 func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
@@ -140,7 +140,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
-// waitAtGate holds a message back until its own gate, or the gate of another step, is released.
+// waitAtGate holds a message back until a gate is released: its own gate, or the gate of another step.
 func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {

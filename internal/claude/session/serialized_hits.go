@@ -9,14 +9,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serializedCalls runs calls that are counted by a breakpoint one after another, so that the breakpoint stops the first
+// serializedCalls runs calls one after another if a breakpoint counts them, so that the breakpoint stops the first
 // ones.
 type serializedCalls struct {
 	executor.Executor
 	script *debug.ScriptedGate
 }
 
-// Tools returns the tools; tools whose calls are counted are not read-only, so that they run sequentially.
+// Tools returns the tools. A tool whose calls a breakpoint counts is not read-only, so that its calls run in sequence.
 func (c serializedCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)

@@ -56,13 +56,13 @@ type servers struct {
 	callContext context.Context // context of Start without its cancellation, for requests to servers outside of calls
 	dynamic     *dynamicServers
 
-	warnsOfMissing bool // on stderr
+	warnsOfMissing bool // servers that did not start are also reported on stderr
 }
 
 // dynamicServers are the servers that are added after the start: servers inside the host, and servers of plugins that
 // the host requests.
 type dynamicServers struct {
-	settled        chan struct{} // closed when every server of the start has connected or failed
+	settled        chan struct{} // closed when every server that Start connects has connected or failed
 	err            error         // why the start failed; read it only after settled is closed
 	hostConnecting atomic.Bool   // servers of the host may still be connecting
 
@@ -109,8 +109,8 @@ func (v *servers) start(ctx context.Context) error {
 	return v.checkRequired()
 }
 
-// reportMissingServers writes to the journal which configured servers did not start. It also writes this to stderr, unless the
-// program runs under the name claude or the run ends with the same lines.
+// reportMissingServers writes to the journal which configured servers did not start. It also writes this to stderr,
+// unless the program runs under the name claude, or the error of the run has the same lines.
 func (v *servers) reportMissingServers() {
 	for _, m := range v.missingServers() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
@@ -198,8 +198,8 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// reconnectFor connects the failed server of a called tool. It reports whether the tool exists after that; note is the reason
-// for the model if the server cannot be connected.
+// reconnectFor connects the server of a called tool again if it has failed. known reports whether the tool exists after
+// that; note tells the model why the server could not be connected.
 func (v *servers) reconnectFor(ctx context.Context, call protocol.ToolUse) (note string, known bool) {
 	if v.manager == nil {
 		return "", false
@@ -378,7 +378,7 @@ func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, er
 	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
 
-// saveResource saves a binary part of a resource in the same directory.
+// saveResource saves a binary part of a resource in the transcript's directory.
 func (r resultStore) saveResource(index int, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
@@ -392,7 +392,7 @@ func extensionOf(mediaType string) string {
 
 func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// SaveText saves a text result in a file of that name; with an empty name it is named like a blob.
+// SaveText saves a text result in a file with this name. An empty name is replaced by one like those of SaveBlob.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")

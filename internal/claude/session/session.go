@@ -337,7 +337,7 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// pendingFrames returns frames about earlier events: of transcripts, and the responses of asynchronous hooks.
+// pendingFrames returns frames about earlier events: transcript lines, and responses of asynchronous hooks.
 func pendingFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.take()
 	for _, ev := range s.hooks.TakeResponses() {

@@ -110,8 +110,8 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// initDirs returns the working directories that init lists. Directories that only the project's files add are not
-// listed, nor are directories inside those unless the host added them.
+// initDirs returns the working directories that init lists. Unless the host added them, it leaves out directories that
+// only the project's settings add, and directories below the session's own directory.
 func (s *sessionContext) initDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
@@ -223,7 +223,7 @@ func (s *sessionContext) AgentDir(agentID string) string {
 	return a.tree.Path
 }
 
-// additionalDirs returns the working directories in addition to that of the session.
+// additionalDirs returns the working directories other than the session's own.
 func (s *sessionContext) additionalDirs() []string {
 	var dirs []string
 	for _, d := range s.tools.policy.AdditionalDirectories() {

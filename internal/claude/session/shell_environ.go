@@ -34,7 +34,7 @@ func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	return env
 }
 
-// aiAgentName returns the name of the program in the environment of the commands that it runs.
+// aiAgentName returns the value of AI_AGENT in the environment of commands and hooks.
 func aiAgentName(version, part string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }
@@ -52,7 +52,7 @@ func MessagingSocket(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// messagingEnviron returns the socket of the session with its token, which hooks and commands get (observed with
+// messagingEnviron returns the variables with the session's socket and its token, for hooks and commands (observed with
 // 2.1.330).
 func messagingEnviron(plan launch.Plan, id string) []string {
 	socket := MessagingSocket(plan)

@@ -68,7 +68,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 	return list
 }
 
-// record passes on the hooks that ran and then an event. mode is the current permission mode.
+// record passes the hooks that ran, and then an event, to the recorder. mode is the current permission mode.
 func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return
@@ -80,7 +80,7 @@ func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode
 	e.recorder.Record(ev, telemetry.SessionMoment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
-// close stops the goroutine, sends the remaining data and returns how much of each name the collector has accepted.
+// close stops the goroutine, sends the remaining data and returns how many items of each name were accepted.
 func (e *telemetryExport) close() (map[string]int, error) {
 	if e == nil {
 		return nil, nil

@@ -26,7 +26,7 @@ import (
 
 // toolbox holds the tools of the session and the middleware around their calls.
 type toolbox struct {
-	executor.Executor  // the chain
+	executor.Executor  // the tools with their middleware
 	builtin            *builtin.Tools
 	servers            *servers
 	policy             *permissionPolicy
@@ -115,8 +115,8 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
-// EarlyRefusal describes when a call is refused while its message is still being streamed. Tools that write files read
-// them first.
+// EarlyRefusal describes when a call is refused while its message is still being streamed. Valid calls of Edit and
+// Write are refused only later, because these tools read the file first.
 func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
 	if t.policy.canned.HasResult(call) {
 		return simulator.AfterMessage
@@ -336,7 +336,7 @@ func (debuggerRunInfo) CallSite(call protocol.ToolUse) json.RawMessage {
 	return raw
 }
 
-// shellError is the text of the real CLI for a command file with a failed shell command.
+// shellError is the real CLI's error text for a command file whose shell command failed.
 type shellError string
 
 func (e shellError) Error() string { return string(e) }

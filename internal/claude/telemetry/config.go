@@ -17,7 +17,7 @@ const (
 	grpc         = "grpc"
 )
 
-// The signals, by the word that their variables contain.
+// The signals, as the names of their variables contain them.
 const (
 	metricSignal = "METRICS"
 	logSignal    = "LOGS"
@@ -44,7 +44,7 @@ type Config struct {
 // Target is the destination of one signal.
 type Target struct {
 	Protocol string
-	URL      string // URL; for grpc without a path
+	URL      string // for grpc, no signal path is appended
 	Headers  [][2]string
 	Interval time.Duration
 }

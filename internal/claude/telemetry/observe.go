@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// recorderState is the recorder's state of the running session.
+// recorderState is what the recorder knows about the running session.
 type recorderState struct {
 	started       bool
 	prompt        *protocol.PromptAccepted // prompt to report after the events of the session start
@@ -28,9 +28,9 @@ type recorderState struct {
 	connected     map[string]time.Time          // time at which each MCP server was connected
 }
 
-// conversationState is the state of the main conversation or of an agent's.
+// conversationState is the state of one conversation: the main one, or that of an agent.
 type conversationState struct {
-	requestSent   time.Time // latest possible time at which the running request was sent
+	requestSent   time.Time // the running request was sent no later than this
 	answerStarted time.Time // time at which the reply began
 	messageID     string    // id of the answer
 	text          strings.Builder

@@ -18,8 +18,8 @@ type (
 		Metrics []signal[scopeMetrics] `json:"resourceMetrics,omitempty" pb:"1"`
 		Spans   []signal[scopeSpans]   `json:"resourceSpans,omitempty" pb:"1"`
 	}
-	// signal holds what one process reports for one signal. Only one of its lists is encoded: the JSON name of the
-	// list depends on the signal.
+	// signal holds what one process reports for one signal: metrics, logs or spans. The JSON name of Scopes depends on
+	// the signal.
 	signal[T any] struct {
 		Resource resource `pb:"1"`
 		Scopes   []T      `pb:"2"`
@@ -102,7 +102,7 @@ type (
 		Key   string `json:"key" pb:"1"`
 		Value value  `json:"value" pb:"2"`
 	}
-	// value has exactly one of its fields.
+	// value holds one value: exactly one of its fields is set.
 	value struct {
 		String *string    `json:"stringValue,omitempty" pb:"1"`
 		Bool   *bool      `json:"boolValue,omitempty" pb:"2"`
@@ -128,7 +128,7 @@ func (h hexID) MarshalJSON() ([]byte, error) {
 	return json.Marshal(hex.EncodeToString(h))
 }
 
-// MarshalJSON writes the scopes under the name that their signal has.
+// MarshalJSON writes Scopes under the JSON name that depends on the signal.
 func (s signal[T]) MarshalJSON() ([]byte, error) {
 	r, err := json.Marshal(s.Resource)
 	if err != nil {
@@ -172,8 +172,8 @@ func newValue(v any) value {
 	}
 }
 
-// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb. Nil
-// pointers are omitted, and zero values that are neither pointers nor structs.
+// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb. It omits nil pointers
+// and zero values, but not zero structs.
 func appendProto(b []byte, message reflect.Value) []byte {
 	for i := range message.NumField() {
 		number, err := strconv.Atoi(message.Type().Field(i).Tag.Get("pb"))
@@ -265,7 +265,7 @@ func encode(request exportRequest, protocol string) ([]byte, error) {
 	return body, nil
 }
 
-// splitPairs reads "a=b,c=d" as the OpenTelemetry variables write it, in its order; values are percent-decoded.
+// splitPairs reads the form "a=b,c=d" of OpenTelemetry variables. It keeps the order and percent-decodes the values.
 func splitPairs(text string) (pairs [][2]string) {
 	for item := range strings.SplitSeq(text, ",") {
 		key, val, ok := strings.Cut(strings.TrimSpace(item), "=")

@@ -43,7 +43,7 @@ type HookRun struct {
 	Event, Name string // Name includes the matched subject, such as "PreToolUse:Read"
 	Hooks       int
 	Blocked     int
-	Failed      int // without blocking
+	Failed      int // hooks that failed without blocking
 	Cancelled   int
 	Duration    time.Duration // duration of the slowest hook
 	Output      int           // bytes on standard output
@@ -226,7 +226,7 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 
 func singleScope[T any](r resource, s T) []signal[T] { return []signal[T]{{r, []T{s}}} }
 
-// metricSums returns the sums, in the order of the table.
+// metricSums returns the sums of the metrics, in the order of the metric table.
 func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricSignal] {
@@ -301,7 +301,7 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	r.spans = append(r.spans, s)
 }
 
-// newID returns the id of a trace or a span. Ids depend on the session only, because a run with a seed is repeatable.
+// newID returns the id of a trace or a span. Ids depend only on the session, so that a run with a seed is repeatable.
 func (r *Recorder) newID(size int) hexID {
 	r.idCount++
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.idCount)))
@@ -317,7 +317,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// textOrSubstitute returns text, or word if the configuration forbids sending it.
+// textOrSubstitute returns text if it may be sent, otherwise word; an empty word means "<REDACTED>".
 func textOrSubstitute(sent bool, text, word string) string {
 	if sent {
 		return text

@@ -2,8 +2,8 @@ package telemetry
 
 import "strings"
 
-// signalRow describes one metric, event or span: its own attributes in the real CLI's order. Attributes without a value
-// are omitted.
+// signalRow describes one metric, event or span. Its attributes are in the order of the real CLI, without those that
+// all rows share. Attributes without a value are omitted.
 type signalRow struct {
 	name        string
 	attributes  string

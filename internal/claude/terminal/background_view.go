@@ -12,7 +12,7 @@ import (
 
 // backgroundTask is an agent or a command that runs in the background.
 type backgroundTask struct {
-	id, name, kind string // kind of an agent; empty means it is a command
+	id, name, kind string // kind is the kind of an agent; empty means a command
 	startedAt      time.Time
 }
 

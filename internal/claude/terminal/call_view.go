@@ -17,13 +17,13 @@ import (
 type callView struct {
 	use          protocol.ToolUse
 	input        callInput
-	extraEntries int      // transcript entries that follow the announcement
+	extraEntries int      // number of transcript entries after the announcement
 	fileRows     []string // lines of the file that the call changes
-	overwrites   bool     // fileRows are the lines that differ from those of an existing file
+	overwrites   bool     // the call overwrites a file, and fileRows are the lines that differ
 }
 
-// mostLines is how many lines of a file or a command the transcript shows, and mostColumns how much of a command without a
-// description.
+// mostLines is how many lines of a file or a command the transcript shows. mostColumns is how many columns it shows of
+// a command without a description.
 const mostLines, mostColumns = 10, 50
 
 // counts returns how a finished call is counted, or nil if the transcript shows it separately.
@@ -367,8 +367,8 @@ func diffRows(before, after string) []string {
 	return rows
 }
 
-// writeRows returns the lines of a file that is written. If another file is overwritten, overwrites is true, and the
-// lines are those that differ.
+// writeRows returns the lines of a file that is written. If the file already has other content, overwrites is true, and
+// the lines are those that differ.
 func writeRows(in callInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {

@@ -56,8 +56,8 @@ func (c *composer) insertRunes(runes []rune) {
 	c.cursor += len(runes)
 }
 
-// paste inserts a pasted text at the cursor. A text of more than three lines or 800 characters is shown as a
-// placeholder, and paste returns it. If before is the same text, it is inserted unchanged.
+// paste inserts a pasted text at the cursor. If the text has more than three lines or 800 bytes, it inserts a
+// placeholder and returns the text. If before is the same text, the text replaces its placeholder.
 func (c *composer) paste(text, before string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
@@ -216,7 +216,7 @@ func (c *composer) remember() {
 }
 
 // recall shows the previous draft with the cursor at its end, or the next one with the cursor at its beginning. Changes
-// are kept only in the new draft.
+// to earlier drafts are lost.
 func (c *composer) recall(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {

@@ -197,8 +197,8 @@ func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 	return nil
 }
 
-// bufferEarlyKeys adds keys to the text that was typed while no screen was shown. As in the real CLI, Enter is a new line of it,
-// Backspace deletes, and other keys have no effect, except Ctrl-C, which ends the run.
+// bufferEarlyKeys adds keys to the text that was typed while no screen was shown. As in the real CLI, Enter, Ctrl-J and
+// Tab add white space, Backspace deletes, Ctrl-C ends the run, and other keys have no effect.
 func (c *Console) bufferEarlyKeys(keys []key) error {
 	for _, k := range keys {
 		switch k.name {

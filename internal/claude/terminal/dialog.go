@@ -25,11 +25,11 @@ const (
 // option is one line that can be selected.
 type option struct {
 	label     string
-	detail    string // under the label; empty means none
+	detail    string // text under the label; empty means none
 	checkbox  checkbox
 	isInput   bool   // the user can type text instead of the label
 	amended   bool   // Tab was pressed on Yes or No: the user can type a text for the model
-	isAction  bool   // the option has no number, such as Next and Submit
+	isAction  bool   // the option, such as Next or Submit, has no number
 	lineAbove bool   // a horizontal line is drawn above it
 	truncate  bool   // a long label is cut instead of wrapped
 	note      string // second line under the label; empty means none
@@ -60,8 +60,8 @@ func (t checkbox) String() string {
 
 // choice is how a dialog was answered.
 type choice struct {
-	cancelled bool    // Esc
-	key       keyName // key of a dialog without options
+	cancelled bool    // the user pressed Esc
+	key       keyName // key that answered a dialog without options
 	index     int     // index of the option
 	text      string
 }
@@ -69,7 +69,7 @@ type choice struct {
 // dialog asks the user to select an option. Its owner sets the fields before it is shown.
 type dialog struct {
 	state       State
-	kind        string   // "bash", "trust"
+	kind        string   // such as "bash" or "trust"
 	head        []string // rows before the options; they are wrapped
 	body        []string // rows between thin lines; long rows are truncated unless wrapBody is true
 	wrapBody    bool
@@ -104,7 +104,7 @@ type formOwner interface {
 	dialogOwner
 	// onToggle is called after a check box has changed.
 	onToggle(d *dialog)
-	// changePage returns the page that follows the current one by this number of pages; negative numbers go back.
+	// changePage goes forward by this number of pages, or back if it is negative, and returns the new page.
 	changePage(by int) *dialog
 }
 
@@ -252,7 +252,7 @@ func (d *dialog) indexByDigit(digit string) int {
 	return -1
 }
 
-// activate answers with an option or, if the option has a check box, changes it.
+// activate answers the dialog with an option or, if the option has a check box, toggles the box.
 func (d *dialog) activate(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
@@ -294,7 +294,7 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 // quoteMark precedes the rows of a long text.
 const quoteMark = " │ "
 
-// wrapQuoted wraps rows. Each new row begins like the row of which it is a part.
+// wrapQuoted wraps rows. If a row begins with quoteMark, each of its parts does, too.
 func wrapQuoted(texts []string, cols int) (rows []string) {
 	for _, text := range texts {
 		rest, quoted := strings.CutPrefix(text, quoteMark)

@@ -20,15 +20,15 @@ const (
 	thinRuleGlyph   = "╌"
 )
 
-// labels holds the texts of a version's screen that programs look for: option labels and footer hints. They are
+// labels holds the texts by which programs recognize the screen of a version: option labels and footer hints. They are
 // anchors (see package book). All other text on the screen is defined in this package or comes from captured pages.
 type labels struct {
 	anchors []book.Anchor
 	pages   *pages // captured pages with the full labels; nil means none
 }
 
-// loadLabels returns the labels for a version: the labels of the newest known version that is not newer, or else of
-// the oldest version.
+// loadLabels returns the labels for a version: those of the newest known version up to it or, if there is none, those
+// of the oldest known version.
 func loadLabels(version string) (labels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {

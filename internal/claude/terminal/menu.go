@@ -16,7 +16,7 @@ type slashCommand struct {
 	description string
 }
 
-// slashCommands returns the commands of a session by name, with those that only a terminal has.
+// slashCommands returns the commands of a session, including those that only a terminal has, sorted by name.
 func slashCommands(plan *launch.Plan) []slashCommand {
 	init := plan.Profile.Init()
 	plan.Catalog.FillInit(&init)
@@ -37,8 +37,8 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
 }
 
-// unsupportedCommand returns the message for a command for which the real CLI opens a separate screen, which is not
-// simulated.
+// unsupportedCommand returns the message for a command that opens a separate screen in the real CLI. Such screens are
+// not simulated.
 func unsupportedCommand(word string) (message string, unsupported bool) {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {
@@ -61,7 +61,7 @@ func (m *menu) isUnknownCommand(word string) bool {
 // menu is the list of slash commands that match the draft.
 type menu struct {
 	commands []slashCommand
-	closed   bool // the user pressed Esc; it stays closed until the draft changes
+	closed   bool // the user pressed Esc; the menu stays closed until the draft changes
 	draft    string
 	matches  []slashCommand
 	selected int

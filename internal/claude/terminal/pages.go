@@ -54,7 +54,7 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns the page of a state that uses the most of these slots; nil means none.
+// find returns the page that uses the most of these slots, among the pages of a state; nil means none.
 func (p *pages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil

@@ -36,7 +36,7 @@ type permissionOption struct {
 	answer protocol.PermissionAnswer
 }
 
-// label returns a label of the screen.
+// label returns the label of a state that begins with the given words.
 func (a *prompter) label(state, begin string) string { return a.screen.labels.find(state, begin) }
 
 // refusalAnswer returns the answer for No and Esc, which ends the turn.
@@ -85,8 +85,8 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// toolDialog describes a call of an MCP server, or of a tool without its own dialog. It returns the calls that may be
-// allowed permanently.
+// toolDialog describes a call of an MCP server, or of a tool without its own dialog. It returns how the option for a
+// permanent permission names the calls.
 func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
@@ -264,7 +264,7 @@ func enumerate(items []string) string {
 	return strings.Join(items[:last], ", ") + ", and " + items[last]
 }
 
-// fileDialog describes a call that reads or changes a file, and returns the label of the lasting permission.
+// fileDialog describes a call that reads or changes a file. grant is the label of the option to allow later calls, too.
 func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callInput) (grant string) {
 	path, name := in.FilePath, filepath.Base(in.FilePath)
 	if rel, err := filepath.Rel(a.cwd, path); err == nil {
@@ -398,11 +398,11 @@ func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 
 // autoMode is the state of permission mode auto.
 type autoMode struct {
-	isUnavailable bool // the model does not support it, or the user has left the mode
+	isUnavailable bool // the model does not support the mode, or the user has left it
 	isExplained   bool // the user knows that calls are not checked, and approves them
 }
 
-// Texts about calls that mode auto cannot check. Its check runs on the server, which does not answer it here.
+// Texts about calls that mode auto cannot check, because the server that runs the check does not answer here.
 const (
 	noCheckTitle  = "Auto mode can't check actions in this session"
 	noCheckReason = noCheckTitle + ", so this one needs your approval"

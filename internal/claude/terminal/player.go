@@ -26,7 +26,7 @@ type turnPlayer struct {
 // Messages of the mailbox other than events of the session.
 type (
 	turnStarted struct {
-		prompts []string // nil means it follows from background work
+		prompts []string // nil means that background work started the turn
 		turn    int      // number of the turn
 	}
 	turnEnded struct{}
@@ -135,7 +135,7 @@ func (p *turnPlayer) showEvents(events session.Events) bool {
 
 // promptQueue holds the prompts that wait for a turn. A running turn takes prompts from it between its tool rounds.
 type promptQueue struct {
-	wake  chan struct{} // cap 1: a prompt was added
+	wake  chan struct{} // receives a value when a prompt is added; capacity 1
 	inbox *mailbox      // receives the prompts that a running turn has taken
 
 	mu      sync.Mutex
@@ -218,7 +218,7 @@ func userMessage(text string) protocol.UserMessage {
 // mailbox passes messages from other goroutines to the goroutine of the screen, in order. It never blocks a sender,
 // because the screen may itself wait for the sender.
 type mailbox struct {
-	wake chan struct{} // buffered for one: there are messages
+	wake chan struct{} // receives a value when a message is added; capacity 1
 
 	mu       sync.Mutex
 	messages []any
@@ -255,7 +255,7 @@ type host struct {
 // pendingQuestion is a question of the session that waits for the user.
 type pendingQuestion struct {
 	request   protocol.PermissionRequest
-	answers   chan protocol.PermissionAnswer // cap 1
+	answers   chan protocol.PermissionAnswer // capacity 1
 	delayOver bool                           // the dialog may be shown
 }
 

@@ -80,7 +80,7 @@ type hints struct {
 // progress is the running turn as the screen shows it.
 type progress struct {
 	startedAt       time.Time
-	verbs           [2]string // while the turn runs, and after it
+	verbs           [2]string // verb of the running turn, verb of the finished turn
 	spinnerFrame    int       // index of the spinner's glyph
 	retryText       string    // replaces the verb; empty means no retry
 	hasReply        bool      // the model has answered something
@@ -116,7 +116,7 @@ type frame struct {
 	blankTop             bool // the first row of a full screen is empty if not all rows fit
 }
 
-// draw lays out the screen. It omits settled entries, and other entries may become settled.
+// draw lays out the screen without the entries that are already settled, and settles entries that no longer change.
 func (s *screen) draw(now time.Time) frame {
 	f := frame{bottomIndex: -1}
 	last := len(s.entries)
@@ -206,7 +206,7 @@ func (s *screen) queuedRows() []string {
 // deletedHintDuration is how long the screen offers to insert a deleted text again.
 const deletedHintDuration = 6 * time.Second
 
-// framesPerBlink is how many pictures of the spinner show or hide the glyph of a running call.
+// framesPerBlink is for how many frames of the spinner the glyph of a running call is shown, and then hidden.
 const framesPerBlink = 5
 
 // elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.

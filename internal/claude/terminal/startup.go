@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startup asks the questions before a session that configuration and settings do not answer.
+// startup asks, before a session, the questions that configuration and settings do not answer.
 type startup struct {
 	console      *Console
 	plan         *launch.Plan

@@ -22,7 +22,7 @@ type Terminal struct {
 	view          *eventView
 	prompter      *prompter
 	plan          launch.Plan
-	commandLine   []string // without the program's name; used in the hint how to resume
+	commandLine   []string // arguments without the program's name, for the hint about how to resume
 	spinnerTicker *time.Ticker
 	armedKey      keyName     // key that has another effect if it is pressed again; 0 means none
 	disarmTimer   *time.Timer // resets armedKey
@@ -316,7 +316,7 @@ func (t *Terminal) pressUp() {
 	}
 }
 
-// pressEscape interrupts the turn, else clears the draft when it is pressed twice.
+// pressEscape interrupts the turn. If there is nothing to interrupt, a second press clears the draft.
 func (t *Terminal) pressEscape(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptWork():

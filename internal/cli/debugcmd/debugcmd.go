@@ -134,7 +134,7 @@ func (c *Serve) handler(front *mcpserver.Server, o debug.PageOptions) http.Handl
 
 const tokenCookie = "claudeless_debug_token"
 
-// access allows the debugger's own pages, programs, and the requested origins.
+// access allows requests of the debugger's own pages, of programs, and of pages from the requested origins.
 func (c *Serve) access(s *process.System) (localhttp.Access, error) {
 	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookie}, err

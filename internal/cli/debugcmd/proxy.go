@@ -93,7 +93,7 @@ type proxy struct {
 
 	mu           sync.Mutex
 	closing      bool             // no new handler may start
-	calls        map[string]*call // calls by request id as written
+	calls        map[string]*call // by request id, as the client wrote it
 	pendingLists map[string]bool  // ids of tools/list requests
 	tools        map[string]tool  // tools by canonical name
 }

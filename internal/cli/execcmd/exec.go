@@ -94,7 +94,7 @@ type Exec struct {
 	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
 	Inside     bool     `hidden:""` // this is the first process of a watched run
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // this process becomes the real claude, or runs it and simulates this fault
+	Spoil      string   `hidden:""` // fault of the real claude that this process runs; without a fault, it becomes claude
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
@@ -262,7 +262,7 @@ func (c *Shim) Run(s *process.System) error {
 	return err
 }
 
-// verdictRules returns the rules of the verdict according to the flags, with the tools of a session.
+// verdictRules returns the rules of the verdict for these flags. They include the built-in tools.
 func verdictRules(strict, allowNoRuns bool) verdict.Rules {
 	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }

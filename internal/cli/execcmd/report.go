@@ -20,7 +20,7 @@ type Report struct {
 	Merge reportMerge `cmd:"" help:"Check the journals of all shards as one run"`
 }
 
-// reportPage writes the page of journals. It exits with 0 even if the run failed.
+// reportPage writes an HTML page about journals. It exits with 0 even if the run failed.
 type reportPage struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
@@ -102,7 +102,7 @@ func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
 	return all, nil
 }
 
-// journalsOf returns the journals that are not empty below a directory, or the file itself. A missing shard has none.
+// journalsOf returns the non-empty journals of a shard, which is a directory or a journal. A missing shard has none.
 func journalsOf(shard string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(shard, func(path string, entry fs.DirEntry, err error) error {

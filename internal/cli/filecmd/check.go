@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Check validates files of all three kinds and reports all their problems.
+// Check validates scenarios, fixtures and MCP configurations, and reports all their problems.
 type Check struct {
 	Files   []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration files; the kind is detected from the keys"`
 	Strict  bool     `help:"Treat warnings as errors"`
@@ -21,7 +21,7 @@ type Check struct {
 	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report keys that are ignored by this target: cli, or api (claudeless serve)"`
 }
 
-// Run prints a line on stdout for each valid file and the diagnostics on stderr, or the report.
+// Run prints a line on stdout for each valid file and the diagnostics on stderr or, with --json, only the report.
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	dir, err := s.Getwd()
 	if err != nil {

@@ -203,7 +203,7 @@ func (c *FixtureList) Run(s *process.System) error {
 	return nil
 }
 
-// FixtureToken prints a token for programs that only send a header.
+// FixtureToken prints a token for programs that send it in a header instead of logging in.
 type FixtureToken struct {
 	Fixture   string   `arg:"" help:"Fixture file, or the name of a library fixture"`
 	Scope     []string `placeholder:"SCOPE" help:"Scopes of the token (default: all scopes of the fixture)"`
@@ -230,7 +230,7 @@ func (c *FixtureToken) Run(s *process.System) error {
 	return nil
 }
 
-// FixtureClone writes a fixture.
+// FixtureClone writes a fixture that describes an existing server.
 type FixtureClone struct {
 	Out     string            `arg:"" help:"File to write"`
 	Command []string          `arg:"" optional:"" passthrough:"" help:"Command that starts the server, after --"`

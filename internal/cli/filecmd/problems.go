@@ -38,13 +38,13 @@ type CheckReport struct {
 type FileReport struct {
 	File        string    `json:"file"`
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
-	OK          bool      `json:"ok"`   // warnings do not count, unless CheckOptions.Strict is set
+	OK          bool      `json:"ok"`   // no errors and, with CheckOptions.Strict, no warnings; every Explain prompt is answered
 	Diagnostics diag.List `json:"diagnostics"`
 	// Explained are lines about the prompts of CheckOptions.Explain.
 	Explained []string `json:"explained,omitempty"`
 }
 
-// CheckFiles checks files of all three kinds.
+// CheckFiles checks scenarios, fixtures and MCP configurations.
 func CheckFiles(ctx context.Context, names []string, o CheckOptions) CheckReport {
 	r := CheckReport{OK: true}
 	for _, name := range names {

@@ -87,7 +87,7 @@ type clientFlags struct {
 	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
 	JSON      bool          `name:"json" help:"Print the result as JSON"`
 
-	invalid []protocol.MCPServerError // entries that open could not parse
+	invalid []protocol.MCPServerError // entries that the method open could not parse
 }
 
 // open connects to the named servers, or to all if none is named.

@@ -94,9 +94,9 @@ func countWithNoun(n int, noun string) string {
 
 type toolsCmd struct{ listFlags }
 
-// toolReport is a tool as JSON: its definition is unchanged.
+// toolReport is a tool as JSON, with the unchanged definition of its server.
 type toolReport struct {
-	Name       string          `json:"name"` // canonical
+	Name       string          `json:"name"` // canonical name
 	Server     string          `json:"server"`
 	Definition json.RawMessage `json:"definition"`
 }

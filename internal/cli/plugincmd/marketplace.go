@@ -126,7 +126,7 @@ func (c *command) addMarketplace(given string) error {
 	return c.printf("✔ Successfully added marketplace: %s (declared in user settings)\n", m.Name)
 }
 
-// saveKnownMarketplace writes an entry of the known marketplaces, updated now.
+// saveKnownMarketplace writes an entry of the known marketplaces, with the current time as its last update.
 func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSource) error {
 	return c.writeObject(marketplacesFile, known.With(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
 }

@@ -159,7 +159,7 @@ func (c *command) absolutePath(given string) string {
 
 func (c *command) timestamp() string { return c.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// installation is one entry of the installed plugins.
+// installation is one entry in the list of installed plugins.
 type installation struct {
 	Scope       string `json:"scope"`
 	Path        string `json:"installPath"`

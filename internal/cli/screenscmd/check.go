@@ -22,7 +22,7 @@ const (
 )
 
 type checkVerdict struct {
-	Page    string `json:"page"` // TAPE.PAGE
+	Page    string `json:"page"` // name of the page: TAPE.PAGE
 	Book    string `json:"book"`
 	State   string `json:"state"`
 	Answer  string `json:"answer"`          // output of the detector
@@ -38,7 +38,7 @@ type answerCount struct {
 
 type checkReport struct {
 	Detector string `json:"detector"`
-	// Versions has the counts by version and kind of state.
+	// Versions maps a version, and then a kind of state, to its counts.
 	Versions map[string]map[string]answerCount `json:"versions"`
 	Verdicts []checkVerdict                    `json:"verdicts"`
 }
@@ -170,7 +170,7 @@ func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, li
 	return a, nil
 }
 
-// askDetectorByLines runs the detector once for all pages: it reads one line of base64 per page and writes one line in return.
+// askDetectorByLines runs the detector once: for each page, the detector reads a line of base64 and writes a line.
 func askDetectorByLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
 	var all strings.Builder
 	for i := range pages {

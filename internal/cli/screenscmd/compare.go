@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// Diff compares two versions.
+// Diff compares the screens of two versions.
 type Diff struct {
 	JSON   bool   `name:"json" help:"Print the changes as JSON"`
 	GitHub bool   `name:"github" help:"Also write GitHub Actions annotations to stderr"`
@@ -23,7 +23,7 @@ type Diff struct {
 	After  string `arg:"" help:"Newer version, or a directory of its screens"`
 }
 
-// Run prints the changes, changes of options first, and exits with 1 if there are any.
+// Run prints the changes, those of dialog options first, and exits with 1 if there are any changes.
 func (c *Diff) Run(s *process.System) error {
 	before, err := findBooks(s, c.Before)
 	if err != nil {

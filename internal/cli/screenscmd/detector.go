@@ -17,14 +17,14 @@ type detector struct {
 	Command string `toml:"command,required"` // a shell command, run in Dir
 	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that displays the page.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
-	// Each specifies how often it runs: a process for each page, or one that answers a line for each.
+	// Each specifies how often the command runs: once for each page, or once with a line for each page.
 	Each string `toml:"each" enum:"process,lines"`
-	// Answers maps its answers (regular expressions, of which the first match is used) to states.
+	// Answers maps the detector's answers to states. The keys are regular expressions; the first match is used.
 	Answers map[string]string `toml:"answers"`
 	// Accept maps states of pages to the correct answers. Pages with other states are not passed to the detector.
 	Accept map[string][]string `toml:"accept"`
 
-	// Dir is the directory of the file.
+	// Dir is the directory of the detector's file.
 	Dir string `toml:"-"`
 
 	answers []answerPattern
@@ -35,7 +35,7 @@ type answerPattern struct {
 	state   string
 }
 
-// parseDetector reads a file. The list contains all errors in it.
+// parseDetector reads a detector's file. The list contains all errors in the file.
 func parseDetector(file string, text []byte) (*detector, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Screens is the command.
+// Screens is the command "claudeless screens".
 type Screens struct {
 	Capture Capture `cmd:"" help:"Capture the screens of the real claude by running tapes (scripts of key presses)"`
 	List    List    `cmd:"" help:"List the captured versions, or the pages of one version"`
@@ -46,7 +46,7 @@ func inputError(message, hint string) error {
 
 func exitWith(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
 
-// Capture plays tapes.
+// Capture plays tapes and stores the pages.
 type Capture struct {
 	Claude   string   `placeholder:"PATH|npm:VERSION|simulated" help:"The claude to capture: a program, a version from npm, or the simulated claude (default: CLAUDE_BIN, or the one on PATH)"`
 	Size     []string `default:"110x36" placeholder:"COLSxROWS" help:"Sizes of the terminal (default 110x36)"`
@@ -57,7 +57,7 @@ type Capture struct {
 	Tapes    []string `arg:"" optional:"" name:"tape" help:"Names of tapes, or files that end in .toml (default: all tapes)"`
 }
 
-// Run captures, and prints pages and seconds.
+// Run captures pages and prints their number and the time that this took in seconds.
 func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	list, err := c.loadTapes(s)
 	if err != nil {
@@ -89,10 +89,10 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
-// simulatedName is the name of the simulated claude of this binary, and the version of its books.
+// simulatedName is the name of the claude that this binary simulates. Its books have this name as version.
 const simulatedName = "simulated"
 
-// findClaude returns the claude that is captured; the simulated one has no path.
+// findClaude returns the claude to capture. The simulated claude has no path.
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(given, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
@@ -165,7 +165,7 @@ func (c *Capture) bookKeys(version string) ([]book.Key, error) {
 	return keys, nil
 }
 
-// print prints the captured pages. A failure is printed with the screen and the journal.
+// print prints the number of captured pages, or JSON. It prints a failure with the screen and the journal.
 func (c *Capture) print(s *process.System, results []capture.Result, version string, seconds float64) error {
 	pages, failed := 0, 0
 	for i := range results {
@@ -333,5 +333,5 @@ type machineClock struct{ process *process.System }
 
 func (c machineClock) Now() time.Time { return c.process.Now() }
 
-// After sends the time after d.
+// After returns a channel that receives the time after d.
 func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -18,14 +18,14 @@ import (
 // Options configure Serve.
 type Options struct {
 	CWD     string   // absolute
-	Environ []string // of commands ("K=V")
+	Environ []string // environment of commands ("K=V")
 	Clock   builtin.Clock
-	Profile claudecode.Profile // version, and tools that it lists
+	Profile claudecode.Profile // version of the CLI, and the tools that this version lists
 	In      io.Reader
 	Out     io.Writer
 }
 
-// Serve serves the tools that init always lists, except ToolSearch, to one client until In or ctx ends; see
+// Serve serves the tools that the init event always lists, except ToolSearch, to one client until In or ctx ends; see
 // [wire.ServeStdio].
 func Serve(ctx context.Context, o Options) error {
 	tools, err := builtin.New(builtin.Options{CWD: o.CWD, Environ: o.Environ, Clock: o.Clock, Allowed: func(name string) bool { return o.listsTool(name) }})
@@ -52,7 +52,7 @@ func (s server) Open(*wire.Session) wire.Handler { return s }
 // HandleNotification ignores notifications; package wire cancels calls.
 func (server) HandleNotification(string, json.RawMessage) {}
 
-// HandleClose does nothing: Serve closes the tools.
+// HandleClose does nothing, because Serve closes the tools.
 func (server) HandleClose() {}
 
 type listedTool struct {

@@ -28,7 +28,7 @@ type pageData struct {
 	name  string
 	Title string
 	Data  any
-	// Choices of the status filter; nil means no filter.
+	// Choices are the choices of the status filter; nil means no filter.
 	Choices []string
 
 	// Search and Status are set by serve.
@@ -40,9 +40,9 @@ type pageNotFoundError string
 
 func (n pageNotFoundError) Error() string { return string(n) }
 
-// Pages serves the pages about one call, one breakpoint and the API, for callers of all kinds, and passes all other
-// paths to next. The pages show the current state of the hub without changing it. Text from callers is escaped. They
-// use the style of the live page, so serve them together with it.
+// Pages serves the pages about one call (of any kind of caller), one breakpoint and the API, and passes all other paths
+// to next. The pages show the current state of the hub without changing it; text from callers is escaped. The pages use
+// the style of the live page, so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &callPages{hub: c.hub}
@@ -74,7 +74,7 @@ func callDataOf(v debug.Values) *CallData {
 	return &CallData{}
 }
 
-// isNativeInput reports whether values are a known input of claudeless's own callers.
+// isNativeInput reports whether values come from one of claudeless's own callers, and the input is known.
 func isNativeInput(v debug.Values) bool {
 	in, ok := v.(debug.JSONInput)
 	return ok && in.JSON != nil

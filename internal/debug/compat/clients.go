@@ -38,7 +38,7 @@ func New(o Options) *Clients {
 	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: evalRelay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
 }
 
-// request is the description of a call that clients send.
+// request is a client's description of a call.
 type request struct {
 	MethodName string           `json:"method_name"`
 	Target     *Item            `json:"target"`
@@ -78,7 +78,7 @@ func (in request) items() []*Item {
 	return all
 }
 
-// Start reports the call of a request to /api/call/start to the hub.
+// Start handles /api/call/start: it reports the call in the body to the hub.
 func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.StartedCall, error) {
 	var in request
 	if err := decode(body, &in); err != nil {
@@ -103,7 +103,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	}, data))
 }
 
-// ForeignCall converts c to a call of an older client with the values d, whose bytes are already in the hub's store.
+// ForeignCall converts call to a call of an older client with the values d, whose bytes are already in the hub's store.
 func (c *Clients) ForeignCall(call debug.Call, d CallData) debug.Call {
 	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: c.lease}
 	return call
@@ -123,7 +123,7 @@ func (olderCaller) Actions(phase debug.Phase) []debug.Action {
 	return []debug.Action{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionReplace}
 }
 
-// AddOutcome adds the values of a request to /api/call/complete to an outcome.
+// AddOutcome adds the values in the body of /api/call/complete to an outcome.
 func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	var in struct {
 		itemMembers
@@ -236,7 +236,7 @@ func (c *Clients) CommunicationErrors() []CommunicationError {
 // Route is one of the older clients' routes.
 type Route struct {
 	Method, Path, Summary string
-	// Client is true for routes that the clients' pages call. The others are for people.
+	// Client is true for routes that the clients' pages call. The other routes are for people.
 	Client bool
 	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
 	// Stream handles the request instead of Answer, if set.
@@ -249,7 +249,7 @@ type Request struct {
 	ID   string
 }
 
-// Routes returns the routes that only older clients use, or that have a special form for them.
+// Routes returns the routes that only older clients use, or that have a special form for older clients.
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallData holds the values of an older client's call: items and their displayed
-// forms. Their bytes are in the hub's store.
+// CallData holds the values of an older client's call: items and their displayed forms. The bytes of the items are in
+// the hub's store.
 type CallData struct {
 	Target       *Item             `json:"target,omitempty"`
 	Args         []Item            `json:"args"`
@@ -83,7 +83,7 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// Truncated removes the bytes, which are in the store, and values that are too large to display.
+// Truncated removes the items' bytes, because they are in the store, and values that are too large to display.
 func (d *CallData) Truncated() debug.Values {
 	bare := func(it Item) Item {
 		it.Data = nil
@@ -132,10 +132,10 @@ func (e ClientEnding) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(bare(e))
 }
 
-// Size returns the bytes that it occupies.
+// Size returns the size of e in bytes.
 func (e ClientEnding) Size() int { return len(e.Traceback) }
 
-// itemMembers is the form in which requests contain the members of items.
+// itemMembers are the members with which a request describes the items of an outcome.
 type itemMembers struct {
 	ResultCID    string          `json:"result_cid"`
 	ResultRef    json.RawMessage `json:"result_client_ref"`

@@ -34,7 +34,7 @@ type Item struct {
 	Format    Format          `json:"serialization_format,omitempty"`
 }
 
-// Size returns the bytes that it occupies.
+// Size returns the size of the item in bytes.
 func (it Item) Size() int {
 	n := len(it.CID) + len(it.ClientRef)
 	if it.Data != nil {
@@ -43,7 +43,7 @@ func (it Item) Size() int {
 	return n
 }
 
-// ItemError is an item that cannot be accepted; Code is one of cid_not_found, cid_mismatch,
+// ItemError reports an item that cannot be accepted. Code is one of cid_not_found, cid_mismatch,
 // invalid_serialization_format, invalid_json, invalid_dill and invalid_payload. A value too large for the store is not
 // an error: only its CID is kept, because some clients exit when a value is refused.
 type ItemError struct {

@@ -48,7 +48,7 @@ func (r EvalResponse) errorText() string {
 type evalRelay struct {
 	mu     sync.Mutex
 	evals  map[string]*pendingEval   // pending evaluations by eval id
-	queues map[string][]*pendingEval // not fetched yet, by pause
+	queues map[string][]*pendingEval // evaluations that are not fetched yet, by pause
 }
 
 type pendingEval struct {

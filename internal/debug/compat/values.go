@@ -18,8 +18,8 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item and returns it with its displayed form, or nil if the item or its bytes are missing.
-// The request contains the fields of such an item as separate keys.
+// storeOptionalItem stores an item. It returns the item without its bytes, and the item's displayed form: shown, if the
+// store lacks the bytes. For an item without a CID it returns nil and shown.
 func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -118,7 +118,7 @@ func (a *resendSet) has(process, cid string) bool {
 	return ok
 }
 
-// storeAll stores the values of a call. If bytes must be sent again, it returns one error that names all of them.
+// storeAll stores the values of a call. The error names all values whose bytes must be sent again.
 func (c *Clients) storeAll(process string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
@@ -161,7 +161,7 @@ func (s *Signature) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// storeEndingItems stores the items of a request and adds their displayed forms.
+// storeEndingItems stores the items of a request, and sets result and exception to their displayed forms.
 func (c *Clients) storeEndingItems(in itemMembers, result, exception *json.RawMessage) (e ClientEnding, err error) {
 	e.Result, *result, err = c.storeOptionalItem(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {

@@ -25,8 +25,8 @@ func externalTools() []tool {
 	}
 }
 
-// withServers returns the handler of a tool that uses the external servers. It fails without external servers, and runs
-// the function without blocking the connection.
+// withServers returns the handler of a tool that uses the external servers. The handler fails if there are none, and
+// runs the function without blocking the connection.
 func withServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {

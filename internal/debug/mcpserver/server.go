@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// Limits of the sessions over streamable HTTP, whose clients may disappear without closing them. The next response to a
-// client contains the number of dropped messages.
+// Limits of the sessions over streamable HTTP. They are necessary because a client may disappear without closing its
+// session. The next response to a client contains the number of its dropped messages.
 const (
 	sessionIdleTime = 30 * time.Minute
 	maxSessions     = 1000

@@ -27,7 +27,7 @@ type tool struct {
 	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
 }
 
-// kind is a JSON type; the zero value is any.
+// kind is a JSON type; the zero value means any type.
 type kind string
 
 const (
@@ -70,8 +70,8 @@ func (t tool) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"name": t.name, "description": t.doc, "inputSchema": schema})
 }
 
-// arguments are the checked arguments of one call. They are present, have the right type, and are not null unless the
-// parameter accepts any value.
+// arguments are the checked arguments of one call. All required ones are present. An argument has the right type, and
+// is not null unless the parameter accepts any value.
 type arguments map[string]json.RawMessage
 
 func (a arguments) text(name string) string {

@@ -37,7 +37,7 @@ type api struct {
 // route is one row of the API table.
 type route struct {
 	method, path, summary string
-	// client is true for routes that older clients call from web pages. The allowed other origins may use them.
+	// client is true for routes that older clients call from web pages, including pages of other allowed origins.
 	client bool
 	answer func(a *api, r *http.Request) (any, error)
 	// stream handles the request instead of answer, if set.

@@ -66,7 +66,7 @@ func (a *api) startCall(r *http.Request) (any, error) {
 	return fields{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-// reportCall reports a call to the hub, in the format of its kind of caller.
+// reportCall reads a call in the format of its kind of caller and reports it to the hub.
 func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 	var in struct {
 		MethodName string           `json:"method_name"`

@@ -40,8 +40,8 @@ const (
 )
 
 // Client reports the tool calls of one caller to a debugger over HTTP and waits for its decisions. No method waits
-// longer than about 12 seconds for a server that has become unreachable. For a reachable server it waits as long as
-// necessary. All methods may be called from many goroutines.
+// longer than about 12 seconds for a server that has become unreachable. For a reachable server, a method waits as long
+// as necessary. All methods may be called from many goroutines.
 type Client struct {
 	o           ClientOptions
 	base        string
@@ -185,7 +185,7 @@ type wireDecision struct {
 	Function       string          `json:"function_name"`
 }
 
-// pollPath is the route, followed by a pause id, that returns a decision.
+// pollPath, followed by a pause id, is the route that returns a decision.
 const pollPath = "/api/poll/"
 
 func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, error) {

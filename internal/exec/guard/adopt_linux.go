@@ -25,8 +25,8 @@ type Reaper struct {
 	once         sync.Once
 }
 
-// StartReaper starts to wait for adopted processes, but not for the program's own children. notify relays signals to a
-// channel until its result is called. StartReaper returns nil if there are no signals. The caller must call Stop.
+// StartReaper starts to collect adopted processes, but not own, the program's children. notify relays signals until the
+// function that it returns is called. If notify is nil, only Stop collects processes. The caller must call Stop.
 func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
 	r := &Reaper{ownProcesses: own, done: make(chan struct{})}
 	if notify == nil {

@@ -20,15 +20,15 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWatched prepares this process for a command and then becomes the command. It sends a watch of its system calls to its
-// parent over the socket link, and continues when the parent agrees. It returns only on failure. Errors that it sent
-// over the link are not returned.
+// ExecWatched prepares this process for a command and then becomes the command. Over the socket link, it sends its
+// parent the descriptor for watching its system calls, and continues when the parent agrees. It returns only on
+// failure; the error is nil if it was sent over the link.
 func ExecWatched(link int, path string, argv, env []string) error {
 	return setUpAndBecome(link, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
-// ExecInNetwork is like Enter for a process that was started in its own network namespace: it also brings up loopback
-// and sends the sockets of the namespace.
+// ExecInNetwork is like ExecWatched for a process that was started in its own network namespace: it also brings up
+// loopback and sends the sockets of the namespace.
 func ExecInNetwork(link int, path string, argv, env []string) error {
 	return setUpAndBecome(link, true, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -65,11 +65,11 @@ func setUpAndBecome(link int, ownNetwork bool, become func() error) error {
 	return become()
 }
 
-// linkHeaderBytes is the size of the header of a message on the link: the number of files, and whether the last one is a
-// watch.
+// linkHeaderBytes is the size of the header of a message on the link. The header contains the number of files, and
+// whether the last file is the descriptor of a watch.
 const linkHeaderBytes = 2
 
-// sendOverLink sends an error or files over the link. watched means that the last file is a watch.
+// sendOverLink sends an error or files over the link. watched means that the last file is the descriptor of a watch.
 func sendOverLink(link int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
@@ -82,8 +82,8 @@ func sendOverLink(link int, text string, watched bool, files []int) error {
 	return nil
 }
 
-// setUpNetwork brings up loopback, assigns the addresses of the name servers to it, and returns its sockets: for the
-// API, for the proxy, and one for each name server.
+// setUpNetwork brings up loopback, and gives it the addresses of the name servers. It returns the sockets for the API,
+// the proxy and each name server.
 func setUpNetwork() ([]int, error) {
 	if err := bringUpInterface("lo"); err != nil {
 		return nil, fmt.Errorf("bringing loopback up: %w", err)
@@ -110,7 +110,7 @@ func setUpNetwork() ([]int, error) {
 	return files, nil
 }
 
-// listenAsNameServer receives the queries for a name server, whose address it gives to loopback.
+// listenAsNameServer adds the address of a name server to loopback and returns a socket for queries to this address.
 func listenAsNameServer(server netip.Addr) (*net.UDPConn, error) {
 	if !server.IsLoopback() {
 		if err := addAddress("lo", server); err != nil {
@@ -130,7 +130,7 @@ func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]in
 	return append(files, fd), err
 }
 
-// nameServers returns the name servers that programs use here.
+// nameServers returns the name servers that programs on this machine use.
 func nameServers() []netip.Addr {
 	text, _ := os.ReadFile("/etc/resolv.conf") // the default applies if the file is missing
 	var list []netip.Addr
@@ -234,9 +234,9 @@ func bytesOf[T any](v *T) []byte {
 }
 
 // installCallFilter installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
-// descendants start a program and, with connections, before they connect. EBUSY means that an outer run already has
-// such a watch, of which a process can have only one. For connections it sets no_new_privs if necessary, which disables
-// setuid programs.
+// descendants start a program and, if connections is true, before they connect. EBUSY means that an outer run has such
+// a watch already; a process can have only one. If connections is true, no_new_privs is set if necessary, which
+// disables setuid programs.
 func installCallFilter(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
@@ -279,7 +279,7 @@ func installCallFilter(connections bool) (int, error) {
 }
 
 // CanWatch reports whether this process may watch the system calls of a command without setting no_new_privs.
-// Installing the watch may still fail because another run has one.
+// Installing the watch may still fail, because an outer run may have one already.
 func CanWatch() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -287,8 +287,8 @@ func CanWatch() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// HasNoNetwork reports whether this process is in a network without external connections, such as that of a run with
-// --guard=strict.
+// HasNoNetwork reports whether this process is in a network without external connections, such as the network of a run
+// with --guard=strict.
 func HasNoNetwork() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })

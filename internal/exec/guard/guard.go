@@ -54,7 +54,7 @@ func (l Level) String() string {
 	return "path: " + pathDescription
 }
 
-// pathDescription is the protection of [LevelPath] in reports.
+// pathDescription describes the protection of [LevelPath] in reports.
 const pathDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, processes watched; not a sandbox"
 
 // Breach is a forbidden action of a process.
@@ -127,8 +127,8 @@ func (l *Log) Breaches() []Breach {
 	return slices.Clone(l.breaches)
 }
 
-// RecordRequest records that a real claude sent a request to a loopback address. addr is the claude's address of the
-// connection, and agent its User-Agent.
+// RecordRequest records that a real claude sent a request to a loopback address. addr is the address of claude's end of
+// the connection, and agent the User-Agent of the request.
 func (l *Log) RecordRequest(addr, agent string) {
 	who := l.findPeer(addr)
 	if who == 0 {

@@ -28,7 +28,7 @@ func Argv(pid int) []string {
 
 func (p process) argv() []string { return Argv(int(p)) }
 
-// parent returns 0 if it is not known.
+// parent returns the parent process; 0 means unknown.
 func (p process) parent() process {
 	status, _ := os.ReadFile(p.procFile("status")) // empty if the file is missing
 	m := regexp.MustCompile(`(?m)^PPid:\s+(\d+)$`).FindSubmatch(status)
@@ -41,7 +41,7 @@ func (p process) parent() process {
 
 const maxAncestors = 12
 
-// lineage returns a process and its ancestors up to this program, itself first.
+// lineage returns a process and then its ancestors, up to this program.
 func (p process) lineage() []process {
 	var list []process
 	for self := process(os.Getpid()); p > 1 && p != self && len(list) < maxAncestors; p = p.parent() {
@@ -149,7 +149,7 @@ func Environ(pid int) []string {
 	return strings.Split(string(environ), "\x00")
 }
 
-// socketHolder returns the process that has the socket with an inode open; 0 means not found.
+// socketHolder returns the process that holds the socket with this inode; 0 means not found.
 func socketHolder(inode string) process {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
@@ -161,7 +161,7 @@ func socketHolder(inode string) process {
 	return 0
 }
 
-// socketInode returns the inode of the socket with a local port in a connection table; empty means not found. Closed
+// socketInode returns the inode that a connection table lists for a local port; empty means not found. Closed
 // connections that still wait for late packets have the inode 0. They are skipped, because another connection may use
 // their port.
 func socketInode(table string, port int) string {

@@ -54,13 +54,13 @@ func resolveFile(path, dir string) string {
 	return file
 }
 
-// isInterpreter reports by its name whether a program runs the script in its arguments.
+// isInterpreter reports whether a program, judged by its name, runs a script that is one of its arguments.
 func isInterpreter(name string) bool {
 	name = strings.TrimRight(name, "0123456789.-")
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
 }
 
-// isCLIProgram reports whether a name in a package of the real CLI is that of a program rather than of a helper script.
+// isCLIProgram reports whether a name in a package of the real CLI belongs to a program, not to a helper script.
 func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }

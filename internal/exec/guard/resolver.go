@@ -66,8 +66,8 @@ const (
 	singleEntryCount = 1
 )
 
-// answer returns the response to a query with one question: an address for IPv4, an empty answer for other types; nil
-// means that it is not a query.
+// answer returns the response to a query with one question: an address for IPv4, an empty answer for other types. It
+// returns nil if the bytes are not such a query.
 func (r *resolver) answer(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {

@@ -28,8 +28,8 @@ func isVendorHost(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// isVendorAddr reports whether an address with a port is in a network used by Anthropic alone, unlike networks of
-// clouds.
+// isVendorAddr reports whether an address with a port is in a network that only Anthropic uses. Networks of clouds are
+// not among them.
 func isVendorAddr(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	for _, own := range []string{"160.79.104.0/21", "2607:6bc0::/48"} {
@@ -59,7 +59,7 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// OwnFiles are the files of a run that may have the name claude. The zero value contains only the shims of other runs.
+// OwnFiles are the files of a run that may have the name claude. The zero value contains only shims, of any run.
 type OwnFiles struct {
 	Self    string // the binary that plays claude
 	ShimDir string // directory of the shims

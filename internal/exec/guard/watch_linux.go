@@ -76,8 +76,8 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receive reads a message of [sendOverLink]. It keeps the watch and returns the other files, also those of a message that is
-// an error.
+// receive reads a message of [sendOverLink]. It keeps the watch and returns the other files, even if the message is an
+// error.
 func (w *callWatch) receive() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
@@ -193,7 +193,7 @@ type callDecision struct {
 	Flags uint32
 }
 
-// run decides calls until wake is closed or no watched process is left.
+// run decides about system calls until wake is closed or no watched process is left.
 func (w *callWatch) run() {
 	calls, wake := int32(w.notifications.Fd()), int32(w.wake[0].Fd())
 	for {

@@ -12,7 +12,7 @@ import (
 type Fault struct {
 	// Name is the name in `fault`, CLAUDELESS_FAILURE and --faults.
 	Name string `json:"name"`
-	// BugReport is the source of the report.
+	// BugReport describes the problem in a few words, with its source if known.
 	BugReport string `json:"bug"`
 	// RealBehavior describes the behaviour of the real CLI.
 	RealBehavior string `json:"real"`
@@ -23,7 +23,7 @@ type Fault struct {
 	Interface string `json:"face"`
 	// AllowedEnd is how a caller may end: "success" (no data is lost), "failure" (the answer did not arrive) or "either".
 	AllowedEnd string `json:"truth"`
-	// RealAllowedEnd is AllowedEnd for a real claude, which may recover from this fault; empty means the same.
+	// RealAllowedEnd replaces AllowedEnd for a real claude, which may recover from this fault; empty means AllowedEnd.
 	RealAllowedEnd string `json:"real_truth"`
 	// Effects are the effects on the process.
 	Effects FaultEffects `json:"do"`
@@ -32,13 +32,13 @@ type Fault struct {
 // FaultEffects are the possible effects of a fault. For a run without a result line, the only line of output counts
 // as the result.
 type FaultEffects struct {
-	HangAfterResult bool    `json:"hang_after_result"` // the process does not exit
+	HangAfterResult bool    `json:"hang_after_result"` // the process does not exit after the result
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
 	StallAfter      int     `json:"stall_after"` // number of lines after which output stops without EOF
 	DropResult      bool    `json:"drop_result"`
 	CutResult       bool    `json:"cut_result"` // write only half of the result, without a newline
 	RepeatResult    bool    `json:"repeat_result"`
-	DelayResult     float64 `json:"delay_result"` // seconds
+	DelayResult     float64 `json:"delay_result"` // seconds by which the result is delayed
 	DelayAll        float64 `json:"hold_all"`     // seconds by which all output is delayed
 	AsArray         bool    `json:"array"`        // one JSON array instead of lines
 	CRLF            bool    `json:"crlf"`
@@ -57,7 +57,7 @@ type FaultEffects struct {
 //go:embed faults
 var faultFiles embed.FS
 
-// Faults returns the catalogue, sorted by name.
+// Faults returns the catalogue of faults, sorted by name.
 func Faults() ([]Fault, error) {
 	entries, err := faultFiles.ReadDir("faults")
 	if err != nil {

@@ -84,9 +84,9 @@ func (s *faultState) hang() {
 	}
 }
 
-// screenOutput is the stdout of an interactive session, which draws a screen instead.
+// screenOutput is the stdout of an interactive session, which draws a screen instead of writing lines.
 type screenOutput interface {
-	// ArmFault changes the screen from now on.
+	// ArmFault applies a fault to the screen from now on.
 	ArmFault(name string)
 }
 
@@ -274,7 +274,7 @@ func reverseKeys(line []byte) []byte {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// isResult reports whether a line is a result. Its type is not its first key.
+// isResult reports whether a line is a result. The type of a result is not its first key.
 func isResult(line []byte) bool {
 	if !bytes.Contains(line, []byte(`"type":"result"`)) {
 		return false

@@ -21,8 +21,8 @@ import (
 type ServerRecords struct {
 	// Journal is the journal of the run.
 	Journal string
-	// Dir has a directory for each fixture of the scenario, under its escaped name, in which its processes record
-	// their messages.
+	// Dir contains a directory for each fixture of the scenario. The directory has the fixture's escaped name, and the
+	// fixture's processes record their messages in it.
 	Dir string
 	// StartedAt is when the run began. Older logs are ignored.
 	StartedAt time.Time
@@ -134,8 +134,8 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// serverStartFindings returns a finding for each MCP server that, according to its logs, a claude of the journal could not
-// start. Logs of other sessions and logs from before the run are ignored.
+// serverStartFindings returns a finding for each MCP server that a claude of the journal could not start, according to
+// the claude's logs. Logs of other sessions and logs from before the run are ignored.
 func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// RelayRealClaude runs a command, the real claude, in place of this process and records its start in the journal. This process
-// stays as the parent under a process fault, to alter the output, signals and exit of the command, or with
-// FaultRecordExit, to record the exit. Relay returns the exit code.
+// RelayRealClaude runs a command, the real claude, in place of this process and records its start in the journal. This
+// process stays as the parent of the command in two cases: to alter the command's output, signals and exit under a
+// process fault, and to record the exit with FaultRecordExit. RelayRealClaude returns the exit code.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultRecordExit || len(argv) == 0 {

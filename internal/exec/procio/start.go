@@ -36,7 +36,7 @@ func DescribeStart(s *process.System, commands []string) journal.Start {
 // SubcommandPattern returns a pattern for the shell's case that matches the subcommands of claude.
 func SubcommandPattern() string { return strings.Join(claudecode.Subcommands(), "|") }
 
-// UnknownVariables returns the variables that begin with CLAUDELESS_ and are unknown, in order, with the name that was
+// UnknownVariables returns the unknown variables that begin with CLAUDELESS_, in order, each with the name that was
 // probably intended.
 func UnknownVariables(environ []string) (unknown []string) {
 	for _, kv := range environ {

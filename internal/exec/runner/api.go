@@ -126,7 +126,7 @@ func (a *apiService) listen(ctx context.Context) error {
 	return nil
 }
 
-// serve serves until close is called; the listener of the proxy may be nil.
+// serve serves until close is called. trap, the listener of the proxy, may be nil.
 func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close

@@ -36,7 +36,7 @@ func faultTimeLimit(plain time.Duration) time.Duration {
 }
 
 // parallelRuns returns how many faults are tried at the same time, given the duration and processor time of the run
-// without a fault. With too many, slow runs would look like hangs.
+// without a fault. Too many parallel runs would be slow and look like hangs.
 func (o Options) parallelRuns(plain, cpu time.Duration) int {
 	if o.Setup.Real.Path != "" || 2*cpu > plain {
 		return min(maxParallelFaults, runtime.NumCPU())
@@ -123,7 +123,7 @@ func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 type faultResult struct {
 	row           verdict.Fault
 	cpu           time.Duration // processor time of the command
-	stderr        string        // the end of its stderr
+	stderr        string        // the end of the command's stderr
 	claudeStarted bool          // claude was started
 	// interactive is true if a session ran on a terminal.
 	interactive bool

@@ -20,8 +20,8 @@ type leftoverProcess struct {
 	isClaude bool   // the process is a claude
 }
 
-// leftovers returns the processes of a run that are still running: descendants of this program that it did not start
-// or, if it performs other runs, processes with the run's mark. It is empty if the system reports no processes.
+// leftovers returns the processes of a run that have not ended: descendants of this program that it did not start
+// itself or, if it performs other runs, processes with the run's mark. It returns none if the system reports none.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
@@ -37,7 +37,7 @@ func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	return left
 }
 
-// identifyLeftover identifies a process of a run. A claude is started under that name and carries the mark of the run.
+// identifyLeftover identifies a process of a run. A claude was started under this name and carries the run's mark.
 func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
@@ -49,8 +49,8 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// KillLeftovers kills the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
-// and adds a finding for each to in. Processes that are exiting get some time for it.
+// KillLeftovers kills the claude processes and MCP servers that are left over from the run with this CLAUDELESS_RUN,
+// and adds a finding for each to in. Processes that are exiting get some time to do so.
 func KillLeftovers(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run

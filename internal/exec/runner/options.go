@@ -23,7 +23,7 @@ type Options struct {
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
 	FreshHome bool
-	// EnvFor lists hosts, or variables, for which the path of claude is set in the environment.
+	// EnvFor lists hosts, or variables. Each variable, or that of each host, is set to the path of claude.
 	EnvFor []string
 
 	// Terminal gives the command a pseudo-terminal; nil means it has the streams of this process.

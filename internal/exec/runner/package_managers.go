@@ -10,7 +10,7 @@ import (
 
 // writePackageManagers creates package managers in dir that do not change the claude of this machine: a global
 // installation, update or removal of its package does nothing and succeeds. Everything else goes to the package manager
-// found on path; one that is not installed gets no shim.
+// found on path. A package manager that is not installed gets no shim.
 func writePackageManagers(dir, path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -59,7 +59,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	return r, nil
 }
 
-// serve starts the API, unless the run has its own network namespace, where it starts later.
+// serve starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
 func (r *run) serve(ctx context.Context) error {
 	var err error
 	if r.api, err = newAPI(r.Options, r.journal, r.ownFiles()); err != nil {

@@ -64,8 +64,8 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	return report, in, judgeErr
 }
 
-// runCommand runs the command to its end. left lists the processes that it did not stop, and seen is the content of its
-// pseudo-terminal, if it has one.
+// runCommand runs the command to its end. left lists the processes that the command left running, and seen is the
+// content of its pseudo-terminal, if it has one.
 func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console

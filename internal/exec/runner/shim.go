@@ -112,15 +112,15 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. Meanwhile no process may be started: until that process calls
-// exec, it would have the file open for writing, and running the file would fail with "text file busy".
+// writeProgram writes a program that is run immediately. Meanwhile no process may be started: it would have the file
+// open for writing until it calls exec, and running the file would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(file, []byte(text), 0o700)
 }
 
-// script returns the text of a shim. It does not depend on its environment.
+// script returns the text of a shim. The shim does not depend on its environment.
 func (s ClaudeSetup) script(target string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
@@ -142,7 +142,7 @@ func (s ClaudeSetup) script(target string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// createWindowsShims creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to the latter,
+// createWindowsShims creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to claude.exe,
 // which [procio.ApplyShimSettings] reads.
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")

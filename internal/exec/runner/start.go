@@ -65,8 +65,8 @@ func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand,
 	return c, err
 }
 
-// startWatched starts the command in the network of this program and watches the programs that it starts for a real
-// claude: by system call notifications if permitted, otherwise by polling.
+// startWatched starts the command in the network of this program, and watches for a real claude among the programs that
+// the command starts: by system call notifications if permitted, otherwise by polling.
 func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPath && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatch() {
@@ -169,7 +169,7 @@ func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 	return seen, err
 }
 
-// followSize passes the size of this program's terminal on until stop is called.
+// followSize passes the size of this program's terminal on to c until stop is called.
 func (r *run) followSize(c *console.Console) (stop func()) {
 	if c == nil || !c.FollowsSize() || r.System.Lifetime == nil {
 		return func() {}

@@ -25,7 +25,7 @@ func (l *findings) checkConduct(runs []*process, killed []int) {
 	l.checkSharedSessions(runs)
 }
 
-// checkStdout adds finding C01: how the caller treats stdout of a session. Subcommands write no result.
+// checkStdout adds finding C01: stdout was not read or, unless a subcommand ran, was closed before the result.
 func (l *findings) checkStdout(p *process) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {

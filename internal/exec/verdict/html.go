@@ -25,7 +25,7 @@ var pageScript string
 type HTMLInput struct {
 	// Entries are the lines of one or more journals, ordered by time.
 	Entries []journal.Entry
-	// Verdict is the judgement of the same entries.
+	// Verdict is the judgement of Entries.
 	Verdict Report
 	// ReadFile returns the contents of a scenario file, of which the report shows the
 	// lines around a rule; nil means no source is shown.

@@ -37,9 +37,9 @@ type problem struct {
 	Advice string
 	File   string
 	Line   int
-	Source []sourceLine // around File:Line
+	Source []sourceLine // lines around File:Line
 	Link   string       // link to the documentation; empty means none
-	// Anchors are the runs and events that show it, one for each time that it was found.
+	// Anchors are the runs and events that show the problem, one for each time that it was found.
 	Anchors []string
 	Count   int  // number of times that the problem was found
 	Open    bool // the page shows the details at once
@@ -95,7 +95,7 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 	}
 }
 
-// addFinding adds a finding to a list. One that several processes have is listed once, with an anchor for each.
+// addFinding adds a finding to a list. A finding of several processes is listed once, with an anchor for each process.
 func addFinding(list []problem, p problem, anchor string) []problem {
 	i := slices.IndexFunc(list, func(known problem) bool {
 		return known.ID == p.ID && known.Text == p.Text && known.File == p.File && known.Line == p.Line

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// OutputFiles are the output files of a verdict; empty means not written.
+// OutputFiles are the output files of a verdict. A file with an empty name is not written.
 type OutputFiles struct {
 	JUnit, JSON string
 	// HTML is the file of the self-contained page.
@@ -77,13 +77,13 @@ type sourceLine struct {
 	Marked bool
 }
 
-// sourceFiles reads scenario files once.
+// sourceFiles reads each scenario file once.
 type sourceFiles struct {
 	read  func(string) ([]byte, error)
 	lines map[string][]string // nil means the file cannot be read
 }
 
-// linesAround returns a line with up to this many lines before and after it; nil means the file cannot be read.
+// linesAround returns a line and its neighbours, from line-before to line+after; nil means the file is unreadable.
 func (f *sourceFiles) linesAround(file string, line, before, after int) (shown []sourceLine) {
 	if f.read == nil || file == "" || line < 1 {
 		return nil
@@ -101,8 +101,8 @@ func (f *sourceFiles) linesAround(file string, line, before, after int) (shown [
 	return shown
 }
 
-// tableText returns the lines of the rule or step that begins at a line, with their numbers: up to the next table of the same
-// level, at most 30.
+// tableText returns the numbered lines of the rule or step that begins at a line, up to the next table of the same
+// level, but at most 30 lines.
 func (f *sourceFiles) tableText(file string, line int) string {
 	var b strings.Builder
 	for i, l := range f.linesAround(file, line, 0, 29) {

@@ -156,7 +156,7 @@ func (r *run) addSetup(s *journal.Run) {
 	}
 }
 
-// addFact adds a fact unless it is empty or known.
+// addFact adds a fact unless its text is empty or it is known already.
 func (r *run) addFact(name, text string) {
 	f := runFact{Name: name, Text: truncate(text)}
 	if text != "" && !slices.Contains(r.Facts, f) {
@@ -266,7 +266,7 @@ func (r *run) finishCall(t *journal.Tool, at float64) {
 	}
 }
 
-// addTurn adds lines about a prompt, and the rarer kinds of lines.
+// addTurn adds an event for a line about a prompt, or for a line of one of the less frequent kinds.
 func (r *run) addTurn(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:

@@ -51,7 +51,7 @@ func truncate(s string) string {
 	return strings.ToValidUTF8(s[:maxPageTextBytes], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(s)-maxPageTextBytes)
 }
 
-// firstLine returns the first line, cut to the width of a row.
+// firstLine returns the first line of a text, cut to the width of a row.
 func firstLine(s string) string {
 	const most = 160
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")

@@ -32,7 +32,7 @@ type Input struct {
 	// Lenient leaves out the findings about the set-up (S…).
 	Lenient bool
 	Rules
-	// Findings come from elsewhere: the guard, and the check for leftover processes.
+	// Findings are from other checks: from the guard, and from the check for leftover processes.
 	Findings []Finding
 	// Environ is the environment; its secret values are redacted in excerpts of prompts and patterns.
 	Environ []string

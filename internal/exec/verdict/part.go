@@ -86,7 +86,7 @@ func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	return owners, order
 }
 
-// splitByScenario returns one input per scenario. Findings that belong to no run go to the first one.
+// splitByScenario returns one input per scenario. Findings that belong to no run go to the first input.
 func (in *Input) splitByScenario() []Input {
 	if in.parts == nil {
 		return []Input{*in}

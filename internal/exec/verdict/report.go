@@ -43,7 +43,7 @@ type Terminal struct {
 	LostKeys int `json:"lost_keys"`
 }
 
-// Dialog is a dialog of claude and its answer: the label of an option, or a key; empty means it was open at the end.
+// Dialog is a dialog of claude and its answer: the label of an option, or a key; "" if it was still open at the end.
 type Dialog struct {
 	State  string `json:"state"`
 	Answer string `json:"answer"`

@@ -24,7 +24,7 @@ func MissingRule(prompt string) string {
 	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(AnswerPlaceholder))
 }
 
-// WriteMissingRules adds rules for prompts to a scenario file atomically, after checking that they match.
+// WriteMissingRules checks that new rules match prompts, and then adds them to a scenario file atomically.
 func WriteMissingRules(ctx context.Context, file string, prompts []string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -76,8 +76,8 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 // ErrInlineRules reports that the rules of a file are not separate tables, so that none can be appended.
 var ErrInlineRules = errors.New("cannot add a rule, because the scenario does not write its rules as [[responses]] tables: add the rule by hand")
 
-// insertRules adds rules for prompts after the rules of a file, each once. The rest of the file, including comments, is
-// unchanged. It does not check whether the prompts already have rules.
+// insertRules adds a rule for each distinct prompt after the rules of a file. The rest of the file, including comments,
+// is unchanged. It does not check whether the prompts already have rules.
 func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 	line, err := lineAfterRules(diag.IndexTOML(file, src))
 	if err != nil {

@@ -39,7 +39,7 @@ func (l *findings) warningLevel() string {
 	return levelWarn
 }
 
-// isReported reports whether another finding says the same about a line.
+// isReported reports whether the list has f's text about the same line, or an S11 or S12 finding about the line.
 func (l *findings) isReported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
@@ -177,7 +177,7 @@ type playback struct {
 
 type sequenceProgress struct {
 	turns     *sequence     // the remaining turns; nil means none
-	abandoned journal.Entry // a request after which the script continues, if any
+	abandoned journal.Entry // the last request, if the script has a step after it
 }
 
 func (p *playback) sessionProgress(id string) *sequenceProgress {
@@ -225,8 +225,8 @@ func wasInterrupted(q *journal.Request) bool {
 	return false
 }
 
-// callInterrupted reports whether the process exited before the call returned. It recognizes the message of Claude
-// Code.
+// callInterrupted reports whether the process exited before the call returned. It recognizes this by the message of
+// Claude Code.
 func callInterrupted(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
@@ -241,7 +241,7 @@ func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s.turns = p.in.remainingTurns(rule, turn+1)
 }
 
-// playbackFindings returns the findings, including those about sequences that were not finished.
+// playbackFindings returns the findings, including findings about unfinished sequences.
 func (p *playback) playbackFindings() []Finding {
 	for _, s := range p.sessions {
 		if s.turns != nil {
@@ -266,7 +266,7 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	}
 }
 
-// sequence is a rule with turns, while its turns are expected.
+// sequence is a rule of which the turns from nextTurn on are still expected.
 type sequence struct {
 	rule      int
 	nextTurn  int             // index of the next turn
@@ -294,7 +294,7 @@ func parseIndex(name, before string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// remainingTurns returns the turns of a rule that remain from index at on; nil means none.
+// remainingTurns returns the turns of a rule from index at on; nil means that none remain.
 func (in *Input) remainingTurns(rule, at int) *sequence {
 	if in.Scenario == nil {
 		return nil

@@ -31,8 +31,8 @@ func (l *findings) checkSetUps(runs []*process) {
 	}
 }
 
-// checkUnrecordedServers adds finding S20: the calls of an MCP server are not recorded with a real claude, unless the
-// server is a fixture that exec started.
+// checkUnrecordedServers adds finding S20: calls of an MCP server by a real claude are not recorded, unless exec
+// started the server as a fixture.
 func (l *findings) checkUnrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.Started() {

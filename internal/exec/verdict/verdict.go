@@ -126,7 +126,7 @@ type process struct {
 	ended               time.Time // time of the process's last line
 	results             []*journal.Result
 	host                []*journal.Host
-	usesControlProtocol bool // driven over the control protocol
+	usesControlProtocol bool // the process is driven over the control protocol
 	firstTurn           int  // index of the first prompt in the journal; -1 means none
 	lastResult          int  // index of the last result; -1 means none
 }

@@ -336,8 +336,8 @@ func (c *Call) fillFrom(from *Call) {
 // ErrNoConversation reports that the files contain no conversation.
 var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
-// addLastMessage adds the last message of a sub-agent if the input contains only its calls: the result of the call that
-// started it repeats that message.
+// addLastMessage adds the last message of a sub-agent if the input contains only its calls. The message is taken from
+// the result of the call that started the sub-agent.
 func (a *Agent) addLastMessage(c *Call) {
 	n := len(a.Messages)
 	if n == 0 || c.Result == nil || c.Result.IsError {

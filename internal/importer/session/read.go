@@ -163,12 +163,12 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 type lineReader struct {
 	*recordingReader
 	format format // nil until the first line is known
-	lines  int    // number read
+	lines  int    // number of lines read
 	damage DamagedLines
 }
 
-// parse reads one line. The size in the file may be larger than len(line). Only an invalid first line is an error; other
-// invalid lines are skipped.
+// parse reads one line, which has size bytes in the file, but may be truncated. Only an invalid first line is an error;
+// other invalid lines are skipped.
 func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	raw := bytes.TrimSpace(line)
 	if len(raw) == 0 && size <= maxLineBytes {

@@ -63,7 +63,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 }
 
 // isSideRequest reports whether a request is not part of the conversation. Older versions of Claude Code send small
-// requests about commands and titles without tools and without their working directory.
+// requests, about commands and titles, that contain no tools and no working directory.
 func isSideRequest(r *history.Request) bool {
 	return r.SideRequestKind() != "" || r.IsClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.WorkingDirectory() == ""
 }

@@ -17,7 +17,7 @@ type transcriptLine struct {
 	lineBody
 }
 
-// lineMeta is the part of a line that is used when it is read.
+// lineMeta is the part of a line that is used while the line is read.
 type lineMeta struct {
 	Subtype           string `json:"subtype"`
 	ParentUUID        string `json:"parentUuid"`
@@ -223,7 +223,7 @@ func (t *transcriptReader) storeLine(at Place, l lineBody) {
 // emptyToolUseResult is the toolUseResult of lines without one.
 var emptyToolUseResult toolUseResult
 
-// intern returns the first equal string, because every line repeats some strings.
+// intern returns the stored copy of a string, because many lines repeat the same strings.
 func (t *transcriptReader) intern(text string) string {
 	if first, ok := t.texts[text]; ok {
 		return first
@@ -276,7 +276,7 @@ func (t *transcriptReader) resolveBranch(branch string) error {
 	return nil
 }
 
-// linesOnBranch returns the set of lines from the first one to the newest, or through id.
+// linesOnBranch returns the set of lines from the first to the newest, or to the newest line below id.
 func (t *transcriptReader) linesOnBranch(id string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[id]; id != "" && ours {
@@ -398,7 +398,7 @@ func (b *builder) addResultDetails(r *Result, call string, u *toolUseResult) {
 	}
 }
 
-// addAgentLine handles a line of a sub-agent. toolUse returns the call that started it.
+// addAgentLine handles a line of a sub-agent. toolUse returns the call that started the sub-agent.
 func (b *builder) addAgentLine(n *conversationLine, agentID string, toolUse func(agentID string) string) {
 	l := n.line
 	agentID = cmp.Or(agentID, l.AgentID)
@@ -420,7 +420,7 @@ func (b *builder) addAgentLine(n *conversationLine, agentID string, toolUse func
 	}
 }
 
-// startingCall returns the call that started a sub-agent, from the file next to the sub-agent's.
+// startingCall returns the call that started a sub-agent, as recorded in the file next to the sub-agent's transcript.
 func (t *transcriptReader) startingCall(agentID string) string {
 	raw, err := os.ReadFile(filepath.Join(filepath.Dir(t.file), "agent-"+agentID+".meta.json"))
 	if err != nil {
@@ -433,8 +433,8 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents connects each agent whose call is unknown with the call whose result contains its id, or that has the
-// same prompt.
+// assignAgents connects each agent whose call is unknown with a call: one whose result contains the agent's id, or one
+// that has the agent's prompt.
 func (b *builder) assignAgents() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {

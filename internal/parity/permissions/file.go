@@ -93,7 +93,7 @@ func (c *Call) Text() string {
 	return c.Tool + " " + string(c.Input)
 }
 
-// KnownDecision accepts a different decision about one call.
+// KnownDecision accepts that the decisions about one call differ.
 type KnownDecision struct {
 	// Group of the call; empty means any.
 	Group string `toml:"group"`

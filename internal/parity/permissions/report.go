@@ -108,7 +108,7 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
-// WriteText writes the calls that are not the same, at most one screen unless r.Verbose is set, and a summary line.
+// WriteText writes the looser, stricter and uncompared calls, shortened unless r.Verbose is set, and a summary line.
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	for _, s := range []Status{StatusNotCompared, StatusStricter, StatusLooser} {

@@ -148,7 +148,7 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// recordCalls records the information about calls in an event and returns the calls that it starts.
+// recordCalls records what an event says about calls, and returns the ids of the calls that the event starts.
 func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 	var blocks []block
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls

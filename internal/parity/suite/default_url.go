@@ -27,8 +27,8 @@ type tlsFront struct {
 	done   chan error // receives the error of the server
 }
 
-// listenTLS listens on port 443 of loopback for [apiHost] and forwards requests to backend. It writes the certificate
-// of its authority, which the programs must trust, to a file.
+// listenTLS listens on port 443 of loopback for [apiHost] and forwards requests to backend. It writes to caFile the
+// certificate of the authority that the programs must trust.
 func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
 	cert, ca, err := newCertificate()
 	if err != nil {

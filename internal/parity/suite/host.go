@@ -19,7 +19,7 @@ type host struct {
 
 	position     int    // number of lines processed so far
 	id           string // id of the request that the last wait received
-	rpc          string // id of the MCP message in that request
+	rpc          string // id of the MCP message in the request that the last wait received
 	input        json.RawMessage
 	requestCount int
 }

@@ -21,7 +21,7 @@ import (
 type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
-	// Dir is a new directory; the lanes use the same path in it.
+	// Dir is a new directory. The lanes run one after the other at one path in it.
 	Dir string `json:"dir"`
 	// Self is the claudeless binary, which is also used for fixtures.
 	Self string `json:"self"`

@@ -32,7 +32,7 @@ func (r *laneRunner) checkIsolation(ctx context.Context) {
 	}
 }
 
-// forEach calls do for every number, with limited concurrency.
+// forEach calls the function do for every number, with limited concurrency.
 func (r *laneRunner) forEach(ctx context.Context, numbers []int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup

@@ -105,7 +105,7 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readRequests reads the model requests from the journal of claudeless, which ran as the server or as claude.
+// readRequests reads the model requests from the journal of claudeless, which ran as `claudeless serve` or as `claude`.
 func readRequests(name string, err error) ([]json.RawMessage, error) {
 	file, openErr := os.Open(name)
 	if errors.Is(openErr, fs.ErrNotExist) || err != nil {
@@ -118,8 +118,8 @@ func readRequests(name string, err error) ([]json.RawMessage, error) {
 	return ReadRequests(file)
 }
 
-// ReadRequests reads the requests to the model from a journal. The journal of claude records a call when it returns. The
-// call is part of a request only if another request followed before the end of the turn.
+// ReadRequests reads the requests to the model from a journal. When claudeless runs as claude, it records a call when
+// the call returns. The call is part of a request only if another request followed in the turn.
 func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet

@@ -71,7 +71,7 @@ func (p *laneRun) laneName() string {
 	return "the double"
 }
 
-// arguments returns the arguments of a run, preceded by the servers of the case.
+// arguments returns the arguments of a run, preceded by the options for the MCP servers of the case.
 func (p *laneRun) arguments(given []string) ([]string, error) {
 	var args []string
 	command := len(given) > 0 && !strings.HasPrefix(given[0], "-") && given[0] == "mcp"
@@ -134,7 +134,7 @@ func (o *programOutput) text() string {
 	return strings.Join(o.lines, "")
 }
 
-// waitQuiet waits for the rest of the output.
+// waitQuiet waits at most 200 ms for the rest of the output.
 func (o *programOutput) waitQuiet(ctx context.Context) {
 	select {
 	case <-o.done:
@@ -197,7 +197,7 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *pro
 	return ""
 }
 
-// stringField returns a string in JSON, by a dotted path.
+// stringField returns the string at a dotted path in a line of JSON.
 func stringField(line, path string) (value string, ok bool) {
 	var v any
 	if json.Unmarshal([]byte(line), &v) != nil {

@@ -202,7 +202,7 @@ const (
 	ExitNoClaude   = 77
 )
 
-// ExitCode returns 0 if all cases are equal or known.
+// ExitCode returns 0 if no case is unreadable, not compared or unexpectedly different, and no known entry is stale.
 func (res *Result) ExitCode() int {
 	switch {
 	case len(res.Unreadable) > 0:

@@ -14,7 +14,7 @@ type Request struct {
 	Session string `json:"session,omitempty"`
 	// Agent is the id of the sub-agent, if the client sends it.
 	Agent string `json:"agent,omitempty"`
-	// Attempt counts how often this history was sent, from 1; it is also 1 if that was not checked.
+	// Attempt counts how often this history was sent, from 1; it is also 1 if the attempts were not counted.
 	Attempt int `json:"attempt"`
 	// Path is the path of the request.
 	Path string `json:"path"`
@@ -44,7 +44,7 @@ type Request struct {
 	Line int `json:"line,omitempty"`
 	// Unmet lists unmet expectations about results, each once.
 	Unmet []Expectation `json:"unmet,omitempty"`
-	// NextStep is the step of the script that the next request will get; absent without one.
+	// NextStep is the step of the script that the next request will get; absent if none exists.
 	NextStep *Unplayed `json:"left,omitempty"`
 	// NotOffered are tools that the script calls and the request does not offer; absent for Claude Code, which has
 	// more tools than it offers.
@@ -73,8 +73,8 @@ type ExecutedCall struct {
 	Result string `json:"result"`
 	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
-	// EndedTurn reports that the turn ended with the call, so that its result is only in this request, together with
-	// another prompt.
+	// EndedTurn is true if the turn ended with the call. The result of the call is then only in this request, together
+	// with another prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
 }
 

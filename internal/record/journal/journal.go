@@ -35,7 +35,7 @@ func New(o Options) *Journal {
 	return &Journal{options: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
-// Process returns a journal of the same file for lines about the whole process, without a session id.
+// Process returns a journal that writes to the file of j, for lines about the whole process, without a session id.
 func (j *Journal) Process() *Journal {
 	o := j.options
 	o.SessionID = ""
@@ -75,7 +75,7 @@ func (j *Journal) Write(b Body) {
 	j.err = err
 }
 
-// SecretFinder returns a finder of the secrets that journals redact in the same environment.
+// SecretFinder returns a finder of the secrets that journals redact if they have this environment.
 func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }

@@ -10,8 +10,8 @@ import (
 // writing.
 func lockByte() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
-// lockShared waits while another process removes a partial line. If the file cannot be locked, the line is still
-// written.
+// lockShared locks the file for writing a line. It waits while another process removes a partial line. An error is
+// ignored, so that the line is still written.
 func lockShared(file *os.File) {
 	_ = windows.LockFileEx(windows.Handle(file.Fd()), 0, 0, 1, 0, lockByte())
 }

@@ -6,11 +6,11 @@ type Start struct {
 	Argv []string `json:"argv"`
 	// CWD is the working directory.
 	CWD string `json:"cwd"`
-	// PPID is the process that started this one.
+	// PPID is the id of the parent process.
 	PPID int `json:"ppid"`
-	// Parent is the name of that process, if the system provides it.
+	// Parent is the name of the parent process, if the system provides it.
 	Parent string `json:"parent,omitempty"`
-	// InheritedVariables are inherited variables of another session.
+	// InheritedVariables are variables of another session that the process inherited.
 	InheritedVariables []string `json:"leaks,omitempty"`
 	// SecretArguments are the arguments that contain a secret, as `argv[N]`.
 	SecretArguments []string `json:"secrets,omitempty"`
@@ -41,11 +41,11 @@ type Run struct {
 	SystemPrompt *string `json:"system_prompt,omitempty"`
 	// AppendPrompt is the text that flags append to the system prompt.
 	AppendPrompt *string `json:"append_system_prompt,omitempty"`
-	// Scenario is the scenario as named on the command line; absent without one.
+	// Scenario is the scenario as named on the command line; absent if none exists.
 	Scenario string `json:"scenario,omitempty"`
 	// ScenarioFile is the absolute path of the scenario's file; absent if it has no file.
 	ScenarioFile string `json:"scenario_file,omitempty"`
-	// ScenarioDigest is the SHA-256 of that scenario and the files that it includes.
+	// ScenarioDigest is the SHA-256 of the scenario and the files that it includes.
 	ScenarioDigest string `json:"scenario_digest,omitempty"`
 	// Model is the full name of the initial model.
 	Model string `json:"model"`
@@ -74,7 +74,7 @@ type Host struct {
 	Signal string `json:"signal,omitempty"`
 	// RequestID is the id of the control request.
 	RequestID string `json:"request_id,omitempty"`
-	// Subtype is the kind of that request, such as `can_use_tool`.
+	// Subtype is the kind of the control request, such as `can_use_tool`.
 	Subtype string `json:"subtype,omitempty"`
 	// StdinOpen is true if stdin was still open.
 	StdinOpen bool `json:"stdin_open,omitempty"`

@@ -26,7 +26,7 @@ type LineHead struct {
 	Type string `json:"type"`
 }
 
-// Line holds one of these; the keys are the values of `type`.
+// Line holds the content of a line in one of these fields. The keys of the fields are the values of `type`.
 type Line struct {
 	// Start is the first line of a process that was started as claude.
 	Start *Start `json:"start"`

@@ -48,7 +48,7 @@ type modelSource struct {
 
 type lastMessage struct {
 	id           string
-	requestIndex int // index, in the record of the run, of the request that it answers
+	requestIndex int // index, in the record of the run, of the request that the message answers
 }
 
 // conversation identifies a conversation over the API: by session and agent if the client names them, otherwise by the
@@ -56,12 +56,11 @@ type lastMessage struct {
 type conversation struct{ session, agent, prompt string }
 
 type lastRequest struct {
-	index  int // index in the record of the run
+	index  int // index of the request in the record of the run
 	failed bool
 }
 
-// Summarize returns the summary of journals that were read, ordered by time. It is complete: lines of fixtures are part
-// of it.
+// Summarize returns the summary of the entries, which must be ordered by time and contain the lines of fixtures.
 func Summarize(entries []Entry) *Summary {
 	var s Summary
 	s.run.MarkFixturesRead()
@@ -221,7 +220,7 @@ func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
 	return strings.Cut(name, "__")
 }
 
-// NoSuchTool recognizes by the text of Claude Code that the tool of the call does not exist.
+// NoSuchTool reports whether the tool of the call does not exist. It recognizes the message of Claude Code.
 func (c *ExecutedCall) NoSuchTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }

@@ -38,7 +38,7 @@ type Breakpoint struct {
 	PauseID string `json:"pause_id,omitempty"`
 	// Input is the new input of `modify`.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Replacement is the tool of `replace`.
+	// Replacement is the tool that `replace` runs instead.
 	Replacement string `json:"replacement,omitempty"`
 }
 
@@ -106,7 +106,7 @@ type MCPNotification struct {
 	Server string `json:"server"`
 	// RawTool is the name of the tool in progress, as the server calls it.
 	RawTool string `json:"original_name,omitempty"`
-	// ToolUseID is the id of that call.
+	// ToolUseID is the id of the call in progress.
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// Progress is how far the call is, in the unit of the server.
 	Progress float64 `json:"progress,omitempty"`

@@ -67,8 +67,8 @@ func secretValueAt(option, arg string) int {
 	return -1
 }
 
-// secretsAfterOptions finds, by argument, the secrets that follow options of well-known commands, such as sshpass -p X. It reads
-// the arguments as one line with one word each.
+// secretsAfterOptions finds the secrets that follow options of well-known commands, such as sshpass -p X. It joins the
+// arguments to a line in which each is one word, and returns the secrets by the index of their argument.
 func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 	const inWord = '_' // replaces characters that would end a word
 	var line []byte

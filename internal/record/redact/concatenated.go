@@ -102,8 +102,8 @@ var privateKeyEdgePatterns = sync.OnceValue(func() [2]*regexp.Regexp {
 	}
 })
 
-// Next returns the part of the next line that does not belong to a key of an
-// earlier line; shown is false if the whole line belongs to a key.
+// Next returns the part of the next line that does not belong to a key that began in an earlier line. shown is false if
+// the whole line belongs to such a key.
 func (l *PrivateKeyFilter) Next(line string) (text string, shown bool) {
 	begin, end := privateKeyEdgePatterns()[0], privateKeyEdgePatterns()[1]
 	if l.inKey {

@@ -10,7 +10,7 @@ import (
 // Finding is one secret in a text.
 type Finding struct {
 	Kind       string // upper-case words, as in placeholders
-	Start, End int    // bytes of the text
+	Start, End int    // positions in the text, in bytes
 	// Certain is set if the form is unambiguous, or the value is known. Other findings are guesses based on the name of a
 	// value.
 	Certain bool
@@ -40,7 +40,7 @@ func merge(found []Finding) []Finding {
 	return out
 }
 
-// FixedLabel replaces every secret by "[redacted]", for records of several processes that cannot share numbers.
+// FixedLabel replaces every secret by "[redacted]". It is for records of several processes, which cannot share numbers.
 type FixedLabel struct{}
 
 // Placeholder implements Label.
@@ -72,7 +72,7 @@ func (n *NumberedLabel) Placeholder(kind, secret string) string {
 
 // Label creates the replacement for a secret.
 type Label interface {
-	// Placeholder returns the replacement of a secret of a kind such as "GITHUB_PAT". It
-	// must not contain characters that JSON escapes.
+	// Placeholder returns the replacement for a secret of a kind, for example "GITHUB_PAT". The replacement must not
+	// contain characters that JSON escapes.
 	Placeholder(kind, secret string) string
 }

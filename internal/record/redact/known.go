@@ -25,7 +25,7 @@ var secretNameParts = [...]string{
 	"token", "secret", "passw", "passphrase", "credential", "apikey", "privatekey", "accesskey", "authorization",
 }
 
-// harmlessVariableNames contain such a word but are not secret.
+// harmlessVariableNames contain a word such as token or secret, but their values are not secret.
 var harmlessVariableNames = [...]string{
 	"tokenurl", "tokentype", "secretname", "passwordfield", "credentialsfile", "continuationtoken", "nextpagetoken", "pagetoken",
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
@@ -36,8 +36,8 @@ func isTokenCount(name string) bool {
 }
 
 // variableLooksSecret reports whether an environment variable is probably a credential although [nameLooksSecret]
-// returns false. Its name ends in a shorter word, or in an ambiguous one and its value looks random. Paths are not
-// credentials.
+// returns false: its name ends in a word such as PASS, or it ends in a word such as KEY and its value looks random.
+// Paths are not credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false
@@ -144,8 +144,8 @@ func (k *knownValues) addForm(text string, f encodedForm) {
 	k.forms = append(k.forms, f)
 }
 
-// stableBase64Part returns the part of the base64 encoding of value that does not depend on
-// its neighbours, for an offset of shift bytes after a boundary of three.
+// stableBase64Part returns the part of the base64 encoding of value that does not depend on neighbouring bytes, if
+// value begins shift bytes after a group of three bytes.
 func stableBase64Part(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 	first := []int{0, 2, 3}[shift]        // characters shared with preceding bytes

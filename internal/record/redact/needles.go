@@ -36,7 +36,7 @@ func prefixKey(text string) uint32 {
 
 func hash(key uint32) uint32 { return key * 0x9E3779B1 >> 16 }
 
-// forEach calls found for each word in s, with its number and position.
+// forEach calls the function found for each word in s, with the number and the position of the word.
 func (d *wordFinder) forEach(s string, found func(n, start, end int)) {
 	key := uint32(0)
 	for i := range len(s) {

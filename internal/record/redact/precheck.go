@@ -40,7 +40,7 @@ const (
 	precheckUserInfo                       // a user's name, a colon and an at sign follow
 	precheckWebToken                       // three parts with dots follow
 	precheckLongWord                       // a word of at least 24 letters and digits follows
-	precheckUntilBlockEnd                  // all text up to the end of the block
+	precheckUntilBlockEnd                  // the keyword begins a block, whose text is the secret
 )
 
 func (r rule) precheckFor(word string) precheck {
@@ -148,15 +148,15 @@ func (g precheck) passes(text string, start, end int) bool {
 	}
 }
 
-// Maximum lengths after a name: the rest of the name, the assignment sign with quotes, and the minimum length of the
-// value. The rules allow shorter texts only.
+// Limits in bytes after a name: the longest rest of the name, the longest assignment sign with quotes, and the shortest
+// value. The rules are stricter.
 const (
 	maxNameRestBytes       = 48
 	maxAssignmentSignBytes = 9
 	minValueBytes          = 6
 )
 
-// hasAssignment reports whether an assignment sign and a value follow a name. With digit, the value must have one.
+// hasAssignment reports whether an assignment sign and a value, with a digit if digit is set, follow a name.
 func hasAssignment(rest string, digit bool) bool {
 	i := assignmentSignAt(rest)
 	if i < 0 {

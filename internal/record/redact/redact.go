@@ -19,7 +19,7 @@ import (
 // Options define what is secret and how it is replaced. The zero value recognizes secrets by their form and replaces
 // them by "[redacted]".
 type Options struct {
-	// Environ is an environment, as "K=V": values of variables with names that look secret are known secrets.
+	// Environ is an environment ("K=V"). The values of variables whose names look secret are known secrets.
 	Environ []string
 	// Values are further known values. Values shorter than six bytes are ignored, because they would match too often.
 	Values []string
@@ -103,7 +103,7 @@ func (f *Finder) Places(text string) (places [][2]int) {
 	return places
 }
 
-// formFinder returns the finder of secrets by form, which is made on first use.
+// formFinder returns the finder that finds secrets by their form. It is created on first use.
 func (r *Redactor) formFinder() *secretFormFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()

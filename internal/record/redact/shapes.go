@@ -104,7 +104,7 @@ func expandKeyword(keyword string) []string {
 	return words
 }
 
-// candidateSpans returns the parts of a text to match rules on, by rule, in order, without overlaps.
+// candidateSpans returns, for each rule, the parts of a text on which it is matched, in order and without overlaps.
 func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
 	s.words.forEach(text, func(word, start, end int) {

@@ -56,8 +56,8 @@ func ParseAnchors(file, text string) ([]VersionAnchors, error) {
 	return all.Versions, nil
 }
 
-// AnchorsOf chooses the anchors of a book. For each kind of page these are the options, the mode in the last row, and
-// the explanations of keys.
+// AnchorsOf chooses the anchors of a book: the options of dialogs, the mode in the last row, and the explanations of
+// keys.
 func AnchorsOf(version string, pages []Page) VersionAnchors {
 	v := VersionAnchors{Version: version}
 	seen := map[string]bool{}
@@ -99,7 +99,7 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 	return v
 }
 
-// shortenLabel cuts a label that is too long, at the beginning of one of its parts.
+// shortenLabel shortens a label that is too long: it keeps as many complete parts as fit.
 func shortenLabel(label string) string {
 	r := []rune(label)
 	if len(r) <= MaxAnchorLength {
@@ -114,7 +114,7 @@ func shortenLabel(label string) string {
 	return label
 }
 
-// sortByImportance orders pages by their state: the anchors of the first ones are kept.
+// sortByImportance orders pages by their state, the most important first, because only the first anchors are kept.
 func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
@@ -147,7 +147,7 @@ func MergeAnchors(all []VersionAnchors, v VersionAnchors) []VersionAnchors {
 	return slices.Insert(all, at, v)
 }
 
-// WriteAnchors returns the file.
+// WriteAnchors returns the content of the anchors file.
 func WriteAnchors(all []VersionAnchors) string {
 	var b strings.Builder
 	b.WriteString("# Short labels of the screens of the CLI, written by `claudeless screens anchors --write`.\n")

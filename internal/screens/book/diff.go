@@ -63,7 +63,7 @@ func pagesByName(pages []Page) map[string]*Page {
 	return byName
 }
 
-// comparison collects the changes of one book.
+// comparison collects the changes between two versions of a book.
 type comparison struct {
 	book    string
 	changes []Change
@@ -108,7 +108,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleState returns the glyph of a title, because the rest may depend on the prompt. All glyphs of work count as one.
+// titleState returns the glyph of a title, because the rest may depend on the prompt. All busy glyphs count as one.
 func titleState(title string) string {
 	r, n := utf8.DecodeRuneInString(title)
 	if n > 0 && strings.ContainsRune("◐◑◒◓", r) {
@@ -117,7 +117,7 @@ func titleState(title string) string {
 	return title[:n]
 }
 
-// maskedText returns the rows of a page without the empty ones, which depend on the height of other rows.
+// maskedText returns the masked rows of a page without empty rows, because their number depends on the other rows.
 func maskedText(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"

@@ -17,7 +17,7 @@ type Slot struct {
 	Col   int    `json:"col"` // column in characters from the beginning of the row
 }
 
-// volatilePart is a part of a page that changes without input. It is the first group of the pattern.
+// volatilePart is a part of a page that changes without input: the text that the first group of the pattern matches.
 type volatilePart struct {
 	name    string
 	pattern *regexp.Regexp
@@ -153,7 +153,7 @@ func (p *Page) Masked() []string {
 	return lines
 }
 
-// FillSlots returns lines in which each slot has another value.
+// FillSlots returns a copy of lines in which the text of each slot is replaced by its value.
 func FillSlots(lines []string, slots []Slot, value func(Slot) string) []string {
 	lines = slices.Clone(lines)
 	for _, s := range slices.Backward(slots) {

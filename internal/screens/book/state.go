@@ -47,7 +47,7 @@ func dialogLabels() []dialogLabel {
 	}
 }
 
-// StateOf returns the state of a screen; empty means unknown, such as an empty screen.
+// StateOf returns the state of a screen; empty means unknown, for example because the screen is empty.
 func StateOf(s emulator.Screen) string {
 	lines := s.Lines()
 	options := FindOptions(lines)
@@ -73,7 +73,7 @@ func isComposer(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }
 
-// dialogState returns the state of a dialog. Rows far above it belong to the conversation.
+// dialogState returns the state of a dialog. It ignores rows far above the options, which belong to the conversation.
 func dialogState(lines []string, options []Option) string {
 	const most = 20 // rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row

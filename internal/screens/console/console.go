@@ -156,7 +156,7 @@ func (c *Console) copyKeys() {
 	}
 }
 
-// Resize passes the size of this program's terminal on.
+// Resize gives the pseudo-terminal the size of this program's terminal.
 func (c *Console) Resize() {
 	if size, ok := c.ownTerminalSize(); ok && c.pair.Resize(size) == nil {
 		c.recorder.Resize(size.Cols, size.Rows)

@@ -77,7 +77,7 @@ type recorder struct {
 type openDialog struct {
 	state   string
 	options []book.Option
-	key     string // the last key
+	key     string // last key that was pressed in the dialog
 }
 
 // newRecorder returns a recorder for a program that starts now.
@@ -172,7 +172,7 @@ func (r *recorder) Close() (Summary, error) {
 	return r.summary, r.err
 }
 
-// examineScreen examines the current screen before it changes.
+// examineScreen records the current screen before it changes, if the screen is stable or a new frame is due.
 func (r *recorder) examineScreen(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return

@@ -8,8 +8,8 @@ import (
 
 const (
 	maxTitleBytes = 1 << 10 // maximum number of bytes of a title
-	maxHeldBytes  = 256     // bytes of text beyond ASCII that wait for a combining character
-	maxWriteBytes = 4 << 10 // bytes that are passed on at once
+	maxHeldBytes  = 256     // maximum number of bytes beyond ASCII that wait for a combining character
+	maxWriteBytes = 4 << 10 // maximum number of bytes that are passed on at once
 )
 
 // outputFilter removes the parts of a program's output that the terminal library handles differently from real terminals:
@@ -71,7 +71,7 @@ func (f *outputFilter) writeText() {
 	}
 }
 
-// handleByte handles one byte outside of sequences that begin here.
+// handleByte handles one byte outside of escape sequences. ESC begins such a sequence.
 func (f *outputFilter) handleByte(b byte) {
 	switch {
 	case b == escapeByte:

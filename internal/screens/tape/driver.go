@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// TerminalOptions describe a program. TMUX and TMUX_PANE are removed from its environment,
-// because its terminal is not one of tmux.
+// TerminalOptions describe a program. TMUX and TMUX_PANE are removed from its environment, because the program does not
+// run inside tmux.
 type TerminalOptions struct {
 	Path       string   // path of the program, or its name on PATH
 	Args       []string // without the program's name
@@ -106,7 +106,7 @@ func Key(name string) (sends string, ok bool) {
 	return "", false
 }
 
-// KeyNames returns the names of keys that have one, sorted.
+// KeyNames returns the names of the special keys, such as Enter, sorted.
 func KeyNames() []string {
 	var names []string
 	for name := range namedKeys() {

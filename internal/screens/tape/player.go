@@ -41,7 +41,7 @@ type Page struct {
 type Event struct {
 	At    time.Duration // since the player started
 	Input bool
-	Data  []byte // valid during the call
+	Data  []byte // valid until Record returns
 }
 
 // Recorder receives events.
@@ -66,8 +66,8 @@ const (
 	echoTimeout    = 3 * time.Second
 	settleTime     = 250 * time.Millisecond
 	maxSettleTime  = 1500 * time.Millisecond
-	keyQuietTime   = 40 * time.Millisecond  // without output, between two keys
-	maxKeyWait     = 400 * time.Millisecond // between two keys
+	keyQuietTime   = 40 * time.Millisecond  // minimum time without output before the next key
+	maxKeyWait     = 400 * time.Millisecond // longest wait before the next key
 )
 
 // StepError reports which step of a tape failed and what the screen showed.

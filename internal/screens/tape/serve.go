@@ -36,8 +36,8 @@ type screenContent struct {
 	Text string `json:"text"`
 }
 
-// ServeTerminal executes the requests in in, one line of JSON each, and writes one line for each answer to out. It
-// returns at the end of in.
+// ServeTerminal reads requests from in, one line of JSON each, executes them, and writes each answer as a line to out.
+// It returns at the end of in.
 func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	enc := json.NewEncoder(out)

@@ -14,7 +14,7 @@ type tapeError string
 
 func (f tapeError) Error() string { return string(f) }
 
-// performStep performs one step. Its error is a failure of the step or another error.
+// performStep performs one step. If the step fails, for example at its time limit, the error is a [tapeError].
 func (r *Playback) performStep(ctx context.Context, s *Step) error {
 	err := r.waitForScreen(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
@@ -138,7 +138,7 @@ func (r *Playback) press(ctx context.Context, key string, quiet, limit time.Dura
 	return r.settle(ctx, quiet, limit)
 }
 
-// selectOption presses Down until an option is selected; after the last option of a list comes the first one.
+// selectOption presses Down until the option of the step is selected; Down on the last option selects the first one.
 func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	const most = 20
 	for range most {
@@ -153,8 +153,7 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	return tapeError("found no option that begins with " + backquote(s.Select))
 }
 
-// typeText types a text and waits until the program has echoed its end. If the program does not echo the text, it waits
-// at most echoTimeout.
+// typeText types a text and waits, at most echoTimeout, until the program has echoed the end of the text.
 func (r *Playback) typeText(ctx context.Context, text string) error {
 	const most = 20 // runes: an echo may be wrapped
 	tail := []rune(text)

@@ -24,7 +24,7 @@ type Tape struct {
 	Scenario string `toml:"scenario"`
 	// Args are the arguments of the program.
 	Args []string `toml:"args"`
-	// Dialogs names the dialogs of the first start that appear.
+	// Dialogs names the dialogs of a first start that the program shows; "all" means every one.
 	Dialogs []string `toml:"fresh"`
 	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path of this binary.
 	Settings string `toml:"settings"`
@@ -54,7 +54,7 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output has arrived for this long: before the page (default 250), or after the waits
+	SettleMS int    `toml:"settle_ms" min:"0"` // time without output to wait for: before the page (default 250), or else after the waits
 
 	Snapshot string `toml:"snapshot"` // take a page of this name
 	State    string `toml:"state"`    // the state that the page shows
@@ -73,7 +73,7 @@ func PageStates() []string {
 	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
 }
 
-// FirstStartDialogs returns the names of the dialogs of a first start, which the key fresh of a tape may list.
+// FirstStartDialogs returns the names of the dialogs of a first start. A tape may list them in its key `fresh`.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
 // Parse reads a tape. The list contains every problem of the file. The tape is usable if the list is empty.
@@ -149,7 +149,7 @@ func (c *checker) checkStep(s *Step, i int) {
 	}
 }
 
-// compile compiles the expressions and keys of a step; add receives the problem with a key of the file.
+// compile compiles the expressions and keys of a step. It reports each problem, with its key in the file, to add.
 func (s *Step) compile(add func(key, hint, message string)) {
 	var err error
 	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {

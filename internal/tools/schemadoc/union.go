@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// fileGenerators returns the generators of a format's files, by path. With a head, the format is a list of lines instead of
-// a table: each field of the root is one type of line, and its type has the keys that follow the head.
+// fileGenerators returns the generators of a format's files, by path. If head is set, the format is a list of lines,
+// not a table: each field of the root is one type of line, and its type has the keys that follow the head.
 func (f *fileFormat) fileGenerators(head string, outputs [2]string) map[string]func() ([]byte, error) {
 	f.schemaFile = filepath.Base(outputs[0])
 	if head == "" {

@@ -43,7 +43,7 @@ type boundedBody struct {
 	onFailure func(why error)
 
 	messageBytes int64 // bytes of the message so far
-	inLine       bool  // the line is not empty
+	inLine       bool  // the current line is not empty
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {

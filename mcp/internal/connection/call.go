@@ -24,8 +24,8 @@ type Call struct {
 }
 
 // Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the cancellation
-// of ctx. Progress is passed to on, in order, on the goroutine of Call; nil means that progress is ignored. If progress
-// arrives faster than it is consumed, some is dropped.
+// of ctx. Progress is passed to the function on, in order and on the goroutine of Call; if on is nil, progress is
+// ignored. If progress arrives faster than it is consumed, some is dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,7 +122,7 @@ func (k Call) request() wire.CallToolRequest {
 	return req
 }
 
-// runWithProgress runs send and passes progress to on in the meantime; on may be nil.
+// runWithProgress runs the function send and meanwhile passes progress to the function on, which may be nil.
 func runWithProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if on == nil {
 		return send()

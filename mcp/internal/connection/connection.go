@@ -31,11 +31,11 @@ const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 type Options struct {
 	Target  Target
 	Handler Handler
-	// Defects returns the defects of the result of a method; "" means none.
+	// Defects describes what is wrong with the result of a method; "" means nothing.
 	Defects func(method string, result json.RawMessage) string
-	Tasks   *sync.WaitGroup // counts the goroutines
+	Tasks   *sync.WaitGroup // counts the goroutines of the connection
 	Debug   DebugLog
-	Version string // of the client
+	Version string // version of the client
 	// Sampling declares that the handler handles sampling/createMessage.
 	Sampling bool
 	// Negotiation is the way in which both sides agree on a revision of MCP.
@@ -53,7 +53,7 @@ type Conn struct {
 	transportBase
 
 	client *client.Client
-	// transport is one of the three; the others are nil.
+	// transport is the process, the endpoint or the host below; the other two are nil.
 	transport messageTransport
 	process   *process
 	endpoint  *endpoint
@@ -131,8 +131,8 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	return all
 }
 
-// Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the
-// time to connect. If it fails, Abandon returns the reason.
+// Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
+// to connect. If Open fails, Abandon returns the reason.
 func (c *Conn) Open(ctx, limit context.Context) error {
 	if err := c.client.Start(ctx); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP. Then no process exit reports the loss of the connection.
+// IsRemote reports whether the server is reached over HTTP, so that no exit of a process reports a lost connection.
 func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 means none.

@@ -57,11 +57,11 @@ type eventReader struct {
 	ev     event
 	lines  int  // number of data lines of the event
 	inLine bool // a line has been read in part
-	isData bool // that line is data
+	isData bool // the line that was read in part is data
 }
 
-// next reads one event; comments and other fields are skipped. Data lines are joined by carriage returns: in JSON they
-// mean the same as newlines, and the message stays one line. An incomplete event at the end is dropped.
+// next reads one event; comments and other fields are skipped. Data lines are joined by carriage returns, which mean
+// the same as newlines in JSON but keep the message on one line. An incomplete event at the end is dropped.
 func (r *eventReader) next() (event, error) {
 	if !r.ev.continues {
 		r.ev.name, r.lines = "", 0

@@ -39,7 +39,7 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
-	// ErrExpired reports that a server refused a call in a new session as it refused it in the old one.
+	// ErrExpired reports that a server refused a call in the old session, and again in a new one.
 	ErrExpired = errors.New("the session has ended")
 	// errRefused and errReset have the texts that the real CLI shows if a server has closed its port, or the
 	// connection.
@@ -57,7 +57,7 @@ type DialError struct {
 	NeedsAuth    bool
 	NeedsLogin   bool // a login is required; do not try the handshake
 	IsTransient  bool // another attempt may succeed
-	Status       int  // of the HTTP answer to the handshake; 0 means unknown
+	Status       int  // status of the HTTP answer to the handshake; 0 means unknown
 }
 
 func (e *DialError) Error() string { return e.Reason }

@@ -156,7 +156,7 @@ type droppedLine struct {
 	head, tail []byte
 }
 
-// keptEndBytes is how much of both ends is kept.
+// keptEndBytes is how many bytes are kept of the beginning of a message, and of its end.
 const keptEndBytes = 1 << 10
 
 func (d *droppedLine) write(p []byte) {
@@ -167,7 +167,7 @@ func (d *droppedLine) write(p []byte) {
 	d.tail = d.tail[max(0, len(d.tail)-keptEndBytes):]
 }
 
-// The id of a response is before or after its result.
+// Patterns of the id of a response, which is before or after the result.
 var (
 	leadingIDPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)

@@ -42,7 +42,7 @@ type interceptor struct {
 	notifications *notificationHandler
 	debug         DebugLog
 
-	// server of a remote connection reports that it has closed its port; nil means the connection is not remote.
+	// server tells whether the server of a remote connection has closed its port; nil means it is not remote.
 	server interface {
 		isGone(ctx context.Context, pause time.Duration) bool
 	}
@@ -285,8 +285,8 @@ func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
 	return out
 }
 
-// dropUnreadableTools removes the tools that mcp-go cannot parse from a list. In revision 2026-07-28 mcp-go needs the other
-// definitions, because it sends some arguments of their calls as headers.
+// dropUnreadableTools removes from a list the tools that mcp-go cannot parse. In revision 2026-07-28 mcp-go needs the
+// definitions of the others, because it sends some arguments of their calls as headers.
 func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`

@@ -52,8 +52,8 @@ type negotiationState struct {
 	probeDone, handshakeStarted bool
 }
 
-// canProbeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it supports
-// the revision of the probe, or it supports only newer ones and was slow to start.
+// canProbeAgain reports whether to repeat the probe: after a refused probe if the server supports its revision, after a
+// refused handshake if the server supports only newer revisions and the first probe timed out.
 func (n *negotiationState) canProbeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
@@ -80,13 +80,13 @@ func (n *negotiationState) handshakeError() error {
 	return nil
 }
 
-// diedDuringProbe reports whether the connection was lost before it answered the probe.
+// diedDuringProbe reports whether the connection was lost before the server answered the probe.
 func (n *negotiationState) diedDuringProbe() bool {
 	return errors.Is(n.probeError, transport.ErrTransportClosed)
 }
 
-// supportsOnlyNewer reports whether a server refused the revision of the probe and listed only newer ones, which we
-// do not support.
+// supportsOnlyNewer reports whether a server refused the revision of a request and listed a revision that needs no
+// handshake (2026-07-28 or later).
 func supportsOnlyNewer(err error) bool {
 	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
 }
@@ -107,8 +107,8 @@ func supportedVersions(err error) []string {
 	return data.Supported
 }
 
-// dropCacheKeys removes the cache keys from the response to the probe: the real CLI does not look at them, and
-// mcp-go cannot read any value.
+// dropCacheKeys removes the cache keys from the response to the probe: the real CLI does not look at them, and mcp-go
+// cannot parse some of their values.
 func dropCacheKeys(result json.RawMessage) json.RawMessage {
 	members, _ := plainjson.Parse(result) // anything but an object is refused later
 	kept := slices.DeleteFunc(members, func(m plainjson.Member) bool { return m.Key == "ttlMs" || m.Key == "cacheScope" })

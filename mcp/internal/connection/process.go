@@ -101,7 +101,7 @@ func (p *process) stderrTail() []string {
 }
 
 // exitReason returns "exit status 3: last line of standard error". It waits at most patience for the exit, because the
-// pipes may close shortly before; "" means that the process is still running.
+// pipes may close shortly before the process exits; "" means that the process is still running.
 func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""
@@ -156,7 +156,7 @@ var failureTrailerPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 })
 
-// lastLine returns the last line that is not [failureTrailerPattern].
+// lastLine returns the last line that does not match [failureTrailerPattern].
 func lastLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")

@@ -17,7 +17,7 @@ import (
 // RemoteServer is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for unsolicited
 // messages of the server), or an endpoint of the older SSE transport.
 type RemoteServer struct {
-	Server  string // its name
+	Server  string // name of the server
 	URL     string
 	SSE     bool // the older HTTP+SSE transport
 	Agent   string
@@ -111,8 +111,8 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 // that answer the GET only with their first message cause this delay once.
 const listenStreamTimeout = time.Second
 
-// WaitListening waits until the listening stream of an HTTP server is open. A server that finds it opened during a
-// call may send the answer there, where it would be lost.
+// WaitListening waits until the listening stream of an HTTP server is open. If the stream opened during a call, the
+// server could send the answer on it, where the answer would be lost.
 func (c *Conn) WaitListening(ctx context.Context) {
 	if c.endpoint == nil || !c.endpoint.hasListenStream {
 		return

@@ -75,8 +75,8 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 }
 
 // CheckTool returns the reason why a tool with this definition cannot be called over this connection; nil means that it
-// can. Over HTTP revision 2026-07-28 sends parameters as headers, and a definition that declares impossible headers is
-// invalid.
+// can. Revision 2026-07-28 sends some parameters as headers over HTTP, and a definition that declares impossible
+// headers is invalid.
 func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {

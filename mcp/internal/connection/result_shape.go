@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Defects returns the defects of the result of a method as the real CLI lists them (observed with 2.1.330); "" means
-// none. Methods without a schema here have none.
+// Defects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); "" means
+// nothing. The results of methods without a schema here are not checked.
 func Defects(method string, result json.RawMessage) string {
 	return defects(method, result, required)
 }
@@ -32,7 +32,7 @@ func defects(method string, result json.RawMessage, schema func(string, shape) o
 	return describe(check(result))
 }
 
-// ToolResultDefects returns the defects of the result of a tool in revisions up to 2025-11-25.
+// ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
 func ToolResultDefects(result json.RawMessage) string {
 	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResultDefect(result))
 }
@@ -43,12 +43,12 @@ func ModernToolResultDefects(result json.RawMessage) string {
 	return describe(toolResult(required("content", listOf(contentBlock())), anyValue)(result))
 }
 
-// CacheDefects returns the defects of the cache keys of a list, which revision 2026-07-28 has.
+// CacheDefects describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
 func CacheDefects(result json.RawMessage) string {
 	return describe(object(optional("ttlMs", durationIssues), optional("cacheScope", oneOf("public", "private")))(result))
 }
 
-// durationIssues accepts whole numbers from 0.
+// durationIssues returns the defects of a duration, which must be a whole number from 0.
 func durationIssues(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) != "number" {
 		return wrongType("number", v)
@@ -77,8 +77,8 @@ func describe(issues []schemaIssue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResultDefect returns the defect of a tool result without content that has a member of another kind of result; "" means
-// none.
+// otherResultDefect returns the defect of a tool result that has no content but a member of another kind of result; ""
+// means none.
 func otherResultDefect(result json.RawMessage) string {
 	members, _ := plainjson.Parse(result) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {

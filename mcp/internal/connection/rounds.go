@@ -30,7 +30,7 @@ type inputRequests struct {
 	State      json.RawMessage `json:"requestState"`
 }
 
-// inputRequest is one question of such a result.
+// inputRequest is one question of a result that requests input.
 type inputRequest struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`

@@ -43,7 +43,7 @@ type Renewer interface {
 // errors. It suppresses the DELETE with which mcp-go ends a session, because the real CLI does not send it.
 type roundTripper struct {
 	base      *http.Transport
-	transport http.RoundTripper // base, possibly wrapped
+	transport http.RoundTripper // base, or the transport of the renewer around it
 	limit     int
 	origin    string // origin of the server; headers are not sent to other origins
 	agent     string // User-Agent
@@ -54,8 +54,8 @@ type roundTripper struct {
 	issuer         atomic.Value // string: the origin that issued the session id
 }
 
-// sessionStream is the optional GET stream of an endpoint. It is opened when listening is closed, after the handshake;
-// version must be set before that.
+// sessionStream is the optional GET stream of an endpoint. It is opened after the handshake, when the channel listening
+// is closed; version must be set before that.
 type sessionStream struct {
 	listening chan struct{}
 	version   string
@@ -234,8 +234,8 @@ const (
 	versionHeader = "Mcp-Protocol-Version" // carries the negotiated protocol version
 )
 
-// checkAnswer returns why the answer to a posted message cannot be used; nil means it can. It reads an answer in JSON,
-// and replaces it by the response in it.
+// checkAnswer returns why the answer to a posted message cannot be used; nil means it can. If the answer is JSON, its
+// body is replaced by the response that it contains.
 func checkAnswer(req *http.Request, resp *http.Response) error {
 	isRequest := req.Context().Value(failureKey{}) != nil
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

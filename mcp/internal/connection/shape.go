@@ -87,7 +87,7 @@ type objectMember struct {
 func required(name string, s shape) objectMember { return objectMember{name: name, shape: s} }
 func optional(name string, s shape) objectMember { return objectMember{name, s, true} }
 
-// object accepts objects with these members, and any others.
+// object accepts objects with these members; other members are allowed.
 func object(members ...objectMember) shape {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var found map[string]json.RawMessage

@@ -30,8 +30,8 @@ type subscription struct {
 	filter wire.SubscriptionFilter
 }
 
-// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server ended it,
-// the pauses are five times longer.
+// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server ended the
+// stream, each pause is 5 s longer.
 const (
 	reopenPause         = time.Second
 	maxReopenings       = 3
@@ -67,7 +67,7 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 }
 
 // run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. run
-// calls settled once, after the first attempt: acknowledged reports whether the server confirmed it.
+// calls settled once, after the first attempt: acknowledged reports whether the server confirmed the subscription.
 func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
 	attempts, opened := 0, false
 	onAck := func() {
@@ -97,7 +97,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 	}
 }
 
-// pauseAfter returns the pause before a stream that ended with err is reopened, after reopened earlier attempts.
+// pauseAfter returns the pause before a stream that ended with err is reopened; reopened counts earlier attempts.
 func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	if reopened >= maxReopenings {
 		s.debug.Printf("notifications ended for good: %v", err)
@@ -170,7 +170,7 @@ func (s *subscription) currentFilter() wire.SubscriptionFilter {
 	return filter
 }
 
-// add adds a resource to the subscription, and reopens the stream if it is new.
+// add adds a resource to the subscription, and reopens the stream if the resource is new.
 func (s *subscription) add(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

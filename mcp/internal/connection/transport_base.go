@@ -10,7 +10,7 @@ import (
 
 // Target is a server and how to reach it: [Process], [RemoteServer] or [HostedServer].
 type Target interface {
-	// dial creates the transport before limit ends; it lasts until lifetime is cancelled.
+	// dial creates the transport before limit ends; the transport lasts until lifetime is cancelled.
 	dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
 }
 
@@ -21,7 +21,7 @@ type messageTransport interface {
 }
 
 // transportBase holds the parts that every transport needs: the interceptor that receives its messages, and the reason
-// why it was closed.
+// why the connection ended.
 type transportBase struct {
 	interceptor   *interceptor
 	closeReason   *closeReason
@@ -44,7 +44,7 @@ const (
 type closeReason struct {
 	lost chan struct{} // closed when the connection is lost
 	once sync.Once
-	why  atomic.Pointer[LossReason] // nil means for another reason
+	why  atomic.Pointer[LossReason] // nil means a reason without a LossReason
 }
 
 // Log returns the debug log of the server.
@@ -53,7 +53,7 @@ func (b *transportBase) Log() DebugLog { return b.debug }
 // MarkLost marks the connection as lost.
 func (b *transportBase) MarkLost() { b.closeReason.once.Do(func() { close(b.closeReason.lost) }) }
 
-// Lost is closed when the connection was lost or the connection was closed.
+// Lost returns a channel that is closed when the connection is lost or closed.
 func (b *transportBase) Lost() <-chan struct{} { return b.closeReason.lost }
 
 // IsLost reports whether Lost is closed.
@@ -66,7 +66,7 @@ func (b *transportBase) IsLost() bool {
 	}
 }
 
-// LostBy returns why the connection was given up; "" means for another reason.
+// LostBy returns why the connection was given up; "" means that it was not given up.
 func (b *transportBase) LostBy() LossReason {
 	if why := b.closeReason.why.Load(); why != nil {
 		return *why

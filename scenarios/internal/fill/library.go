@@ -17,7 +17,7 @@ type Library struct {
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // names of [ChangingVariables] and results that occur in a compiled expression
+	used       map[string]bool           // names from [ChangingVariables], and "results", if they occur in a compiled expression
 }
 
 // expressionKey identifies a compiled expression: its source and the capture groups that it can use.
@@ -34,8 +34,8 @@ func NewLibrary() *Library {
 	}
 }
 
-// recordVariables records which of [ChangingVariables] and results may occur in an expression. These variables are computed
-// only if they are used.
+// recordVariables records which of [ChangingVariables] and the variable results may occur in an expression. These
+// variables are computed only if they are used.
 func (l *Library) recordVariables(src string) {
 	for _, name := range append(ChangingVariables(), "results") {
 		if !l.used[name] && strings.Contains(src, name) {
@@ -44,7 +44,7 @@ func (l *Library) recordVariables(src string) {
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use a variable. name must be one of [ChangingVariables] or results.
+// UsesVariable reports whether a compiled expression may use a variable: one of [ChangingVariables], or results.
 func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
 // ChangingVariables returns the variables that may differ between two requests with the same history.
@@ -59,7 +59,7 @@ func RequestVariables() []string {
 	}
 }
 
-// BreakpointGroups replaces the names of capture groups for expressions of a breakpoint.
+// BreakpointGroups marks expressions of a breakpoint; it is used in place of the names of their capture groups.
 const BreakpointGroups = "\x00breakpoint"
 
 // compilerFor returns the compiler of expressions that can use these capture groups.

@@ -15,8 +15,8 @@ type Source struct {
 	Templates bool   // strings may contain templates
 }
 
-// Locate returns a diagnostic at a value of the file. offset counts characters within a string value. The text of a
-// response that is only a string has the path of the response.
+// Locate returns a diagnostic at a value of the file. offset counts characters within a string value. If a response is
+// only a string, the path of its text is the path of the response.
 func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}

@@ -20,10 +20,10 @@ var (
 // mark separates the values that a container opcode collects.
 type mark struct{}
 
-// Limits of a pickle, whatever its size in bytes. A pickle that exceeds one of them
-// is an error and is displayed by its size.
+// Limits of a pickle, in addition to its size in bytes. A pickle that exceeds one of them is an error; only its size is
+// displayed.
 const (
-	maxValues       = 1 << 19 // values created, and numbers assigned to them
+	maxValues       = 1 << 19 // maximum number of values, and of memo entries
 	maxIntegerBytes = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
 )
 
@@ -291,7 +291,7 @@ func (m *reader) uint(size int) (u uint64) {
 	return u
 }
 
-// lengthPrefixed reads bytes that follow their length, which has size bytes.
+// lengthPrefixed reads a length of size bytes, and then as many bytes as this length says.
 func (m *reader) lengthPrefixed(size int) []byte {
 	n := m.uint(size)
 	if n > uint64(len(m.data)) {

@@ -179,7 +179,7 @@ func floatRepr(f float64) string {
 	return s
 }
 
-// quote selects quotes as Python does: single quotes unless the text contains only single quotes.
+// quote selects quotes as Python does: single quotes, unless the text contains single but no double quotes.
 func quote(s string) string {
 	q := '\''
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
