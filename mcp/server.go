@@ -310,7 +310,7 @@ func (s *server) addSubscription(uri string) {
 	s.subscriptions[uri] = true
 }
 
-// statusReport builds the ServerStatus of a server; configuredBy is its source in SetServers, if any.
+// statusReport builds the ServerStatus of a server; configuredBy is the source that added it with SetServers, if any.
 func (s *server) statusReport(configuredBy string) ServerStatus {
 	st, _ := s.snapshot()
 	out := ServerStatus{

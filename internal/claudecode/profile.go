@@ -58,7 +58,7 @@ func (p Profile) Environment() Environment { return p.env }
 // Version returns the requested version.
 func (p Profile) Version() string { return p.version }
 
-// IsMeasured reports whether the version is in the measured range.
+// IsMeasured reports whether the version is between [OldestMeasuredVersion] and [NewestMeasuredVersion].
 func (p Profile) IsMeasured() bool {
 	return p.isAtLeast(OldestMeasuredVersion) && slices.Compare(p.numbers, versionNumbers(NewestMeasuredVersion)) <= 0
 }

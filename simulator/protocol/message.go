@@ -102,7 +102,7 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// cacheLifetimes is [CacheCreation] in the API's order.
+// cacheLifetimes has the fields of [CacheCreation] in the order in which the API writes them.
 type cacheLifetimes struct {
 	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`

@@ -134,8 +134,8 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 // maxReportedIssues is the maximum number of issues in one message.
 const maxReportedIssues = 20
 
-// issueSentences describes missing values, unknown keys and wrong types. It describes other issues only in addition to
-// these.
+// issueSentences describes missing values, unknown keys and wrong types. If at least one of these was found, it also
+// describes the other issues.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

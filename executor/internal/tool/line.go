@@ -121,7 +121,7 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning returns the meaning of the last command's exit code; empty if the code is 0 or a failure.
+// ExitCodeMeaning returns the meaning of exit code 1 if the last command does not fail with it, such as grep; otherwise empty.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

@@ -88,7 +88,7 @@ func (d document) list(key string) []string {
 	return nil
 }
 
-// names returns a list, or the words of a text. It omits empty names and numbers; nil means absent.
+// names returns a list, or the words of a text. It omits numbers and empty names; nil means absent.
 func (d document) names(key string) []string {
 	var found []string
 	switch v := d.frontMatter[key].(type) {

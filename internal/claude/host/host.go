@@ -190,7 +190,7 @@ func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
 	return nil
 }
 
-// Turn runs one prompt. SIGINT ends the turn, which still has a result, and then the run.
+// Turn runs one prompt. SIGINT interrupts it: the turn ends with a result, and the run ends after it.
 func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)

@@ -174,7 +174,7 @@ func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	return nil
 }
 
-// Rewrite returns the content of a built-in tool's result from its output.
+// Rewrite converts the output of a built-in tool to the content of its result.
 func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content, bool) {
 	return builtin.ReplaceOutput(tool, output)
 }

@@ -38,7 +38,7 @@ type conversationState struct {
 	attempts      int       // failed attempts of the running request
 	firstFailure  time.Time // time at which the running request first failed
 	skill         string    // last skill that the turn has loaded
-	server        string    // MCP server and tool whose result the running request contains
+	server        string    // server and tool name the MCP call whose result the running request contains
 	tool          string
 	agent         string // kind of the agent; empty means the main conversation
 	messages      int

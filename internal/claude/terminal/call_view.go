@@ -144,6 +144,26 @@ func (v *eventView) takeCall(id string) *callView {
 	return c
 }
 
+// setFileChange takes the changed lines of a Write or Edit from its output. The file itself may have changed before or
+// after the call was announced.
+func (v *eventView) setFileChange(id string, output any) {
+	var change struct {
+		Type            string          `json:"type"`
+		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
+	}
+	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
+	raw, err := json.Marshal(output)
+	if at < 0 || err != nil || json.Unmarshal(raw, &change) != nil {
+		return
+	}
+	switch c := v.runningCalls[at]; {
+	case len(change.StructuredPatch) > 0 && (c.use.Name == "Edit" || c.use.Name == "Write"):
+		c.fileRows, c.overwrites = hunkRows(change.StructuredPatch), true
+	case c.use.Name == "Write" && change.Type != "":
+		c.fileRows, c.overwrites = numberedRows(c.input.Content), false
+	}
+}
+
 // endCall shows the result of a call under its announcement.
 func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s := v.screen
@@ -342,7 +362,10 @@ func editRows(in callInput) []string {
 // diffRows returns the lines that differ between two texts, with numbers and surrounding lines.
 func diffRows(before, after string) []string {
 	const around = 3
-	hunks := textdiff.Hunks(before, after, around)
+	return hunkRows(textdiff.Hunks(before, after, around))
+}
+
+func hunkRows(hunks []textdiff.Hunk) []string {
 	width := 1
 	for _, h := range hunks {
 		width = len(fmt.Sprint(max(h.OldStart+h.OldLines, h.NewStart+h.NewLines) - 1))

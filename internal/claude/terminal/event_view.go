@@ -180,6 +180,7 @@ func (v *eventView) showResults(ev *protocol.User) {
 				v.showPrompts([]string{block.Text})
 			}
 		case protocol.ToolResultBlock:
+			v.setFileChange(block.ToolUseID, ev.ToolUseResult)
 			v.endCall(block, slices.ContainsFunc(ev.ToolResultMeta, func(m protocol.ToolResultMeta) bool {
 				return m.ID == block.ToolUseID && m.NonExecutionKind == "user-rejected"
 			}))

@@ -164,7 +164,7 @@ func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	switch {
 	case r.DecisionReasonType == "other" || r.DecisionReasonType == "safetyCheck":
 		d.reason = quotedRows(reason)
-	case r.DecisionReasonType == "subcommandResults" && needsApproval(r.Suggestions):
+	case r.DecisionReasonType == "subcommandResults" && suggestsOtherCommand(r.Suggestions):
 		d.reason = quotedRows("This command requires approval")
 	}
 	switch {
@@ -187,8 +187,8 @@ func quotedRows(text string) []string {
 	return prefixedLines(mark, text)
 }
 
-// needsApproval reports whether a part of a command needs approval for a reason other than the paths that it changes.
-func needsApproval(suggestions []protocol.PermissionUpdate) bool {
+// suggestsOtherCommand reports whether a rule is suggested for a command that does not only change files.
+func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
 	other := false
 	for _, u := range suggestions {
 		if u.Type == "addDirectories" {

@@ -319,7 +319,7 @@ func (c *Show) Run(s *process.System) error {
 // Where prints the directory of the books.
 type Where struct{}
 
-// Run prints the directory of the books.
+// Run prints the directory in which books of captured screens are stored.
 func (Where) Run(s *process.System) error {
 	root := book.Root(s.Environ)
 	if _, err := os.Stat(root); err != nil {

@@ -66,7 +66,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	return mux
 }
 
-// callDataOf returns the values of an older client's call; empty for other calls.
+// callDataOf returns the values of a call by a client of the older debugger; empty for other calls.
 func callDataOf(v debug.Values) *CallData {
 	if d, ok := v.(*CallData); ok {
 		return d

@@ -18,7 +18,7 @@ import (
 )
 
 // Limits of the sessions over streamable HTTP. They are necessary because a client may disappear without closing its
-// session. The next response to a client contains the number of its dropped messages.
+// session. If messages to a client are dropped, the next response to it contains their number.
 const (
 	sessionIdleTime = 30 * time.Minute
 	maxSessions     = 1000
