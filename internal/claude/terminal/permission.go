@@ -187,7 +187,8 @@ func quotedRows(text string) []string {
 	return prefixedLines(mark, text)
 }
 
-// suggestsOtherCommand reports whether a rule is suggested for a command that does not only change files.
+// suggestsOtherCommand reports whether the suggestions contain a rule for a command other than touch, mkdir, rm and the
+// like. It returns false if they add a directory.
 func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
 	other := false
 	for _, u := range suggestions {
