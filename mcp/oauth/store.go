@@ -155,5 +155,5 @@ func (s Store) save(member, key string, entry any) error {
 		}
 		entries = entries.With(key, raw)
 	}
-	return plainjson.ReplaceFile(s.Path, doc.With(member, entries.Raw()).Raw(), 0o600)
+	return plainjson.ReplaceFileDurably(s.Path, doc.With(member, entries.Raw()).Raw(), 0o600)
 }

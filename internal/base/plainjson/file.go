@@ -54,15 +54,24 @@ func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	return ReplaceFile(path, []byte(o.Indented()+end), mode)
 }
 
-// ReplaceFile replaces a file atomically. The name of the temporary file is random, because a name derived from that of the
-// file may be too long.
+// ReplaceFile replaces a file atomically. A crash of the machine may bring the old content back.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".beside.*")
+	return replace(path, data, mode, func(*os.File) error { return nil })
+}
+
+// ReplaceFileDurably is like [ReplaceFile], but the new content is on the disk before it replaces the old content.
+func ReplaceFileDurably(path string, data []byte, mode fs.FileMode) error {
+	return replace(path, data, mode, (*os.File).Sync)
+}
+
+// replace gives the temporary file a random name, because a name derived from that of the file may be too long.
+func replace(path string, data []byte, mode fs.FileMode, flush func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new.*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(mode), flush(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
