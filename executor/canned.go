@@ -83,7 +83,7 @@ func AbortedResult() protocol.ToolResult {
 }
 
 // SkippedResult returns the result of a call that did not start, because another prompt came first or because the host
-// that decides about it has disconnected.
+// that decides about the call has disconnected.
 func SkippedResult() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}

@@ -48,7 +48,6 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// schemaProperty contains the type constraints of one key.
 type schemaProperty struct {
 	Type  stringOrList     `json:"type"`
 	Enum  json.RawMessage  `json:"enum"`
@@ -86,7 +85,8 @@ func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convertString returns the value that a string represents; nil if the schema accepts strings or not the value's type.
+// convertString returns the value that a string represents. It returns nil if the schema accepts strings, or if the
+// schema does not accept the type of the value.
 func (p schemaProperty) convertString(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {

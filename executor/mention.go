@@ -73,7 +73,6 @@ func FindMentions(prompt string, servers []string) []Mention {
 	}
 }
 
-// parseMention parses the mention that follows an `@`.
 func parseMention(text string, servers []string) (m Mention, ok bool) {
 	for _, name := range servers {
 		if strings.HasPrefix(text, name+":") && len(name) >= len(m.Server) {

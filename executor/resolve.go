@@ -8,7 +8,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// mcpPrefix is the prefix of the canonical name of every MCP tool.
 const mcpPrefix = "mcp__"
 
 // Index maps the tool names of a scenario to canonical names. It is immutable, so many goroutines may use it.
@@ -124,7 +123,8 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolNamePart returns the tool of "server__tool". Server names may contain "__", so the longest known name is tried first.
+// toolNamePart returns the tool of "server__tool". Server names may contain "__", so the longest known name is tried
+// first.
 func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {

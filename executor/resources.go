@@ -45,7 +45,6 @@ type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
-// codeResourceNotFound is the JSON-RPC error code for an unknown resource.
 const codeResourceNotFound = -32002
 
 // missingResourceOutput is the result of reading an unknown resource: a successful result, not an error.
@@ -105,7 +104,6 @@ type resourceInput struct {
 	URI    string `json:"uri"`
 }
 
-// decodeResourceInput decodes an input; refused is the result for an invalid one.
 func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *protocol.ToolResult) {
 	required := []string{"server", "uri"}
 	if call.Name == listResourcesName {
@@ -231,7 +229,6 @@ func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
 	return path, text + " saved to " + path
 }
 
-// failedResult converts an error of the manager to an error result.
 func (r Resources) failedResult(server string, err error) protocol.ToolResult {
 	switch {
 	case errors.Is(err, mcp.ErrUnknownServer):

@@ -15,7 +15,6 @@ import (
 
 const toolSearchName = "ToolSearch"
 
-// defaultMaxResults is the default value of max_results.
 const defaultMaxResults = 5
 
 // ToolSearch is an executor with one tool, which returns the definitions of deferred tools. The model initially sees

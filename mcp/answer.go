@@ -14,7 +14,6 @@ import (
 // value, nil if absent. Options.Sample may return one too.
 type RPCError = connection.Error
 
-// serverRequestHandler handles the requests and notifications that one server sends to the client.
 type serverRequestHandler struct {
 	*sharedState
 	server string

@@ -134,8 +134,8 @@ func (l *CallLog) Notify(n NotificationRecord) {
 	}
 }
 
-// storeValue stores a value and returns its CID. inline is nil if the value is too large for a CallRecord. A value that the
-// store refuses because of its size also has a CID.
+// storeValue stores a value and returns its CID. inline is nil if the value is too large for a CallRecord. A value that
+// the store refuses because of its size also has a CID.
 func (l *CallLog) storeValue(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""

@@ -71,7 +71,8 @@ type Authorization struct {
 // entryError describes why an entry is skipped.
 type entryError struct{ kind, message string }
 
-// expandConfig expands command, arguments, environment, url and headers.
+// expandConfig expands command, arguments, environment, url, headers and cwd, and returns the names of variables that
+// are not set.
 func expandConfig(cfg ServerConfig, vars variables) (ServerConfig, []string) {
 	if cfg.IsLiteral {
 		return cfg, nil
@@ -372,7 +373,6 @@ func canonicalizeType(t *string) bool {
 	return true
 }
 
-// readTransport reads the members that describe how to reach the server.
 func readTransport(f *entryFields, cfg *ServerConfig) {
 	switch cfg.Type {
 	case typeStdio:

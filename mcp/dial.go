@@ -130,7 +130,6 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	return dialResult{conn: c, lists: got}
 }
 
-// timeoutError returns the error of a connect that took too long, with a hint how to raise the limit.
 func (d dialer) timeoutError() *connection.DialError {
 	source := "MCP_TIMEOUT"
 	if d.cfg.ConnectTimeout > 0 {
@@ -140,7 +139,6 @@ func (d dialer) timeoutError() *connection.DialError {
 	return &connection.DialError{Reason: text + " (" + source + ")", Wire: text}
 }
 
-// target returns what connection.Dial needs to reach the server: a process, a URL or the SDK host.
 func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	switch d.cfg.Type {
 	case "", typeStdio:
@@ -258,7 +256,6 @@ func (d dialer) usesOAuth() bool {
 	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
 
-// needsLogin returns the error for a server that refuses requests without a token.
 func (d dialer) needsLogin() error {
 	text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", http.StatusUnauthorized, d.cfg.Name)
 	return &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}

@@ -71,7 +71,6 @@ func canonicalPart(name string) string {
 	return b.String()
 }
 
-// serverLists are the tools, prompts and resources that a server offers.
 type serverLists struct {
 	tools        []protocol.Tool
 	rawTools     []json.RawMessage // the definitions of tools as the server sent them, in the order of tools
@@ -86,7 +85,6 @@ func (l *serverLists) allWarnings() []string {
 	return slices.Concat(l.warnings[connection.ListTools], l.warnings[connection.ListPrompts], l.warnings[connection.ListResources])
 }
 
-// listFetcher fetches the lists of one server.
 type listFetcher struct {
 	conn  *connection.Conn
 	cfg   ServerConfig
@@ -188,7 +186,7 @@ func (l *serverLists) addWarnings(list connection.ListKind, warnings ...string) 
 	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
-// addTools replaces the tools by those of a list.
+// addTools replaces the tools of out by those of a list. A tool that cannot be used becomes a warning.
 func (f listFetcher) addTools(all []json.RawMessage, out *serverLists) {
 	out.tools, out.rawTools = nil, nil
 	seen := map[string]bool{}
@@ -240,7 +238,6 @@ func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.To
 	return t, ""
 }
 
-// nilIfNull returns nil for a member that is absent or null.
 func nilIfNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 || bytes.Equal(v, []byte("null")) {
 		return nil

@@ -305,7 +305,6 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	}
 }
 
-// catalogue returns the tool table of the current servers.
 func (m *Manager) catalogue() *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// calledTool is a tool and the schema for its results.
 type calledTool struct {
 	protocol.Tool
 	modern bool                 // results are those of revision 2026-07-28

@@ -146,8 +146,9 @@ func textOrJSON(v json.RawMessage) string {
 	return text
 }
 
-// limitSize shortens a result that is too long: if it exceeds the token limit, it is replaced by the path of a file
-// with the whole result, otherwise by a preview. Results with an image are not limited.
+// limitSize shortens a result that is too long. A result above the token limit is replaced by the path of a file with
+// the whole result. A shorter result of more than maxInlineBytes characters is replaced by a preview, unless it
+// contains an image. If neither Files nor MaxTokens is set, results are not limited.
 func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerToken; tokens > resultWarningTokens {
@@ -173,7 +174,6 @@ func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.
 	return r
 }
 
-// replaceByPath saves a result and returns a result that refers to the file.
 func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
 	text, single := r.Content.Text, len(r.Content.Blocks) == 1
 	switch {
@@ -238,7 +238,6 @@ func indentedJSON(all []protocol.Block) string {
 	return b.String()
 }
 
-// formatThousands formats a number with commas: 600,000.
 func formatThousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -258,7 +257,6 @@ func previewText(text, path string) string {
 		size, path, shown)
 }
 
-// blockBuilder converts content items to blocks of a tool result.
 type blockBuilder struct {
 	files  Files // nil means nothing is stored
 	server string

@@ -19,12 +19,12 @@ type loopState struct {
 	conn       *connection.Conn // current connection, which may be closing
 	stopDial   context.CancelFunc
 	dialed     chan dialResult    // nil means not connecting
-	retry      *time.Timer        // nil means not waiting to reconnect
+	retry      *time.Timer        // nil means no attempt to connect is scheduled
 	refreshed  chan refreshResult // nil means no refresh in progress
 	nextUpdate *time.Timer        // nil means a refresh may start immediately
-	wasDialed  bool               // an attempt to connect was made
+	wasDialed  bool
 	attempts   int
-	retries    int // number of retries of the first connect, whose error may be temporary
+	retries    int // number of retries of the first connect after temporary errors
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -104,7 +104,6 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 
 func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
 
-// connectNow sets the state to StateConnecting and dials.
 func (l *loopState) connectNow(ctx context.Context) {
 	l.update(func(st *status) { st.state = StateConnecting })
 	l.dial(ctx)
@@ -203,7 +202,6 @@ func (l *loopState) stopRetry() {
 	}
 }
 
-// handleLoss updates the status after the connection was lost.
 func (l *loopState) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil

@@ -107,7 +107,7 @@ type server struct {
 	cfg           ServerConfig // immutable: a changed configuration is a new server
 	configuredBy  string       // the source that set this server in SetServers; "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
-	cancel        context.CancelFunc          // ends run
+	cancel        context.CancelFunc
 	done          chan struct{}               // closed when run has returned and everything is shut down
 	login         atomic.Pointer[oauth.Login] // the latest login; nil means none
 
@@ -130,13 +130,13 @@ type status struct {
 	stderrTail []string // last lines of standard error, after a loss
 	isRetried  bool     // the connect failed and will be retried soon
 	isLimited  bool     // the server answered status 429, so a call does not connect it
-	failures   int      // number of connects that failed
+	failures   int
 	warnings   []string
 }
 
 type stateRequest struct {
 	target        State // StateConnected, StateDisconnected or StateDisabled
-	singleAttempt bool  // only one attempt to connect is made
+	singleAttempt bool
 	accepted      chan struct{}
 }
 
@@ -221,7 +221,6 @@ func (s *server) reconnectsAutomatically() bool {
 	return s.isRemote()
 }
 
-// isRemote reports whether the server is reached at a URL.
 func (s *server) isRemote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
 func (s *server) connectTimeout() time.Duration {

@@ -51,7 +51,6 @@ func (c *sharedState) acquireSlot(ctx context.Context, kind string) (release fun
 	}
 }
 
-// variables returns the variables to which server entries may refer.
 func (c *sharedState) variables() variables {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
@@ -89,7 +88,6 @@ const (
 	defaultEntrypoint = "sdk-cli"
 )
 
-// lastValue returns the last value of a variable that may be repeated.
 func lastValue(env []string, name string) (value string, ok bool) {
 	for _, kv := range env {
 		if key, v, _ := strings.Cut(kv, "="); key == name {
@@ -114,7 +112,6 @@ type roots struct {
 	dirs []string
 }
 
-// set replaces the directories and reports whether that changed anything.
 func (r *roots) set(dirs []string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +144,7 @@ func (r *roots) list() rootList {
 type pendingUpdates struct {
 	mu         sync.Mutex
 	waiting    []resourceUpdate
-	delivering bool // a goroutine is delivering the updates
+	delivering bool
 }
 
 type resourceUpdate struct{ server, uri string }

@@ -17,7 +17,7 @@ type ShadowedTool struct {
 
 // catalogue is the table of all callable tools. Names are looked up in it and never split.
 type catalogue struct {
-	version       int64 // value of shared.version from which it was built
+	version       int64 // value of sharedState.version from which the table was built
 	tools         []protocol.Tool
 	owners        map[string]*server // by canonical name
 	byName        map[string]int     // canonical name → index in tools
@@ -43,7 +43,7 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 	return c
 }
 
-// logHiddenTools logs the hidden tools if they differ from those of the previous table.
+// logHiddenTools logs the hidden tools if their number differs from that of the previous table.
 func (c *catalogue) logHiddenTools(before *catalogue, debug *debugSink) {
 	if before != nil && len(before.shadowedTools) == len(c.shadowedTools) {
 		return

@@ -73,7 +73,7 @@ func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a string or a table. If the table has `steps`, keys that belong into a step are errors.
+// BindValue reads a string or a table. If the table has `steps`, keys that belong in a step are errors.
 func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.KindString {
 		r.Text = v.Text
@@ -146,7 +146,6 @@ func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// hasType reports whether raw is an object with a `type`.
 func hasType(raw json.RawMessage) bool {
 	var object struct {
 		Type string `json:"type"`

@@ -344,7 +344,6 @@ func (c *compiler) checkGlob(key, text string) {
 	}
 }
 
-// compilePattern compiles the pattern at key and reports its errors.
 func (c *compiler) compilePattern(p *Pattern, key string) (t match.Pattern) {
 	c.WithStep(key, func() {
 		var err error
@@ -384,7 +383,6 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 	c.WithStep("replacement", func() { c.Template(k.Replacement) })
 }
 
-// compileSampling compiles the answers to sampling requests.
 func (c *compiler) compileSampling(all []Sampling) {
 	for i := range all {
 		c.WithStep(i, func() {

@@ -54,7 +54,7 @@ type Engine struct {
 // activeSequence is a rule whose next turn is expected.
 type activeSequence struct {
 	rule     int
-	nextTurn int               // index of the expected turn
+	nextTurn int
 	groups   map[string]string // named captures of the prompts so far
 }
 

@@ -13,8 +13,8 @@ type SecretFinder interface {
 	Places(text string) [][2]int
 }
 
-// excerptFormatter formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text, because a
-// part of a secret would not be recognized.
+// excerptFormatter formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text,
+// because a part of a secret would not be recognized.
 type excerptFormatter struct {
 	secrets SecretFinder // nil means no redaction
 }
@@ -25,8 +25,8 @@ func (x excerptFormatter) Hide(s string) string {
 	return all
 }
 
-// splitRedacted returns the text before and after byte offset at, with secrets redacted. An offset inside a secret moves to the
-// start of the secret.
+// splitRedacted returns the text before and after byte offset at, with secrets redacted. An offset inside a secret
+// moves to the start of the secret.
 func (x excerptFormatter) splitRedacted(s string, at int) (before, after string) {
 	if x.secrets == nil {
 		return s[:at], s[at:]

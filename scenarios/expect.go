@@ -27,7 +27,7 @@ type RunRecord struct {
 	exitCodes     []int
 	screens       []ObservedScreen
 	telemetry     []string // names that an OpenTelemetry collector accepted, once for each acceptance
-	realCLI       bool     // a real claude ran, so the screens were not recorded
+	realCLI       bool     // a real claude ran, so neither screens nor telemetry were recorded
 	rules         []RuleRef
 }
 
@@ -249,17 +249,16 @@ func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
 	return found
 }
 
-// rulePosition returns where the i-th rule begins.
 func (s *Scenario) rulePosition(i int) diag.Position {
 	return s.Responses[i].source.Index.Pos(diag.Path{"responses", s.Responses[i].index})
 }
 
-// isRuleUsed reports whether the rule at a position answered a prompt.
 func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// checkUnused returns a result for every rule: the rule should have answered a prompt.
+// checkUnused returns one result for each rule. The result is met if the rule has answered a prompt, or if x.Unused is
+// "warn".
 func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
 	var results []ExpectationResult
 	for i := range s.Responses {
@@ -282,7 +281,6 @@ func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 // relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-// matchingEvents returns the indexes of the recorded events that match the expectation.
 func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 	switch {
 	case x.Prompt != nil:

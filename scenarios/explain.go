@@ -5,7 +5,6 @@ import (
 	"fmt"
 )
 
-// maxNearestRules is the maximum number of rules that [Engine.Explain] lists.
 const maxNearestRules = 3
 
 // Explain returns lines that explain why no rule matches a prompt: a summary, the expected turn of a sequence, and the
@@ -39,7 +38,6 @@ func (e *Engine) explain(prompt string, limit int) []string {
 	return lines
 }
 
-// explainRule explains why a rule did not answer.
 func (e *Engine) explainRule(i int, prompt string) string {
 	rule := &e.scenario.Responses[i]
 	_, ok := rule.match.Match(prompt)

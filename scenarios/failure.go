@@ -129,7 +129,6 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// typedTableKeys lists the keys of a table with a `type`.
 type typedTableKeys struct {
 	required, optional []string
 	knownKeys          []string // the keys of all types

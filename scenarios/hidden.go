@@ -158,8 +158,8 @@ func countCaptures(src string) int {
 
 // trie contains strings, each with the first rule that was added for it.
 type trie struct {
-	children map[transition]int // child nodes
-	rules    map[int]int        // rule of the string that ends at a node
+	children map[transition]int
+	rules    map[int]int // rule of the string that ends at a node
 }
 
 // transition leads from a node to a child by a byte.

@@ -61,7 +61,6 @@ type linter struct {
 	list      diag.List
 }
 
-// inputKeys describes a tool's input.
 type inputKeys struct {
 	keys []string // nil means any
 }

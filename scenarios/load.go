@@ -116,7 +116,6 @@ func (l *loader) nearestFile(path string) string {
 	return diag.DidYouMean(filepath.Base(path), filesNear(path))
 }
 
-// filesNear returns the names of scenario files in the directory of path.
 func filesNear(path string) (names []string) {
 	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no names
 	for _, e := range entries {
@@ -133,7 +132,6 @@ func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, string(src))
 }
 
-// loader reads one scenario and its includes.
 type loader struct {
 	LoadOptions
 	list      diag.List

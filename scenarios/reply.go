@@ -158,13 +158,12 @@ type matchedRule struct {
 type activeResponse struct {
 	rule          *matchedRule
 	steps         []Step
-	nextStep      int              // index of the next step
+	nextStep      int
 	expected      []expectedResult // expectations about the calls of the last reply, in call order
-	awaitsResults bool             // waiting for results
-	hasFailed     bool             // a scripted failure ended the response
+	awaitsResults bool
+	hasFailed     bool // a scripted failure ended the response
 }
 
-// expectedResult is the expectation about the result of one call.
 type expectedResult struct {
 	at      diag.Position
 	tool    string
@@ -405,7 +404,6 @@ func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.Too
 	return use, nil
 }
 
-// renderFrame returns a frame with evaluated templates.
 func renderFrame(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
 	if f.JSON != nil {
@@ -451,7 +449,6 @@ func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	}
 }
 
-// buildCall builds one call of a reply, with the script of its agent.
 func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
 	use, err := buildToolUse(ctx, r.rule.scope, c)
 	if sub := r.subagentScript(c.Subagent); sub != nil {

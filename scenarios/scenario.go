@@ -100,7 +100,6 @@ func (r *Response) scriptsAgents() bool {
 	}))
 }
 
-// defaultRuleName is the rule name of default_response.
 const defaultRuleName = "default_response"
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }

@@ -174,7 +174,8 @@ type Times struct {
 	Max int // -1 means no upper bound
 }
 
-// API sets options of claudeless serve. When running as claude, only the answers of `side` to compactions and prompt hooks are used.
+// API sets options of claudeless serve. When running as claude, only the answers of `side` to compactions and prompt
+// hooks are used.
 type API struct {
 	// Strict refuses requests that the real API refuses but test servers usually accept: those without
 	// `anthropic-version`.

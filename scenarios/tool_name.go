@@ -46,7 +46,6 @@ func canonicalToolPart(s string) string {
 	}, s)
 }
 
-// isWordByte reports whether c is a letter, a digit or an underscore.
 func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }

@@ -23,7 +23,6 @@ func (s *Scenario) UnsupportedByAPI() diag.List {
 	return l.list
 }
 
-// unsupportedKeyChecker collects warnings about keys that claudeless serve does not support.
 type unsupportedKeyChecker struct {
 	s    *Scenario
 	src  *fill.Source

@@ -28,10 +28,9 @@ type scenarioScript struct {
 
 	mu        sync.Mutex
 	rules     []*rule
-	holdCount int // number of holds so far
+	holdCount int
 }
 
-// rule is one rule of the script: a prompt pattern and its steps.
 type rule struct {
 	pattern  map[string]any
 	steps    []map[string]any
@@ -39,7 +38,6 @@ type rule struct {
 	position string // file and line of the test that defined the rule
 }
 
-// ruleLimit limits how many prompts a rule answers.
 type ruleLimit int
 
 const (
@@ -59,7 +57,6 @@ func (s *scenarioScript) scenarioPath() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
 
-// addSteps adds a rule that answers a prompt with these steps.
 func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
 	s.tb.Helper()
 	if s.file != "" {
@@ -97,8 +94,8 @@ func (s *scenarioScript) addRule(pattern map[string]any, script []any, limit rul
 	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, position: place})
 }
 
-// writeScenario writes the scenario. It writes a temporary file and renames it, because a claude may read the scenario at the
-// same time.
+// writeScenario writes the scenario. It writes a temporary file and renames it, because a claude may read the scenario
+// at the same time.
 func (s *scenarioScript) writeScenario() {
 	s.tb.Helper()
 	s.mu.Lock()

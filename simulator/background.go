@@ -58,9 +58,9 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 // agentSettleTime is how long the result of a turn waits for background agents to finish.
 const agentSettleTime = 300 * time.Millisecond
 
-// waitForAgents waits up to agentSettleTime for background agents, so that the result follows their events, as in the real CLI. It
-// does not wait for agents that are themselves waiting. Without a prompt queue it returns immediately, because then
-// results are delayed until all agents have finished.
+// waitForAgents waits up to agentSettleTime for background agents, so that the result follows their events, as in the
+// real CLI. It does not wait for agents that are themselves waiting. Without a prompt queue it returns immediately,
+// because then results are delayed until all agents have finished.
 func (b *backgroundWork) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
@@ -111,7 +111,6 @@ func (b *backgroundWork) mergeNotices() {
 	}
 }
 
-// subagentStats counts the sub-agents of the session for a result.
 func (b *backgroundWork) subagentStats() *protocol.SubagentStats {
 	if b.sim.main.Tasks == nil {
 		return &protocol.SubagentStats{ByType: map[string]int{}}
@@ -119,7 +118,6 @@ func (b *backgroundWork) subagentStats() *protocol.SubagentStats {
 	return new(b.sim.main.Tasks.Stats())
 }
 
-// backgroundTasks lists the running tasks for Stop hooks.
 func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
 	if b.sim.main.Tasks == nil {
 		return nil
@@ -137,7 +135,6 @@ func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.Background
 	return list
 }
 
-// sessionCrons lists the scheduled prompts of the session for Stop hooks.
 func (b *backgroundWork) sessionCrons() protocol.HookList[protocol.SessionCron] {
 	if b.sim.main.Tasks == nil {
 		return nil

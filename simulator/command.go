@@ -73,7 +73,6 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 // blankPromptText is the real CLI's answer to a prompt that consists of white space.
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-// refuseBlank ends the turn of a blank prompt without a request to the model.
 func (k *localCommands) refuseBlank(ctx context.Context) error {
 	if err := k.hooks.beginCommand(ctx, false); err != nil {
 		return err
@@ -111,8 +110,8 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	return k.emitReply(c, outcome, usage)
 }
 
-// runSkillWork runs the agent of a skill. It emits the frames of the agent's task immediately. The caller emits the returned
-// events after init.
+// runSkillWork runs the agent of a skill. It emits the frames of the agent's task immediately. The caller emits the
+// returned events after init.
 func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
@@ -175,7 +174,6 @@ func (k *localCommands) emitReply(c slash.Call, outcome slash.Outcome, usage *sl
 	return end
 }
 
-// outputMessage makes the assistant message that shows the output of a command.
 func (k *localCommands) outputMessage(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), text, "end_turn"),

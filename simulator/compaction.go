@@ -18,7 +18,6 @@ import (
 // request because it is too long.
 type compaction struct{ *turnContext }
 
-// Triggers of a compaction.
 const (
 	compactionTriggerManual = "manual"
 	compactionTriggerAuto   = "auto"
@@ -75,11 +74,12 @@ type summaryOutcome struct {
 	reply        string   // text of the model, including its analysis
 	hookReports  []string // output of hooks for the user
 	refusal      string   // reason of the hook that blocked the compaction; empty if none did
-	failed       bool     // the model request failed
-	tooShort     bool     // the conversation has no reply of the model
+	failed       bool
+	tooShort     bool // the conversation has no reply of the model
 }
 
-// summarize asks the model for a summary, runs the compaction hooks around the request, and emits the status.
+// summarize asks the model for a summary and runs the compaction hooks around the request. It emits the status only
+// after a success; the caller reports failures.
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}

@@ -13,7 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxStopBlocks is the number of consecutive times that Stop hooks may continue a turn (spec: cli-observed 11).
+// maxStopBlocks is the number of consecutive times that Stop hooks may continue a turn (spec: cli-observed 11), unless
+// [Limits] sets another number.
 const maxStopBlocks = 8
 
 // maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
@@ -34,8 +35,8 @@ type continuation struct {
 	*turnContext
 	exchange *exchange
 
-	truncations     int  // truncated replies so far
-	refused         bool // a reply of this turn was refused
+	truncations     int
+	refused         bool
 	askedAfterEmpty bool // the model was already asked to continue after an empty reply
 	stopBlocks      int  // how often Stop hooks have continued this turn
 	stopPrevented   bool // a Stop hook answered continue: false
@@ -129,14 +130,12 @@ func (a *continuation) handleTruncation() (text string, err error) {
 	return "", nil
 }
 
-// incompleteReplyMessage returns the user message that the CLI adds after an incomplete reply.
 func (a *continuation) incompleteReplyMessage(text string) *protocol.User {
 	ev := a.out.injectedMessage(text, true)
 	ev.Companion = true
 	return ev
 }
 
-// outputLimitFailure returns the failure of a turn in which too many replies were truncated.
 func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	api := apiFailure{Connection: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
@@ -149,7 +148,6 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	return api
 }
 
-// emitRefusalRetry emits the notice of a refusal and the prompt that requests another reply.
 func (a *continuation) emitRefusalRetry() {
 	a.out.emitInformational(a.displayModel()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.incompleteReplyMessage(refusedReplyPrompt)
@@ -239,7 +237,6 @@ func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-// emitStopCapReached reports that the turn ends because Stop hooks blocked it too often.
 func (a *continuation) emitStopCapReached() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+

@@ -12,8 +12,8 @@ func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// emitRefusalAt emits the refusal of the last call if it belongs at this point of the stream. A denial is emitted in two
-// steps, between the following events, see [message.advanceRefusal].
+// emitRefusalAt emits the refusal of the last call if the refusal belongs at this point of the stream. A denial is
+// emitted in two steps, between the following events, see [message.advanceRefusal].
 func (m *message) emitRefusalAt(ctx context.Context, at RefusalPoint) error {
 	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
 		return nil
@@ -52,7 +52,6 @@ func (m *message) advanceRefusal() {
 	}
 }
 
-// flushRefusal emits the remaining events of a refusal.
 func (m *message) flushRefusal() {
 	for m.refusedCall != nil {
 		m.advanceRefusal()

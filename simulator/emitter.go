@@ -23,10 +23,10 @@ type turnEndError struct {
 	deferred         *protocol.ToolUse
 	result           *string // nil means the last assistant text
 	stopReason       string  // empty means the stop reason of the last reply
-	skippedModel     bool    // the turn ended without the model
-	excludeLastReply bool    // the usage of the last reply is not part of the turn's usage
-	localCommand     string  // name of the slash command that ran; empty if none
-	crash            string  // error with which the whole session exits (code 1); empty means the session continues
+	skippedModel     bool
+	excludeLastReply bool   // the usage of the last reply is not part of the turn's usage
+	localCommand     string // name of the slash command that ran; empty if none
+	crash            string // error with which the whole session exits (code 1); empty means the session continues
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
@@ -40,7 +40,7 @@ func endWithoutModel(text string) *turnEndError {
 type failureSummary struct {
 	status    int    // HTTP status; 0 if there was no response
 	errorType string // api_error_type; empty if there was no response
-	apiError  string // api_error; empty if there was a response
+	apiError  string // api_error: the cause of some failures; empty means none
 	hook      protocol.StopFailureHook
 }
 
@@ -97,7 +97,6 @@ func (o *emitter) emitAll(events []protocol.Event) {
 	}
 }
 
-// warnUnsaved warns that the transcript cannot be written.
 func (o *emitter) warnUnsaved(err error) {
 	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
@@ -106,7 +105,6 @@ func (o *emitter) emitSystem(subtype string, fields ...protocol.Field) {
 	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
 }
 
-// emitInformational emits a message of the CLI for the user.
 func (o *emitter) emitInformational(content, level string) {
 	o.emitSystem("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
@@ -157,7 +155,6 @@ func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 	return ev
 }
 
-// timestampFormat is the format of all timestamps on the stream.
 const timestampFormat = "2006-01-02T15:04:05.000Z"
 
 func (o *emitter) timestamp() string { return o.sim.options.Clock.Now().UTC().Format(timestampFormat) }

@@ -29,7 +29,6 @@ type exchange struct {
 	mainModel     string // the session's model while a fallback model is used
 }
 
-// replyInfo describes the last reply of the model.
 type replyInfo struct {
 	text           string  // last text block; empty if the reply ends with a tool use
 	stopReason     *string // nil if there was no reply
@@ -134,7 +133,6 @@ func (x *exchange) beforeReply(ctx context.Context, req scenarios.Request, reply
 	return x.out.checkOpen()
 }
 
-// emitFrame writes a frame of the scenario to the program's output.
 func (x *exchange) emitFrame(f scenarios.Frame) error {
 	switch {
 	case f.Stderr != "":
@@ -196,7 +194,6 @@ func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time
 	return max(d, x.sim.options.Display.MinimumDelay)
 }
 
-// emitMessage emits a message of the model and returns its tool calls.
 func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
 	blocks := slices.Clone(x.structured.addScriptedCall(reply)) // the model may return the same slice again
 	if len(blocks) == 0 {
@@ -341,12 +338,10 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	return x.endWithFailure(api)
 }
 
-// partialReplyUsage returns the usage of a partial reply.
 func (x *exchange) partialReplyUsage(f *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
 
-// failureUsedUp reports whether a failure that is limited to a number of requests has reached that number.
 func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }

@@ -13,7 +13,7 @@ import (
 type apiFailure struct {
 	Status           int           // HTTP status; 0 means no response
 	Kind             string        // error type of the answer; empty without a response
-	Connection       string        // api_error; empty if there was a response
+	Connection       string        // api_error: the cause of some failures; empty means none
 	ErrorClass       string        // error of the assistant event
 	RetryClass       string        // error of api_retry; empty means never retried
 	Text             string        // message for the user
@@ -119,7 +119,6 @@ func socketError(text string) apiFailure {
 	return apiFailure{Connection: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
-// describeStatus describes a failure that has an HTTP status.
 func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	status, message := e.Status, e.Message
 	api := apiFailure{Status: status, Kind: e.Type, Message: message}

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// sessionSourceCompact is the source of the SessionStart event after a compaction.
 const sessionSourceCompact = "compact"
 
 // hookPoints runs the hooks of a turn, except those around tool calls, which the package layer runs.
@@ -55,7 +54,7 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
-// addCallFields adds the fields of hook inputs for events caused by tool calls.
+// addCallFields adds the effort, the prompt id and the agent to the common fields of hook inputs.
 func (p *hookPoints) addCallFields(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
@@ -109,7 +108,8 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	return nil
 }
 
-// run runs the hooks of one event and emits their events for the stream and for the transcript.
+// run runs the hooks of one event as [hookPoints.runWithoutTrace] does, and also emits their attachments for the
+// transcript.
 func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
@@ -118,7 +118,8 @@ func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outco
 	return out, err
 }
 
-// runWithoutTrace runs the hooks of one event and emits their events for the stream, but nothing for the transcript.
+// runWithoutTrace runs the hooks of one event, adds their context to the context of the prompt, and emits their frames
+// if these are shown. It emits no notices, and nothing for the transcript.
 func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.checkOpen(); err != nil {
 		return hook.Outcome{}, err
@@ -137,7 +138,6 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
 }
 
-// runIgnoringOutcome runs hooks and ignores their outcome.
 func (p *hookPoints) runIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
 	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
 		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
@@ -229,8 +229,9 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 	return p.out.checkOpen()
 }
 
-// runSessionStart runs the SessionStart hooks. When a session is resumed, their output is added to the context and
-// the transcript unless the conversation already contains them (observed with 2.1.330).
+// runSessionStart runs the SessionStart hooks. When a session is resumed or forked, only those texts of the hooks are
+// added to the context that the conversation does not contain yet. If none is added, the transcript gets no attachment
+// (observed with 2.1.330).
 func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.run(ctx, p.sessionStartInput(source))
@@ -360,7 +361,6 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 	p.out.emit(text)
 }
 
-// refusesPrompt reports whether hooks prevent the model from receiving the prompt.
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
 // emitRefused emits the trace of a prompt that hooks refused. If dropped is true, the prompt is not part of the

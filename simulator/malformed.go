@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// requestIDPlaceholder is the placeholder for a request id in an error text.
 const requestIDPlaceholder = "\x00"
 
 // malformedResponse returns the failure for a reply that is not a message. Versions that do not describe invalid JSON

@@ -19,10 +19,10 @@ type message struct {
 	messageHead
 	index       *executor.Index
 	pace        scenarios.Pace
-	nextChunkAt time.Time // time at which the previous chunk was due; zero before the first
+	nextChunkAt time.Time // time at which the latest chunk is due; zero before the first
 	calls       []preparedCall
 	round       *toolRound              // emits refusals during the stream
-	final       protocol.MessageSummary // metadata of the current block
+	final       protocol.MessageSummary // stop reason and usage of the message, and the position of the current block
 
 	text            strings.Builder // streamed part of the open text block
 	started         bool            // message_start was emitted
@@ -30,12 +30,11 @@ type message struct {
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
-	refusalPoint    RefusalPoint    // point at which the refusal of the last call is emitted; AfterMessage after that
+	refusalPoint    RefusalPoint    // where the last call's refusal is emitted; AfterMessage means not in the stream, or already emitted
 	refusedCall     *refusedCall    // the refusal that is being emitted; nil if none
-	assistantEvents int             // number of assistant events so far
+	assistantEvents int
 }
 
-// messageHead contains the ids, model and usage of a message.
 type messageHead struct {
 	id, request string
 	modelName   string // full name of the model, used in the totals
@@ -44,7 +43,6 @@ type messageHead struct {
 	replyUsage
 }
 
-// preparedCall is a tool call of a message, ready to run.
 type preparedCall struct {
 	toolUse     protocol.ToolUse // the call, with the name of the tool that runs
 	tool        protocol.Tool    // zero if the tool is unknown
@@ -139,7 +137,7 @@ func (m *message) end() {
 	m.advanceRefusal()
 }
 
-// streamBlock emits a block up to its content_block_stop.
+// streamBlock emits the assistant event of a block, and those of its stream events that precede content_block_stop.
 func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) error {
 	switch b := b.(type) {
 	case protocol.TextBlock:
@@ -175,7 +173,6 @@ func (m *message) waitUntilDue(ctx context.Context, chunk string) error {
 	return m.background.sleep(ctx, min(wait, m.nextChunkAt.Sub(now)))
 }
 
-// streamInput opens a tool use block and emits the chunks of its input.
 func (m *message) streamInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
 	m.startBlock(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
@@ -222,7 +219,6 @@ func (m *message) streamCutText(ctx context.Context, text string) error {
 	return nil
 }
 
-// streamCitations emits the citations of a text, one delta each.
 func (m *message) streamCitations(i int, list json.RawMessage) {
 	var each []json.RawMessage
 	_ = json.Unmarshal(list, &each) // validated when the scenario was loaded
@@ -416,7 +412,6 @@ func (m *message) stopBlock(i int) {
 	m.emitStreamEvent(orderedObject{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
-// hidesStream reports whether the stream events of the message are hidden.
 func (m *message) hidesStream() bool { return m.isUnstreamed || !m.sim.options.Display.PartialMessages }
 
 func (m *message) emitStreamEvent(ev orderedObject, display string) {
@@ -432,7 +427,6 @@ func (m *message) streamEvent(ev orderedObject, display string) *protocol.Stream
 	}
 }
 
-// orderedObject is a JSON object with ordered keys.
 type orderedObject []objectPair
 
 type objectPair struct {

@@ -142,8 +142,8 @@ type SessionStart struct {
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
 	PreviousReply *PreviousReply
-	// Continue is true if the session was looked up (--continue), not given by id. Until it is found, events have a
-	// temporary session id.
+	// Continue is true if the session was looked up (--continue), not given by id. Until the session is found, events
+	// have a temporary session id.
 	Continue bool
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string

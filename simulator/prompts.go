@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// emptyPromptText replaces an empty prompt when it is replayed.
+// emptyPromptText replaces an empty prompt that is replayed, and a prompt for the model that has only blank blocks.
 const emptyPromptText = "(no content)"
 
 // ErrSignalled is the cause of a cancellation if a signal ended the turn. Running calls then get the same result as
@@ -41,7 +41,7 @@ type promptState struct {
 	context         []string // text that hooks and mentioned files have added for the model
 	contextSent     int      // number of entries of context already sent in a request
 	unanswered      []string // text of absorbed prompts that have not been sent to the model
-	absorbedIDs     []string // uuids of the absorbed prompts
+	absorbedIDs     []string
 	feedback        []string // texts typed when permitting calls of the last tool round; they become the next prompt
 
 	replayPending   bool // the prompt is replayed with the next request to the model
@@ -169,7 +169,6 @@ func (p *promptState) attachMentions(ctx context.Context, text string) (reads []
 	return reads, ctx.Err()
 }
 
-// emitAbsorbed records a prompt that joined the turn and replays it if requested.
 func (p *promptState) emitAbsorbed(in protocol.UserMessage, id string) {
 	p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
 	p.emitReplay(in, id)
@@ -208,7 +207,6 @@ func (p *promptState) nextUnanswered() (text string, ok bool) {
 	return text, true
 }
 
-// addAbsorbed adds a prompt of the host to the turn.
 func (p *promptState) addAbsorbed(in protocol.UserMessage) {
 	if in.UUID == "" {
 		return

@@ -39,12 +39,12 @@ type history struct {
 	results          int
 	safetyStops      int            // number of refused replies
 	failures         map[string]int // number of failures simulated, by rule
-	sessionStarted   bool           // the SessionStart hooks have run
-	resumed          bool           // the conversation began in an earlier process
-	startSource      string         // source of SessionStart; empty means startup or resume
-	lastMessage      string         // uuid of the model's last message
-	pendingContext   []string       // text that the next request adds to its prompt
-	instructionTexts []string       // instructions loaded after tool calls, as sent to the model
+	sessionStarted   bool
+	resumed          bool     // the conversation began in an earlier process
+	startSource      string   // source of SessionStart; empty means startup or resume
+	lastMessage      string   // uuid of the model's last message
+	pendingContext   []string // text that the next request adds to its prompt
+	instructionTexts []string // instructions loaded after tool calls, as sent to the model
 	retained         retainedMessages
 	droppedTokens    int      // tokens removed by compactions
 	saveFailed       bool     // writing the transcript has failed
@@ -90,7 +90,6 @@ func (t *retainedMessages) record(ev protocol.Event) {
 	}
 }
 
-// lastMessageID returns the uuid of the last message; empty if none exists.
 func (t *retainedMessages) lastMessageID() string {
 	for _, part := range [][]string{t.prompts, t.lastRound} {
 		if len(part) > 0 {
@@ -100,8 +99,8 @@ func (t *retainedMessages) lastMessageID() string {
 	return ""
 }
 
-// applyCompaction returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts and,
-// if there were earlier rounds, the last round.
+// applyCompaction returns the messages that a compaction keeps: the unanswered prompts and, if it was not the first
+// reply, the last reply with the results of its calls. A last reply that is not kept is forgotten.
 func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
@@ -168,7 +167,6 @@ type CrashError struct {
 
 func (c *CrashError) Error() string { return "the process crashes here" }
 
-// scenarioVars returns the session's values for scenario expressions.
 func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 	names := make([]string, len(tools))
 	schemas := make(map[string]json.RawMessage, len(tools))
@@ -232,7 +230,6 @@ func (s *Simulator) hookBase() protocol.HookBase {
 	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: s.options.Location.Dir()}
 }
 
-// sessionEndBase returns the common fields of SessionEnd inputs.
 func (s *Simulator) sessionEndBase() protocol.HookBase {
 	base := s.hookBase()
 	base.PromptID = s.options.State.Snapshot().PromptID

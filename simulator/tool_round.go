@@ -17,14 +17,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// toolRound runs the tool calls of a message and emits their results.
 type toolRound struct {
 	*turnContext
 	isRunning bool                    // calls are running, or a call ended the turn
 	aborted   map[int]executor.Result // results of interrupted calls, by index
 }
 
-// executedCall is a call with its result.
 type executedCall struct {
 	index    int
 	result   executor.Result
@@ -374,8 +372,8 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	return end
 }
 
-// abortedEnd returns the error that ends a turn whose call was interrupted, or refused in a way that ends the turn. The
-// results of the calls were emitted before.
+// abortedEnd emits the text that reports the interrupt, and returns the error that ends the turn after a call was
+// interrupted, or refused in a way that ends the turn. The results of the calls must have been emitted before.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
@@ -384,7 +382,8 @@ func (d *toolRound) abortedEnd() *turnEndError {
 	}
 }
 
-// runBatchHooks runs the PostToolBatch hooks after all calls of a message.
+// runBatchHooks runs the PostToolBatch hooks after all calls of a message. Then it loads the context that belongs to
+// the calls or, if a hook blocks, returns the error that ends the turn.
 func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
@@ -435,7 +434,6 @@ func structuredOf(tool string, r protocol.ToolResult) any {
 	return r.MCP.Structured
 }
 
-// heartbeatInterval is the interval at which running calls report progress.
 const heartbeatInterval = 30 * time.Second
 
 // heartbeat contains the calls of a batch that are still running.
@@ -472,7 +470,6 @@ func ShowEarly(ctx context.Context, ev protocol.Event) bool {
 	}
 }
 
-// emitHeartbeats emits tool_progress for every call that still runs.
 func (d *toolRound) emitHeartbeats(h *heartbeat) {
 	h.beats++
 	for _, c := range h.calls {

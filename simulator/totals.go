@@ -25,12 +25,12 @@ type turnTotals struct {
 	thinking      int
 	lastReply     *replyUsage // the last reply, until it is counted in usage
 	denials       []protocol.PermissionDenial
-	begunMessages []string // ids of streamed messages
+	begunMessages []string
 
-	modelAsked   bool          // the model was asked at least once
+	modelAsked   bool
 	apiTime      time.Duration // time spent waiting for the model
 	firstRequest time.Time
-	firstUsage   *scenarios.Usage // usage of the first request; nil if it got no reply
+	firstUsage   *scenarios.Usage // usage of the first reply; nil if there was none
 	firstToken   time.Time
 }
 
@@ -70,7 +70,6 @@ func (l *turnTotals) checkBudget() error {
 	return l.budgetError()
 }
 
-// budgetError returns a [turnEndError] if the budget is exhausted.
 func (l *turnTotals) budgetError() error {
 	if !l.session.budgetExhausted {
 		return nil
@@ -134,14 +133,13 @@ func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	}
 }
 
-// sessionTotals adds up the costs of a session.
 type sessionTotals struct {
-	contextTokens atomic.Int64 // size of the conversation
+	contextTokens atomic.Int64
 
 	// The following fields are used only by the running turn.
 	costs             map[string]protocol.ModelUsage // by model
-	modelsSinceResult map[string]protocol.ModelUsage // usage of each model since the last result
-	requests          int                            // number of replies
+	modelsSinceResult map[string]protocol.ModelUsage
+	requests          int // number of replies
 	apiTime           time.Duration
 	wallTime          time.Duration
 	budgetExhausted   bool
@@ -185,7 +183,6 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	b.contextTokens.Add(int64(u.Total()))
 }
 
-// addModels adds usage by model, for example of a sub-agent.
 func (b *sessionTotals) addModels(models map[string]protocol.ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(models)) {
 		u := models[model]
@@ -216,7 +213,6 @@ func (b *sessionTotals) totalUSD() float64 {
 
 func (b *sessionTotals) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
 
-// takeModelsSinceResult returns the usage since the last result and resets it.
 func (b *sessionTotals) takeModelsSinceResult() map[string]protocol.ModelUsage {
 	since := b.modelsSinceResult
 	b.modelsSinceResult = map[string]protocol.ModelUsage{}

@@ -38,7 +38,6 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 	}
 }
 
-// turn runs one prompt from its first event to its result.
 type turn struct {
 	*turnContext
 	exchange        *exchange
@@ -46,7 +45,7 @@ type turn struct {
 	continuation    *continuation
 	commands        *localCommands
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
-	rounds          int                   // tool rounds so far
+	rounds          int
 }
 
 func newTurn(st *turnContext) *turn {

@@ -43,10 +43,10 @@ const (
 
 // structuredOutput tracks the StructuredOutput calls of one turn (spec: cli-contract 9.1).
 type structuredOutput struct {
-	schema      Schema          // nil if no structured output is requested
-	attempts    int             // invalid outputs allowed; 0 means 5
-	value       json.RawMessage // the accepted output
-	lastError   string          // last validation error
+	schema      Schema // nil if no structured output is requested
+	attempts    int    // invalid outputs allowed; 0 means 5
+	value       json.RawMessage
+	lastError   string
 	failures    int
 	wasReminded bool
 }

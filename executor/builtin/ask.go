@@ -120,8 +120,8 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	}
 }
 
-// hasOption reports whether the answer is one of the options. If several may be chosen, the answer may be a list of
-// options.
+// hasOption reports whether the answer is one of the options. If several options may be chosen, the answer may consist
+// of options that are separated by ", ".
 func (q question) hasOption(answer string) bool {
 	parts := []string{answer}
 	if q.MultiSelect {

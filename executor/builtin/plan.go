@@ -107,7 +107,6 @@ func (p *planTools) currentPlan(given *string) (plan *string, path string) {
 	return new(string(data)), path
 }
 
-// switchMode sets the permission mode and returns the event that reports it.
 func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil

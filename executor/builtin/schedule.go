@@ -18,7 +18,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxCronJobs is the maximum number of scheduled jobs.
 const maxCronJobs = 50
 
 // cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but never run.
@@ -127,8 +126,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// cronJobOutput is a job in the form that hosts receive. Durable is false for jobs of the session and nil for jobs in the
-// file.
+// cronJobOutput is a job in the form that hosts receive. Durable is false for jobs of the session and nil for jobs in
+// the file.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`
@@ -235,7 +234,6 @@ func (s *cronJobs) allJobs() []cronJob {
 	return all
 }
 
-// storedCronJob is the format of a job in the file.
 type storedCronJob struct {
 	ID        string `json:"id"`
 	Cron      string `json:"cron"`

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxURLLength is the maximum length of a URL in characters.
+// maxURLLength is the maximum length of a URL in bytes.
 const maxURLLength = 2000
 
 type webFetchInput struct {

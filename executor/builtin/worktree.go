@@ -17,12 +17,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// worktree is the git worktree in which the session works.
 type worktree struct {
 	gitworktree.Worktree
-	previousDir string // previous directory of the session
-	isOwned     bool   // the session created the worktree or selected it by name, so the session may remove it
-	isAgents    bool   // an agent works in it, not the session
+	previousDir string
+	isOwned     bool // the session created the worktree or selected it by name, so the session may remove it
+	isAgents    bool // an agent works in it, not the session
 }
 
 // worktrees moves the session into a git worktree and back.
@@ -106,7 +105,6 @@ func isWithin(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// enter makes w the worktree of the session and changes to its directory.
 func (s *worktrees) enter(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +205,6 @@ func (w worktree) String() string {
 	return "“" + w.Path + "” on branch “" + w.Branch + "”"
 }
 
-// newWorktreeName returns a random name for a worktree.
 func (s *worktrees) newWorktreeName() string {
 	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
 	return gitworktree.RandomName(n)
@@ -227,7 +224,8 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 	return "Created worktree at", nil
 }
 
-// findWorktree sets w to the existing worktree at path. Its result explains why that is not possible; nil means success.
+// findWorktree sets w to the existing worktree at path. It returns nil, or a result that explains why that is not
+// possible.
 func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))

@@ -6,8 +6,8 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// stepRuleCounter reserves matches of rules for one step of a history. If the step is replayed, it gets the same numbers
-// as the first time.
+// stepRuleCounter reserves matches of rules for one step of a history. If the step is replayed, it gets the same
+// numbers as the first time.
 type stepRuleCounter struct {
 	replay    *replay
 	key       history.Digest // key of the history up to the step

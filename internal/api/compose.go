@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// structuredTool is the tool with which Claude Code receives structured output.
 const structuredTool = "StructuredOutput"
 
 // BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
@@ -74,7 +73,8 @@ func (f *replay) hidesThinking() bool {
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// completeCall completes a scripted call for this request: it sets the offered tool name, an id and a complete input.
+// completeCall completes a scripted call for this request: it sets the offered tool name, and the id and the input if
+// they are missing. It also remembers the script of the sub-agent that the call starts, if the call has one.
 func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.offeredToolName(b.Name)

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// healthAnswer is the response of the control route health.
 type healthAnswer struct {
 	OK       bool   `json:"ok"`
 	Scenario string `json:"scenario,omitempty"`

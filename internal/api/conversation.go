@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serveMessages handles POST /v1/messages.
 func (x *exchange) serveMessages() {
 	if err := x.serveConversation(); err != nil {
 		x.answerError(err)
@@ -93,7 +92,6 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	})
 }
 
-// replayRequest determines the scenario's answer to a request.
 func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {
 	t := &conversationTurn{request: r, replay: x.service.replayer.NewReplay(x.namespace.memory, r), pace: x.service.Scenario.Stream}
 	err := t.replay.Run(x.r.Context())

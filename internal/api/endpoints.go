@@ -59,7 +59,6 @@ func (x *exchange) serveTokenCount() {
 	})
 }
 
-// serveModels handles GET /v1/models.
 func (x *exchange) serveModels() {
 	query := x.r.URL.Query()
 	limit := 20
@@ -102,7 +101,6 @@ func (x *exchange) serveModel(id string) {
 	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(id)) })
 }
 
-// serveSideRequest answers a request outside the conversation and records it.
 func (x *exchange) serveSideRequest(kind string, answer func()) {
 	x.setHeaders("")
 	answer()

@@ -61,7 +61,6 @@ func (x *exchange) setHeaders(id string) string {
 	return id
 }
 
-// rateLimit is one of the API's rate limits, with the name used in its headers.
 type rateLimit struct {
 	name             string
 	limit, remaining []string

@@ -9,13 +9,13 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// namespaceMemory holds the data that the requests of one namespace share. Losing it is harmless: a request can be answered from
-// its history alone.
+// namespaceMemory holds the data that the requests of one namespace share. Losing it is harmless: a request can be
+// answered from its history alone.
 type namespaceMemory struct {
 	mu                sync.Mutex
-	states            history.BoundedMap[history.Digest, *conversationState]   // state after each replayed prefix of a history
-	attempts          history.BoundedMap[history.Digest, attemptCount]         // attempts at each history
-	lastConversations history.BoundedMap[conversationKey, *lastConversation]   // last state of each conversation
+	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
+	attempts          history.BoundedMap[history.Digest, attemptCount]
+	lastConversations history.BoundedMap[conversationKey, *lastConversation]
 	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // histories that begin with a summary, by their first group
 	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
@@ -38,7 +38,6 @@ func newNamespaceMemory(n int) *namespaceMemory {
 
 type conversationKey struct{ session, agent string }
 
-// attemptCount counts how often a history was sent.
 type attemptCount struct {
 	count  int
 	failed bool // the last answer was a failure
@@ -87,7 +86,8 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 
 // attemptCounter counts attempts for several servers together.
 type attemptCounter interface {
-	// Next returns the number of the next attempt at the history with this name. It is greater than after.
+	// Next returns the number of the next attempt at the history with this name. The number is greater than the
+	// parameter after.
 	Next(name string, after int) (int, error)
 }
 

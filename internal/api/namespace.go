@@ -17,9 +17,9 @@ type namespace struct {
 	mu                sync.Mutex
 	unknownKeys       map[string]bool // unknown keys of requests that were already reported
 	journalLines      []journalLine   // the latest lines
-	droppedLines      int             // number of older lines that were dropped
+	droppedLines      int
 	requests          int             // number of conversation requests
-	sideAnswers       int             // number of side answers, for their ids
+	sideAnswers       int             // counter for the ids of side answers and refusals
 	summary           journal.Summary // facts about the conversations, for expectations and gates
 	unmetExpectations []scenarios.ExpectationResult
 }
@@ -36,7 +36,6 @@ type journalLine struct {
 // maxJournalLines is the number of journal lines that a namespace keeps for the control routes.
 const maxJournalLines = 2000
 
-// keepJournalLine stores a journal line for the control routes.
 func (ns *namespace) keepJournalLine(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 // promptCache computes how many tokens of a request the API's prompt cache would have read and written. It stores
 // digests, not prompts, and is safe for concurrent use.
 //
-// A prefix is a hit if an earlier request had a cache mark after the same tools, system prompt and blocks, and that
-// entry has not expired. It is looked up at each mark of a request and at the maxLookBackBlocks blocks before it.
+// A prefix is a hit if an earlier request had a cache mark after the same tools, system prompt and blocks, and the
+// entry of that mark has not expired. ComputeUsage looks up the prefix at each mark of a request, and the prefixes at
+// the maxLookBackBlocks blocks before the mark.
 type promptCache struct {
 	mu      sync.Mutex
 	expires history.BoundedMap[history.Digest, time.Time]

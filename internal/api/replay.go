@@ -12,7 +12,7 @@ type replayer struct {
 	scenario           *scenarios.Scenario
 	initialEngine      *scenarios.Engine // engine at the beginning of a conversation; requests use a fork of it
 	usesContext        bool
-	hasSubagentScripts bool // the scenario has a call that starts a scripted sub-agent
+	hasSubagentScripts bool
 }
 
 func newReplayer(o Options, ids idSource) *replayer {
@@ -31,12 +31,12 @@ type replay struct {
 	vars            scenarios.Vars
 	salt            history.Digest // digest of the values, other than the history, on which answers depend
 	findings        []string
-	unofferedTools  []string // tools that the answer calls but the request does not offer
+	unofferedTools  []string
 	missingValues   []missingValue
 	groups          []replayedGroup
 	prefill         string // text of an assistant message that ends the history
 	attempt         int
-	stateBeforeLast *conversationState // state before the last group
+	stateBeforeLast *conversationState
 	finalState      *conversationState
 }
 

@@ -21,7 +21,7 @@ type responseSender struct {
 	clock Clock
 
 	status      int      // 0 means nothing was sent
-	events      int      // number of events of a stream
+	events      int      // number of stream events sent
 	disconnects []string // how the client disconnected
 }
 
@@ -116,7 +116,8 @@ func (s *responseSender) waitForClient() {
 	s.recordDisconnect()
 }
 
-// abort ends a response that was started.
+// abort ends a started response: "error" and "end" send nothing more, "silence" waits until the client disconnects,
+// "close" closes the connection with FIN, and every other value of how with RST.
 func (s *responseSender) abort(how string) {
 	switch how {
 	case "error", "end":
@@ -132,8 +133,8 @@ func (s *responseSender) abort(how string) {
 type connectionEnd int
 
 const (
-	closeFIN   connectionEnd = iota // FIN
-	closeReset                      // RST
+	closeFIN connectionEnd = iota
+	closeReset
 )
 
 func (s *responseSender) closeConnection(how connectionEnd) {

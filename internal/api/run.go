@@ -72,7 +72,6 @@ func (f *replay) stateKey(i int) history.Digest {
 	return k
 }
 
-// applyGroup applies group i to the state st and returns the new state.
 func (f *replay) applyGroup(ctx context.Context, st *conversationState, i int) (*conversationState, error) {
 	g := &f.groups[i]
 	if g.Assistant {
@@ -91,7 +90,6 @@ func (f *replay) applyGroup(ctx context.Context, st *conversationState, i int) (
 	return &next, nil
 }
 
-// applyStep passes one step to the engine and adds its reply to the answer.
 func (f *replay) applyStep(ctx context.Context, st *conversationState, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
@@ -145,7 +143,6 @@ func (f *replay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleC
 	return stepRuleCounter{replay: f, key: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
 }
 
-// recordMissingValues records the paths in templates of a reply that had no value.
 func (f *replay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
 		f.missingValues = append(f.missingValues, missingValue{reply.Rule, path})

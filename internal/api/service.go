@@ -120,7 +120,6 @@ func (s *service) newGates() gates {
 	return directoryGates(dir)
 }
 
-// sharedAttemptCounter returns the attempt counters that all servers share for a namespace.
 func (s *service) sharedAttemptCounter(namespace string) gate.NameClaims {
 	sum := sha256.Sum256([]byte(namespace))
 	return gate.NameClaims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}

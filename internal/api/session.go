@@ -93,7 +93,8 @@ func (f *replay) conversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index of the group that follows the group with the key at, or -1 if none has that key.
+// groupIndexAfter returns the index that follows the group with the key at, or -1 if none has that key. A zero key
+// means the beginning of the history.
 func (f *replay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
@@ -106,7 +107,8 @@ func (f *replay) groupIndexAfter(at history.Digest) int {
 	return -1
 }
 
-// rememberConversation stores the current state of the session.
+// rememberConversation makes st the stored state of the session. It does nothing for a session without a stored
+// conversation.
 func (f *replay) rememberConversation(st *conversationState) {
 	if f.request.Session == "" {
 		return

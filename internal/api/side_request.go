@@ -24,7 +24,6 @@ func (s *service) sideRequestText(kind string, last *history.Message) string {
 	return "OK"
 }
 
-// titleFromPrompt returns the first words of a prompt as a session title.
 func titleFromPrompt(text string) string {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "<session>")
 	text, _, _ = strings.Cut(text, "</session>")

@@ -20,11 +20,11 @@ type conversationState struct {
 
 // scriptedAnswer is the scenario's answer to the last group of a history.
 type scriptedAnswer struct {
-	firstRequest scenarios.Request // the first request of the group
+	firstRequest scenarios.Request
 	lastRequest  scenarios.Request // the last request that was answered
 	reply        scenarios.Reply   // first reply, which determines rule, failure, delay and pace
 	blocks       []protocol.Block
-	stopReason   string // scripted stop reason
+	stopReason   string
 	usage        *scenarios.Usage
 	structured   json.RawMessage
 	pendingGates []pendingGate
@@ -42,7 +42,6 @@ type pendingGate struct {
 	Rule        scenarios.RuleRef
 }
 
-// missingValue is a path in a template that had no value.
 type missingValue struct {
 	Rule scenarios.RuleRef
 	Path string

@@ -14,8 +14,8 @@ type BuiltinCommand struct {
 	condition    environmentCondition // environments that have the command; nil means all
 }
 
-// BuiltinCommands lists the built-in commands and skills in the order of init. The instructions of skills belong to the vendor
-// and are not included, so scenarios receive the prompt as it was typed.
+// BuiltinCommands lists the built-in commands and skills in the order of init. The instructions of skills belong to the
+// vendor and are not included, so scenarios receive the prompt as it was typed.
 func BuiltinCommands() []BuiltinCommand {
 	skill := func(name, description, hint string, aliases ...string) BuiltinCommand {
 		return BuiltinCommand{name, description, hint, aliases, true, nil}

@@ -14,18 +14,18 @@ func IsContinuationRequest(text string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
 }
 
-// HookEvent is one event at which hooks can run. The input of the hooks is a type of the package protocol, and their
-// output a row of the package hook.
+// HookEvent is one event at which hooks can run. Package protocol has a type for the input of the event's hooks. A
+// table of package hook has a row for their output.
 type HookEvent struct {
 	Name         string
 	Summary      string // description in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
-	// CanBlock is true if hooks can block an action, or give feedback, with exit status 2. For other events that status is
-	// an ordinary error.
+	// CanBlock is true if hooks can block an action, or give feedback, with exit status 2. For other events that status
+	// is an ordinary error.
 	CanBlock bool
-	// CanGuardPermissions is true if hooks of the event may decide about permissions. If such a hook is invalid, its whole
-	// settings file is ignored.
+	// CanGuardPermissions is true if hooks of the event may decide about permissions. If such a hook is invalid, its
+	// whole settings file is ignored.
 	CanGuardPermissions bool
 	// DecidesPermission is true if hooks give a permission decision.
 	DecidesPermission bool

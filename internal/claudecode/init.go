@@ -98,8 +98,8 @@ func unsimulatedRows() []versionRow {
 	}
 }
 
-// UnsimulatedBehavior describes known behaviour of the version that is not simulated: claudeless behaves like the newest
-// version instead. The lines are in the order of the versions.
+// UnsimulatedBehavior describes known behaviour of the version that is not simulated: claudeless behaves like the
+// newest version instead. The lines are in the order of the versions.
 func (p Profile) UnsimulatedBehavior() []string {
 	var lines []string
 	for _, r := range unsimulatedRows() {

@@ -11,7 +11,8 @@ import (
 )
 
 // eventKeyRows returns keys of events, each with the version that introduced it: type and subtype of the event, then
-// the path of the key. "*" represents every key of an object, a type without subtype all its subtypes.
+// the path of the key. "*" represents every key of an object. A type without a subtype represents all subtypes of the
+// type.
 func eventKeyRows() []versionRow {
 	return []versionRow{
 		{"system/init original_cwd", "2.1.301"},

@@ -94,8 +94,8 @@ func (f ModelFacts) ThinkingMode() string {
 // 2.1.330). These are the models that think adaptively.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// BashPreference returns how the model is asked to prefer Bash if its calls are not checked by a user: "relaxed", "strict", or
-// "" if it is not asked (observed with 2.1.330).
+// BashPreference returns how the model is asked to prefer Bash if its calls are not checked by a user: "relaxed",
+// "strict", or "" if it is not asked (observed with 2.1.330).
 func (f ModelFacts) BashPreference() string {
 	switch f.Name {
 	case "claude-opus-5-5":
@@ -106,7 +106,8 @@ func (f ModelFacts) BashPreference() string {
 	return ""
 }
 
-// ExplainsAutoMode reports whether mode auto is explained to a model that is not asked to prefer Bash (observed with 2.1.330).
+// ExplainsAutoMode reports whether mode auto is explained to a model that is not asked to prefer Bash (observed with
+// 2.1.330).
 func (f ModelFacts) ExplainsAutoMode() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
@@ -190,8 +191,8 @@ func RequestedModelLabel(name string) string {
 // WireModel returns the name that requests and responses contain for a resolved model, without its variant.
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
-// DisplayModel returns the display name of a model: "Opus 5.5" for claude-opus-5-5, with or without a date. Unknown names are
-// returned unchanged.
+// DisplayModel returns the display name of a model: "Opus 5.5" for claude-opus-5-5, with or without a date. Unknown
+// names are returned unchanged.
 func DisplayModel(name string) string {
 	family, version, ok := strings.Cut(strings.TrimPrefix(BareModel(name), "claude-"), "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {

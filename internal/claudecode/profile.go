@@ -89,7 +89,8 @@ const (
 	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// SettingsSources reports problems of settings by their source, not by their file.
 	SettingsSources Feature = "faults of settings are reported by source"
-	// UserModified reports changes that the host has made to the content of a Write or Edit before it permitted the call.
+	// UserModified reports changes that the host has made to the content of a Write or Edit before it permitted the
+	// call.
 	UserModified Feature = "results report changes made by the host"
 	// DescribesJSON reports invalid JSON in a response like other malformed responses.
 	DescribesJSON Feature = "responses with invalid JSON are described"
@@ -140,8 +141,8 @@ type Delays struct {
 	Answer time.Duration // time until the model answers a request
 }
 
-// Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, from the
-// start of the process to the init event. Answer is for the network and the model: with a local API the CLI itself
+// Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, from
+// the start of the process to the init event. Answer is for the network and the model: with a local API the CLI itself
 // needs only 10 ms for an answer.
 func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, Answer: time.Second} }
 

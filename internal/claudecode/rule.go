@@ -24,8 +24,8 @@ func ParseRuleText(text string) RuleText {
 	return r
 }
 
-// PermitsArbitraryCode reports whether a rule about Bash with this content permits a program that runs any code, such as
-// python3:* or py*. Without a user to ask, plan and auto mode ignore such rules (observed with 2.1.330).
+// PermitsArbitraryCode reports whether a rule about Bash with this content permits a program that runs any code, such
+// as python3:* or py*. Without a user to ask, plan and auto mode ignore such rules (observed with 2.1.330).
 func PermitsArbitraryCode(content string) bool {
 	prefix, isPrefix := strings.CutSuffix(content, ":*")
 	attached := false

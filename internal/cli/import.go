@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/importer"
 )
 
-// The exit codes of the command.
 const (
 	exitReplayDiffers = 1
 	exitInvalidInput  = 2

@@ -83,7 +83,6 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	return nil
 }
 
-// refusalExitError converts the user's refusal in a dialog before the session to an exit code.
 func refusalExitError(ctx context.Context, err error) error {
 	if errors.Is(err, terminal.ErrQuit) {
 		return &process.ExitError{Code: process.ExitFailed}

@@ -106,7 +106,6 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (parityResult,
 	return suite.CompareDecisions(ctx, o)
 }
 
-// findPrograms finds the programs to compare.
 func (c *parityCmd) findPrograms(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
 	case len(c.Between) > 0:

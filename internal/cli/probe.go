@@ -28,14 +28,14 @@ func statusCommands() map[string]runner {
 	}
 }
 
-// unsimulatedCommands lists the commands of the real CLI that are not simulated.
 func unsimulatedCommands() []string {
 	return []string{
 		"auto-mode", "gateway", "import", "project", "purge", "setup-token", "ultrareview",
 	}
 }
 
-// missingSessionCommand returns a command about one session that runs in the background. No such session exists here.
+// missingSessionCommand returns a command that takes the id of a background session and reports that no such session
+// exists.
 func missingSessionCommand(usage, hint string) runner {
 	return func(_ context.Context, s *process.System, words []string) error {
 		if len(words) == 0 {

@@ -42,8 +42,8 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// prompts returns the prompts of the run. If an earlier run deferred a call, that call is the first, and a prompt is
-// optional.
+// prompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues that call, and
+// the user need not give a prompt.
 func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.DeferredPrompt()
 	if !ok {

@@ -66,7 +66,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
-// withVersionFilter returns the system with a stdout that removes the keys which the plan's version of claude does not have.
+// withVersionFilter returns the system with a stdout that removes the keys that the plan's version of claude lacks.
 func withVersionFilter(sys *process.System, plan *launch.Plan) *process.System {
 	filter := plan.Profile.Events()
 	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
@@ -125,7 +125,8 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	return err
 }
 
-// exitError returns the error that determines the exit code. interrupted is true if a signal ended the run.
+// exitError returns the error that determines the exit code. interrupted is true if a signal or a closed stdout ended
+// the run.
 func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
@@ -143,7 +144,6 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 	return err, false
 }
 
-// crashAsScripted ends the process as scripted: it exits or sends a signal to itself.
 func crashAsScripted(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
 		s.MissedExpectations(c.ExitCode)
@@ -196,7 +196,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	return process.Verbatimf("%s", err.Error())
 }
 
-// isUnknownSession reports whether an error means that the id of --resume belongs to no session.
+// isUnknownSession reports whether an error means that the id or title of --resume does not identify one session.
 func isUnknownSession(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.TitleError](err)

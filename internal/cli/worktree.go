@@ -43,7 +43,6 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 	return &launch.Worktree{Worktree: tree, Name: name, OriginalDir: dir, OriginalBranch: former}, nil
 }
 
-// resolvePlan returns the plan of a session, in a worktree if one is requested.
 func resolvePlan(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
 	tree, err := enterWorktree(ctx, sys, f)
 	if err != nil {

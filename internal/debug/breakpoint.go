@@ -33,7 +33,6 @@ const (
 	scopeAfter
 )
 
-// parseBehavior reads a behaviour in any of its spellings.
 func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 	b := Behavior(word)
 	switch strings.ToLower(word) {
@@ -81,7 +80,6 @@ type breakpoint struct {
 	when *eval.Program  // nil means always
 }
 
-// breakpointSet holds the breakpoints and rules that decide which calls stop.
 type breakpointSet struct {
 	*hubState
 	tools       *registry
@@ -353,9 +351,8 @@ type Rule struct {
 
 type rule struct {
 	Rule
-	globs []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
-	when  *eval.Program    // nil means always
-	// limited is true if the rule was added with a limit.
+	globs   []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
+	when    *eval.Program    // nil means always
 	limited bool
 }
 

@@ -71,7 +71,6 @@ func (c *calls) remove(k *call) {
 	}
 }
 
-// bytes returns the size of the values of a call.
 func (d CallData) bytes() int {
 	n := len(d.PrettyResult) + len(d.Exception) + len(d.CallSite)
 	if v, ok := d.Values.(interface{ Size() int }); ok {
@@ -105,13 +104,12 @@ type pause struct {
 
 	done     chan struct{} // closed when decided
 	decision Decision
-	waiters  int         // requests that currently wait for the decision
+	waiters  int
 	lease    *time.Timer // nil means not running
 	expiry   *time.Timer // nil means no limit
 	sessions []string
 }
 
-// pauses holds the open pauses, and the decisions about closed pauses.
 type pauses struct {
 	open       map[string]*pause
 	order      []*pause            // oldest first

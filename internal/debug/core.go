@@ -37,15 +37,15 @@ const (
 	maxBreakpoints         = 1000
 	maxFunctions           = 10_000
 	maxCalls               = 10_000 // maximum number of calls that are not completed
-	maxPauses              = 10_000 // maximum number of open pauses
-	maxClosedPauses        = 16_384 // maximum number of closed pauses with a stored decision
+	maxPauses              = 10_000
+	maxClosedPauses        = 16_384
 	maxStoredDecisionBytes = 8 << 20
-	callOverheadBytes      = 1 << 10  // size of a call without its values
+	callOverheadBytes      = 1 << 10
 	maxCallBytes           = 16 << 20 // maximum size of the calls that are not completed
 	maxFunctionBytes       = 16 << 20 // maximum size of all signatures and metadata
 	maxSessions            = 1000
 	maxTranscriptEntries   = 1000
-	maxTranscriptBytes     = 8 << 20 // maximum for the transcripts of all sessions
+	maxTranscriptBytes     = 8 << 20
 )
 
 // hubState is the state that all parts of the hub share. mu guards all their state.
@@ -55,7 +55,7 @@ type hubState struct {
 
 	mu        sync.Mutex
 	closed    bool
-	callCount int // counter for call ids
+	callCount int
 	observers map[*Subscription]struct{}
 }
 
@@ -123,7 +123,6 @@ func MissingParameter(parameter string) *Error {
 	return NewError(CodeMissingParameter, parameter+" required", "parameter", parameter)
 }
 
-// unixSeconds converts a time to Unix seconds, as the older debugger uses them.
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Value returns the bytes of a stored value, which must not be changed.

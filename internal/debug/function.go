@@ -94,7 +94,7 @@ func (r *registry) RegisterFunction(f Function) error {
 	return nil
 }
 
-// SetSignature changes only the signature of a function.
+// SetSignature changes only the signature of a function. It adds an unknown function.
 func (r *registry) SetSignature(name, signature string) error {
 	r.mu.Lock()
 	f := r.functions[name]

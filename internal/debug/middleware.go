@@ -134,7 +134,6 @@ func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result)
 	return r
 }
 
-// outcomeOf converts a result of a tool to an Outcome for the hub.
 func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil
@@ -170,7 +169,6 @@ func singleText(c protocol.Content) (text string, ok bool) {
 	return "", false
 }
 
-// applyDecisionAfter changes a result according to the decision after the call.
 func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
 	switch d.Action {
 	case ActionModify:

@@ -225,7 +225,6 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error
 	return nil
 }
 
-// decide turns a front end's request into a decision for p's caller.
 func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, error) {
 	action, err := p.action(r)
 	if err != nil {
@@ -262,7 +261,6 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 	return d, err
 }
 
-// action validates the requested action.
 func (p *pause) action(r ResumeRequest) (Action, error) {
 	action := cmp.Or(Action(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
@@ -292,7 +290,6 @@ func (p *pause) action(r ResumeRequest) (Action, error) {
 
 func isPresent(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
-// applyModification sets the new input or result of a modify decision.
 func (h *Hub) applyModification(ctx context.Context, p *pause, d *Decision, r ResumeRequest) (err error) {
 	if p.phase == PhaseAfter {
 		d.Result = r.ModifiedResult
@@ -328,7 +325,6 @@ func (h *Hub) applyModification(ctx context.Context, p *pause, d *Decision, r Re
 	return nil
 }
 
-// failureText returns the error message of a raise.
 func (r ResumeRequest) failureText() string {
 	if r.ExceptionMessage != "" {
 		return r.ExceptionMessage

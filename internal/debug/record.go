@@ -20,9 +20,7 @@ type CallRecords struct {
 const DefaultRecordLimit = 100
 
 const (
-	// maxRecordBytes bounds the total size of the records.
-	maxRecordBytes = 16 << 20
-	// recordOverheadBytes is the size of a record without its values.
+	maxRecordBytes      = 16 << 20
 	recordOverheadBytes = 1 << 10
 )
 
@@ -93,7 +91,6 @@ func (r *records) record(k *call, o Outcome) {
 	r.add(k.record)
 }
 
-// shortRecord returns a copy small enough for a list.
 func shortRecord(rec Record) *Record {
 	rec.Values = rec.values().Truncated()
 	rec.PrettyResult, rec.Exception = TruncationMarker(rec.PrettyResult, rec.ResultCID), TruncationMarker(rec.Exception, rec.ErrorCID)

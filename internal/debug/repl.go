@@ -78,7 +78,6 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	return a, nil
 }
 
-// evaluatorError explains why a caller did not evaluate an expression.
 func evaluatorError(ctx context.Context, s *session, q EvaluateParams, err error) error {
 	if err == nil {
 		return nil
@@ -117,10 +116,8 @@ func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	return p, s, err
 }
 
-// assignmentPattern matches "name := expression".
 var assignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
 
-// evaluateLocal evaluates an expression in this process.
 func (h *Hub) evaluateLocal(ctx context.Context, p *pause, expr string, a *EvaluationResult) {
 	name := ""
 	offset := 0
@@ -157,7 +154,6 @@ func renderValue(v any) (string, error) {
 	return string(out), err
 }
 
-// evaluateJSON evaluates an expression for an input or a result.
 func (h *Hub) evaluateJSON(ctx context.Context, p *pause, expr string) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
 	defer cancel()
@@ -343,8 +339,9 @@ func (l *sessions) closeAll(ids []string) {
 	}
 }
 
-// appendEntry adds to a session's transcript. Over a limit it drops the oldest entries: of this session, and of other
-// sessions if all transcripts together are too large. l.mu must be held.
+// appendEntry adds to a session's transcript. If the transcript has too many entries, appendEntry drops the oldest
+// entry. If all transcripts together are too large, it empties transcripts, beginning with the oldest session. l.mu
+// must be held.
 func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

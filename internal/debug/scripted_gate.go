@@ -26,7 +26,7 @@ type ScriptedGateOptions struct {
 type ScriptedGate struct {
 	hub         *Hub
 	resolveTool func(context.Context, string) string
-	byRuleName  map[string]*scenarios.Breakpoint // breakpoints by rule name
+	byRuleName  map[string]*scenarios.Breakpoint
 }
 
 // NewScriptedGate returns a gate with its own hub, which Close closes.
@@ -133,7 +133,6 @@ func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, er
 	return d, err
 }
 
-// resumeRequest builds the decision that a breakpoint makes about one of its pauses.
 func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
 	names, err := g.hub.Variables(pauseID)
 	if err != nil {

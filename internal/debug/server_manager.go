@@ -31,7 +31,6 @@ const (
 	CodeResourceNotFound   = "resource_not_found"
 )
 
-// connectTimeout bounds one connection attempt.
 const connectTimeout = 30 * time.Second
 
 // ServerManagerOptions configure a ServerManager. Hub and Now must be set.
@@ -55,9 +54,9 @@ type ServerManager struct {
 	addMu sync.Mutex // locked while a server is added
 
 	mu             sync.Mutex
-	runtimeServers []mcp.ServerConfig   // added at run time
+	runtimeServers []mcp.ServerConfig
 	connected      map[string]time.Time // connection times by server, as far as they were observed
-	everConnected  map[string]bool      // servers that have been connected at least once
+	everConnected  map[string]bool
 }
 
 // NewServerManager creates a manager. It connects to no server before Start.
@@ -145,7 +144,6 @@ func (m *ServerManager) callableTools(server string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }
 
-// statusWord translates the state of a server to the words of this API.
 func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -41,7 +41,6 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	return begun, nil
 }
 
-// registerCall gives a call its id and stores it.
 func (h *Hub) registerCall(k *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -49,7 +49,6 @@ func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, err
 	}
 }
 
-// audit searches one file, some lines at a time.
 type audit struct {
 	name      string
 	escapes   bool // strings in the file have JSON escapes

@@ -15,7 +15,6 @@ type event struct {
 	text  string
 }
 
-// events converts sessions to lines that can be compared between two runs.
 func events(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
 	t := eventCollector{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
@@ -29,7 +28,6 @@ func events(sessions []*session.Session, paths map[string]string, o CompareOptio
 	return t.events
 }
 
-// eventCollector converts sessions to events.
 type eventCollector struct {
 	normaliser *parity.Normaliser
 	o          CompareOptions
@@ -90,7 +88,8 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Truncate cuts a text to at most limit bytes and appends the number of omitted bytes.
+// Truncate cuts a text, which must be longer than limit bytes, to at most limit bytes and appends the number of omitted
+// bytes.
 func Truncate(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + truncationMark + strconv.Itoa(len(s)-limit) + " bytes; --big keeps them]"
 }
@@ -102,7 +101,6 @@ const truncationMark = "\n[import left out the other "
 // scenario is played.
 func RefusalText(tool string) string { return "The user does not want " + tool + " to run." }
 
-// maxDifferences is how many differences are reported.
 const maxDifferences = 20
 
 func compare(recorded, played []event) []string {

@@ -26,7 +26,7 @@ type FileSet struct {
 	force      bool
 	redactor   *redact.Redactor // nil means files are not searched
 	leaks      []Leak
-	err        error // the first failure
+	err        error
 }
 
 // FileSetOptions configure a FileSet.
@@ -115,7 +115,7 @@ type OutputFile struct {
 	file       *os.File    // nil means could not be created
 	parts      chan string // texts to search; nil means no search
 	done       chan []Leak
-	unsearched []byte // bytes that are not searched yet
+	unsearched []byte
 }
 
 // search searches the parts of the file concurrently with writing, until Close.
@@ -129,7 +129,6 @@ func (f *OutputFile) search(a *audit) {
 	}()
 }
 
-// searchPartSize is the number of bytes that are searched in one step.
 const searchPartSize = 256 << 10
 
 // Write adds whole lines.

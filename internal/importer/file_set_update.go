@@ -39,8 +39,8 @@ func (s *section) text() string { return "# " + s.title + "; import " + s.stamp 
 
 var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// splitSections splits a text at the titles. The key of a section is the start of its title, up to a colon or blank,
-// plus a number if an earlier section has this key.
+// splitSections splits a text at the titles. The key of a section consists of the start of its title, up to a colon or
+// blank, and a number that counts the sections with this start.
 func splitSections(text string) (before string, all []section) {
 	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
@@ -97,7 +97,6 @@ func mergeSections(name, old, fresh string) (merged string, notes []string) {
 	return b.String(), notes
 }
 
-// isNotAboutPrompt reports whether a section is not about a prompt.
 func (s *section) isNotAboutPrompt() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
@@ -181,7 +180,8 @@ func (k *FileSet) Stamps() string {
 
 var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// parseStamps parses the section "files"; a text without it has no stamps.
+// parseStamps returns the stamps in the section "files", by file name. If the text has any section, the result also
+// contains the empty name.
 func parseStamps(text string) map[string]string {
 	_, all := splitSections(text)
 	out := map[string]string{}

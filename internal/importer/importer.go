@@ -75,8 +75,8 @@ type UnknownLineCount struct {
 // ErrRefused reports that nothing was written.
 var ErrRefused = errors.New("nothing was written")
 
-// Run imports the files. Inputs that cannot be read are [*session.Error]s; the outcome is complete except for these
-// inputs, even if there is an error.
+// Run imports the files. If an input cannot be read, Run imports nothing, and the error contains a [*session.Error]
+// for each such input. With any other error, the outcome contains the results so far.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	var out Outcome
 	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.KeepFiles, Progress: o.Progress})
@@ -129,7 +129,6 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return out, err
 }
 
-// build fills the file set with the scenario and its files.
 func build(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
 	typed := promptTexts(sessions)
 	h := NewRedactor(o.Environment, sessions)

@@ -52,7 +52,8 @@ func readFileOrNil(dir, name string) []byte {
 
 type knownSecretReader struct{ environ, values []string }
 
-// add records a value under its name, unless [ordinaryValue] matches it.
+// add records a value under its name, and also without the name unless [ordinaryValue] matches the value. Of a URL, add
+// records only the password or, if there is none, a long user name.
 func (k *knownSecretReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
@@ -86,7 +87,6 @@ func (k *knownSecretReader) readAssignments(data []byte) {
 	}
 }
 
-// readConfigSecrets reads env and headers of MCP servers and settings.
 func (k *knownSecretReader) readConfigSecrets(data []byte) {
 	type server struct{ Env, Headers map[string]string }
 	var c struct {

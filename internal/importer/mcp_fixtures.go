@@ -37,7 +37,6 @@ func checkRawTarget(o Options) error {
 	}
 }
 
-// writeFixtures adds a fixture for each MCP server in the sessions, and a configuration for them.
 func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 	servers := map[string]*clone.RecordedServer{}
 	server := func(name string) *clone.RecordedServer {

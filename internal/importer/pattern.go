@@ -105,7 +105,6 @@ func (p *patternChooser) bestPart(typed, shown string, n int) string {
 	return best
 }
 
-// isDistinct reports whether no other prompt contains the text.
 func (p *patternChooser) isDistinct(part string, words []string, typed string) bool {
 	if slices.ContainsFunc(p.rivalPatterns, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
 		return false

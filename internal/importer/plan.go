@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// playMethod is the way in which a recorded call is played.
 type playMethod int
 
 const (
@@ -29,7 +28,7 @@ const (
 
 // playPlans decide how calls are played. Calls that change something are never executed.
 type playPlans struct {
-	ran, denied map[string]bool    // names of tools with calls that ran, and that were denied
+	ran, denied map[string]bool    // names of tools whose calls ran, and of tools whose calls were denied
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
 	files       map[string]*string // content by path in the file set; nil means recorded contents differ
@@ -189,7 +188,6 @@ func parseFileView(line string) (s fileView, file string, ok bool) {
 	return s, file, true
 }
 
-// apply returns the part of the content that is printed.
 func (s fileView) apply(content string) string {
 	lines := slices.Collect(strings.Lines(content))
 	switch {
@@ -241,8 +239,8 @@ type expectedCalls struct {
 type expectedCall struct {
 	tool        string
 	input       map[string]any // the short values that do not depend on the directory
-	fullInput   map[string]any // the whole input
-	fromFixture bool           // answered by a fixture
+	fullInput   map[string]any
+	fromFixture bool
 }
 
 // addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
@@ -278,7 +276,6 @@ func (e *expectedCalls) addCall(p *playPlans, c *session.Call) {
 	e.list = append(e.list, x)
 }
 
-// isStable reports whether a value is short and does not depend on the directory.
 func isStable(value any) bool {
 	const longest = 120
 	switch v := value.(type) {
@@ -340,7 +337,6 @@ func wildcardPattern(name string) string {
 	}, name)
 }
 
-// countMatches returns how many calls the expectation of x matches.
 func (e *expectedCalls) countMatches(x *expectedCall) int {
 	n := 0
 	for i := range e.list {

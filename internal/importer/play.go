@@ -80,7 +80,6 @@ func recordedPaths(sessions []*session.Session) map[string]string {
 	return paths
 }
 
-// play sends the prompts one after another and returns the stream.
 func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
 	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
@@ -156,7 +155,6 @@ func sendPrompts(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*sess
 	return r.log, err
 }
 
-// resultReader collects the stream up to each result.
 type resultReader struct {
 	lines chan []byte
 	log   []byte

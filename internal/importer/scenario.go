@@ -70,7 +70,6 @@ func (w *scenarioWriter) writeSection(title string) {
 	w.toml.Reset()
 }
 
-// origin describes the source of a session.
 func (w *scenarioWriter) origin(s *session.Session) string {
 	var from []string
 	for _, f := range s.Files {
@@ -94,7 +93,8 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeSessionList writes lines about all sessions except the first, which the returned title of the file describes.
+// writeSessionList writes a line about each session except the first, and about each compaction. The returned title of
+// the file describes the first session.
 func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
@@ -299,7 +299,6 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	}
 }
 
-// maxInlineResultBytes is the length, in bytes, of the longest result that is written into the scenario.
 const maxInlineResultBytes = 4 << 10
 
 // resultTOML returns the result of a canned call. If there is an output directory, a long result is stored in a file named
@@ -359,7 +358,6 @@ func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// writeFailure writes an API error as a step.
 func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	w.toml.WriteRaw("[" + prefix + ".failure]\n")
 	status, message := f.APIError()

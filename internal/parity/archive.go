@@ -29,7 +29,8 @@ func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnost
 	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileNames returns the file names that have a meaning in an archive: argv stands for argv.2 and so on, too.
+// fileNames returns the file names that have a meaning in an archive. The names argv, stdin and dialogue may have a
+// number as extension, such as argv.2.
 func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }

@@ -85,7 +85,6 @@ func (c *Change) kind(moved bool) string {
 	return "values"
 }
 
-// presenceMark returns whether the value is new, removed, or changed.
 func (c *Change) presenceMark() string {
 	switch {
 	case c.Before == "":
@@ -109,7 +108,6 @@ func (r *Report) changelog() []string {
 	return lines
 }
 
-// summary describes the change in a few words.
 func (c *Change) summary() string {
 	gone, isList := strings.CutPrefix(c.Before, onlyHerePrefix)
 	come, isListToo := strings.CutPrefix(c.After, onlyHerePrefix)

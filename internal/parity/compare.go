@@ -53,7 +53,7 @@ func Compare(ours, theirs *Recording) []Difference {
 	return c.differences
 }
 
-// renameFilesByNumber returns files by names in which ids are replaced by numbers.
+// renameFilesByNumber returns the files under new names, in which numbers replace the ids.
 func renameFilesByNumber(files map[string]string, n *Normaliser) map[string]string {
 	named := make(map[string]string, len(files))
 	for _, name := range keysOf(files) {
@@ -90,7 +90,8 @@ type mcpRecordLine struct {
 	}
 }
 
-// parseMCPEvents gives each response of an MCP session the method of its request, instead of the request id.
+// parseMCPEvents returns the events of an MCP session. The kind of a response contains the method of its request.
+// Message ids are replaced, and messages that are sent only because a stream was reopened are omitted.
 func parseMCPEvents(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
@@ -237,8 +238,9 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	}
 }
 
-// compareTranscripts compares session files by their names, after their ids were numbered. If only the name of a file
-// contains an id, the file is compared with the file of the same age rank on the other side.
+// compareTranscripts compares each session file with the file of the same name on the other side, after numbers have
+// replaced the ids in the names. Ids that occur only in file names get equal numbers if the files have the same rank by
+// age.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
@@ -269,7 +271,6 @@ func (n *Normaliser) unnumberedFiles(files map[string][]json.RawMessage) []strin
 	return names
 }
 
-// startTime returns the first time in a file of lines.
 func startTime(list []json.RawMessage) string {
 	for _, raw := range list {
 		var line struct{ Timestamp string }

@@ -15,7 +15,6 @@ type event struct {
 	alignKey string // key by which the events of two streams are aligned
 }
 
-// eventHead holds the fields that determine the kind of an event.
 type eventHead struct {
 	Type       string
 	Subtype    string

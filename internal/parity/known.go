@@ -138,7 +138,6 @@ func markUsedWords(set *map[string]bool, words ...string) {
 	}
 }
 
-// appliesTo reports whether the differences occur with a version of the real CLI.
 func (k *KnownDifference) appliesTo(version string) bool {
 	return k.Version == "" || matchesGlob(k.Version, version)
 }
@@ -177,7 +176,6 @@ func (f *KnownFile) Stale(version string) diag.List {
 	return list
 }
 
-// maxConfirmationAge is the longest time for which an entry stays valid without being confirmed again.
 const maxConfirmationAge = 90 * 24 * time.Hour
 
 // Overdue reports the entries that were last confirmed more than 90 days before now.

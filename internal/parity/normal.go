@@ -55,7 +55,6 @@ func (n *Normaliser) ID(id string) string {
 	return n.ids[id]
 }
 
-// volatilePattern matches text that differs from run to run.
 type volatilePattern struct {
 	expr        *regexp.Regexp
 	placeholder string // replacement; "" means the text is an id, which is numbered
@@ -107,7 +106,8 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keyPlaceholders has the word that replaces the value of each key; with an empty word the value is numbered like an id.
+// keyPlaceholders has the word that replaces the value of each key. If the word is empty, the value is numbered like an
+// id.
 var keyPlaceholders = [...]struct{ key, word string }{
 	{"uuid", ""},
 	{"session_id", ""},

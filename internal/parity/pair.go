@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// normaliserPair holds the normalisers of two recordings. Ids that first occur at the same position get the same number. An id
-// that only one side has does not shift the other numbers.
+// normaliserPair holds the normalisers of two recordings. Ids that first occur at the same position get the same
+// number. An id that only one side has does not shift the other numbers.
 type normaliserPair struct{ ours, theirs *Normaliser }
 
 func newNormaliserPair(ours, theirs *Recording) *normaliserPair {

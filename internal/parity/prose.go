@@ -12,12 +12,11 @@ import (
 // proseValue is a value of transcript lines that contains prose of the real CLI. claudeless uses its own words instead,
 // so only the form of the value can be compared.
 type proseValue struct {
-	kind   string // kind of the line
+	kind   string
 	path   string // path in the value; "[]" after a key selects every element of a list
 	reason string
 }
 
-// proseValues lists the values that [Recording.MaskProse] replaces.
 func proseValues() []proseValue {
 	const (
 		reminder = "reminders to the model are part of the real CLI's prompt"
@@ -48,7 +47,6 @@ func proseValues() []proseValue {
 	}
 }
 
-// Words that replace masked values.
 const (
 	proseWord     = "<prose>"
 	reminderStart = "<system-reminder>\n"
@@ -102,7 +100,7 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltIn reports whether the CLI itself has an agent or a command of that name.
+// isBuiltIn reports whether the CLI itself has a name: of an agent if list is "agents", otherwise of a command.
 func isBuiltIn(list, name string) bool {
 	if list == "agents" {
 		return slices.Contains([]string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
@@ -142,7 +140,7 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	return masked
 }
 
-// isSystemMessage reports whether the message of a line contains only reminders.
+// isSystemMessage reports whether a line has a system message. Such a message contains only reminders.
 func isSystemMessage(line map[string]any) bool {
 	message, _ := line["message"].(map[string]any)
 	return message["role"] == "system"
@@ -217,7 +215,6 @@ func maskBuiltInAgents(attachment map[string]any) {
 	}
 }
 
-// maskBuiltInSkills masks the descriptions of the CLI's own skills.
 func maskBuiltInSkills(attachment map[string]any) {
 	builtIn := map[string]bool{"schedule": true}
 	for _, skill := range claudecode.BuiltInSkills() {

@@ -130,7 +130,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// describe describes a case; empty if both sides are the same.
+// describe describes a case that needs attention; empty means the case needs none.
 func (v *Verdict) describe() string {
 	var b strings.Builder
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
@@ -170,7 +170,7 @@ func indented(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n          ")
 }
 
-// writeTable writes the figures by area and version.
+// writeTable writes the number of cases with each status, by area and version.
 func (r *Report) writeTable(b *strings.Builder) {
 	type line struct{ area, version string }
 	counts := map[line]map[Status]int{}
@@ -247,9 +247,7 @@ func (r *Report) JUnit(w io.Writer) error {
 const (
 	// maxScreenLines is the number of lines for items that need attention.
 	maxScreenLines = 20
-	// minItemLines is the minimum number of lines of an item.
-	minItemLines = 4
-	// maxLineColumns is the length at which a line is truncated.
+	minItemLines   = 4
 	maxLineColumns = 160
 )
 

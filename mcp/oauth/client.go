@@ -68,7 +68,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	return used.authorizationHeader(), nil
 }
 
-// isExpiring reports whether the token must be refreshed.
+// isExpiring reports whether the access token has expired or expires soon, and a refresh token exists.
 func (c *Client) isExpiring() bool {
 	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(expiryMargin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
@@ -146,7 +146,6 @@ func (c *Client) stepUp(ctx context.Context, ch challenge) error {
 	})
 }
 
-// updateCredentials applies a change to the stored credentials.
 func (c *Client) updateCredentials(apply func(h *credentials)) error {
 	unlock, err := c.options.Store.lock()
 	if err != nil {

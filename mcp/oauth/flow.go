@@ -19,7 +19,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Bounds of the requests of a flow.
 const (
 	maxResponseBytes = 1 << 20
 	maxRedirects     = 5
@@ -105,7 +104,6 @@ const (
 	secretInBody   = "client_secret_post"
 )
 
-// authMethod returns the way in which a client must send its secret to the authorization server.
 func (m serverMetadata) authMethod() string {
 	if len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, secretInHeader) {
 		return secretInHeader
@@ -137,7 +135,6 @@ type flow struct {
 	cache    documentCache
 }
 
-// issuer returns the identity of the authorization server.
 func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
 // discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
@@ -307,7 +304,6 @@ type documentCache struct {
 	known map[string][]byte // by URL; nil means none
 }
 
-// baseTransport returns the transport of the requests of a flow.
 func (o Options) baseTransport() http.RoundTripper {
 	if o.Transport != nil {
 		return o.Transport

@@ -136,7 +136,6 @@ func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, e
 	return true, c.flowError(c.loginAsMachine(ctx, f, c.scopes(f, ch)))
 }
 
-// scopes returns the scopes that a login requests.
 func (c *Client) scopes(f *flow, ch challenge) []string {
 	scopes := f.resource.Scopes
 	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {
@@ -273,9 +272,9 @@ func (l *Login) End(err error) {
 // Ended is closed when the login has ended.
 func (l *Login) Ended() <-chan struct{} { return l.ended }
 
-// Wait returns the outcome of the login. Unless at is nil, it serves the redirect URI with this listener until then,
-// and shows the outcome in the browser. limit is how long it waits for the user; 0 means as long as the real CLI does.
-// When Wait returns, the listener is closed.
+// Wait waits until the login has ended and returns its outcome. If at is not nil, Wait serves the redirect URI with
+// this listener meanwhile, and shows the outcome in the browser. limit is how long Wait waits for the user; 0 means as
+// long as the real CLI does. Wait closes the listener before it returns.
 func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) error {
 	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, loginTimeout), cliError("Authentication timeout"))
 	defer stop()

@@ -62,7 +62,6 @@ func signAssertion(o *clientcredentials.Config, issuer string, now time.Time) (s
 	})
 }
 
-// isPrivateKey reports whether a client secret is a private key.
 func isPrivateKey(secret string) bool {
 	block, _ := pem.Decode([]byte(secret))
 	return block != nil

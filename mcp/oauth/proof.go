@@ -19,7 +19,6 @@ import (
 // boundTokenScheme is the scheme of tokens that are bound to a key, and the name of the header with the proof.
 const boundTokenScheme = "DPoP"
 
-// newProofKey returns a key to which tokens can be bound.
 func newProofKey() (*jose.JSONWebKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	return &jose.JSONWebKey{Key: key}, err
@@ -34,7 +33,8 @@ type proofTransport struct {
 	clock  interface{ Now() time.Time }
 }
 
-// RoundTrip sends a request. If the server refuses it and returns a new nonce, it is sent once more with that nonce.
+// RoundTrip sends a request. If the server refuses the request and returns a new nonce, RoundTrip sends the request
+// once more with that nonce.
 func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if scheme != boundTokenScheme {
@@ -88,7 +88,6 @@ func (p proofTransport) signProof(key *jose.JSONWebKey, req *http.Request, token
 	return signClaims(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"), claims)
 }
 
-// signClaims returns claims as a signed token.
 func signClaims(key jose.SigningKey, o *jose.SignerOptions, claims map[string]any) (string, error) {
 	signer, err := jose.NewSigner(key, o)
 	if err != nil {

@@ -23,7 +23,6 @@ const (
 // defaultRedirectURI is the redirect URI of a client that is registered before a login (observed with 2.1.330).
 const defaultRedirectURI = "http://localhost:3118/callback"
 
-// refusalEntry is an entry of the file that records which servers refused.
 type refusalEntry struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
@@ -43,9 +42,9 @@ func (c *Client) WasRefused() bool {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the
-// authorization server has no metadata, it first registers a client, as the real CLI does; if that fails, it returns
-// that error and stores nothing. The caller must have locked the store.
+// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the metadata
+// of the authorization server was not found and no client is known, it first registers a client, as the real CLI does.
+// If the registration fails, recordRefusal returns its error and stores nothing. The caller must have locked the store.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
@@ -58,7 +57,6 @@ func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	return cmp.Or(errors.Join(c.saveCredentials(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
 }
 
-// forgetRefusal removes the server from the file of refusals.
 func (c *Client) forgetRefusal() error {
 	if c.options.Store.refusals().Get(c.options.Server.Name) == nil {
 		return nil

@@ -30,13 +30,11 @@ type Store struct {
 	Path string // empty means nothing is stored
 }
 
-// The members of the file.
 const (
 	tokensKey  = "mcpOAuth"
 	secretsKey = "mcpOAuthClientConfig"
 )
 
-// credentials are the stored data about one server.
 type credentials struct {
 	ServerName   string           `json:"serverName"`
 	ServerURL    string           `json:"serverUrl"`
@@ -55,7 +53,6 @@ type credentials struct {
 	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`
 }
 
-// storedDiscovery is the stored data about the authorization server of a server.
 type storedDiscovery struct {
 	Server        string `json:"authorizationServerUrl"`
 	MetadataFound bool   `json:"oauthMetadataFound"`

@@ -189,7 +189,6 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	return w.start(ctx)
 }
 
-// conversationOf returns the id of the conversation that makes a call.
 func conversationOf(call protocol.ToolUse) string {
 	if call.Agent == nil {
 		return ""
@@ -304,7 +303,6 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	return w.answerText(), ctx.Err()
 }
 
-// newForkedRun creates the run of an agent for a skill, which a call of the Skill tool or a prompt has invoked.
 func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
 	def, ok := a.findDefinition(skill.AgentType)
 	if !ok {

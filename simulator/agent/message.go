@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// messageTarget identifies the agent that received a message.
 type messageTarget struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

@@ -18,14 +18,13 @@ import (
 // failure: it can continue (observed with 2.1.329).
 const maxTurnsSubtype = "error_max_turns"
 
-// runProgress is the state of one run of an agent.
 type runProgress struct {
 	tools         callCounts
 	lastResult    *protocol.Result    // the agent's last result; nil means none yet
-	lastError     *protocol.Assistant // event that replaced a reply which the API refused; nil means none
-	lastUsage     protocol.Usage      // usage of the agent's last message
-	lastMessageID string              // id of the agent's last message
-	firstPiece    int                 // bytes of the first streamed piece of the last message
+	lastError     *protocol.Assistant // event that reports an API error instead of a reply; nil means none
+	lastUsage     protocol.Usage
+	lastMessageID string
+	firstPiece    int // bytes of the first streamed piece of the last message
 }
 
 // recordReply records a block of the agent's reply. stream specifies the pieces in which the reply is streamed.
@@ -81,7 +80,6 @@ func firstPieceLength(b protocol.Block, stream scenarios.Stream) int {
 	}
 }
 
-// callCounts counts the tool calls of an agent.
 type callCounts struct {
 	total int
 	used  []string
@@ -210,7 +208,6 @@ type keptWorktree struct {
 	Branch string `json:"worktreeBranch,omitempty"`
 }
 
-// describe returns the lines about the worktree in the result of the call.
 func (k keptWorktree) describe() string {
 	if k.Path == "" {
 		return ""
@@ -278,7 +275,6 @@ const handBackNotice = "[Subagent hand-back] A subagent of this session wrote th
 	"this session. Each line of the report is indented by two spaces; a line without them that looks like the end of the report is not part of this " +
 	"frame. Notes above it can repeat words of a model. The report follows:\n"
 
-// notesText formats the notes that precede the report.
 func notesText(notes string) string {
 	if notes == "" {
 		return ""

@@ -21,7 +21,8 @@ type toolbox struct {
 	definition   Definition
 }
 
-// isToolExcluded reports whether the agent's definition excludes a tool. The input of a call of such a tool is not inspected.
+// isToolExcluded reports whether the agent's definition excludes a tool. The input of a call of such a tool is not
+// inspected.
 func (t toolbox) isToolExcluded(name string) bool {
 	return !t.definition.allows(protocol.Tool{Name: name})
 }

@@ -31,17 +31,17 @@ type agentRun struct {
 	caller     string           // tool use id that the agent's events report as their parent
 	dir        string           // directory of the agent's worktree; empty means none
 	skill      string           // skill that the agent runs; empty means none
-	startHooks hook.Outcome     // outcome of the agent's SubagentStart hooks
+	startHooks hook.Outcome
 	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
 	isRunning bool
-	inbox     []string // unread messages
+	inbox     []string
 	status    task.Status
 	started   time.Time
 
-	worktree keptWorktree          // the worktree, if it remains
-	progress runProgress           // state of this run
+	worktree keptWorktree // the worktree, if it remains
+	progress runProgress
 	crash    *simulator.CrashError // set if the scenario makes the process exit
 }
 
@@ -91,7 +91,6 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	return end, nil
 }
 
-// prepareRun resolves the model and runs the start hooks.
 func (w *agentRun) prepareRun(ctx context.Context) {
 	w.model = claudecode.ResolveModel(w.modelName())
 	if w.definition.Hooks != nil {
@@ -259,8 +258,6 @@ func (w *agentRun) noticeText(end string) string {
 	}
 }
 
-// simulatorOptions returns the simulator options of the agent: the options of its session with the changes for the
-// agent.
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
@@ -403,14 +400,12 @@ func (w *agentRun) showMessage(ev protocol.Event) {
 	w.task.Post(ev)
 }
 
-// setAgent sets the fields that identify the agent of an event.
 func (w *agentRun) setAgent(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
-// preloadSkills adds the skills of the agent type to the agent's conversation.
 func (w *agentRun) preloadSkills(ctx context.Context) {
 	for _, name := range w.definition.Skills {
 		text, ok := w.agents.options.Skills.Preload(ctx, name)

@@ -11,13 +11,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// promptCommand is a prompt of an MCP server.
 type promptCommand struct {
 	definition mcp.Prompt
 	servers    Servers
 }
 
-// listPrompts lists the prompts of all connected servers.
 func listPrompts(servers Servers) []mcp.Prompt {
 	if servers == nil {
 		return nil

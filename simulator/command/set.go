@@ -56,7 +56,6 @@ func IsKnown(name string) bool {
 	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
 }
 
-// builtinCommand is a built-in command of the CLI.
 type builtinCommand struct {
 	set  *Set
 	name string

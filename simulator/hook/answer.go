@@ -32,7 +32,8 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
-	// blockReason is the reason of a hook that blocked with exit status 2, as users see it; rawReason has no command.
+	// blockReason is the reason, as users see it, of a hook that blocked with exit status 2. rawReason is the reason
+	// without the label of the hook.
 	blockReason, rawReason string
 	isBlocked              bool
 	stdout, stderr         string
@@ -47,7 +48,6 @@ type hookResult struct {
 	duration               time.Duration
 }
 
-// partialOutput is the output of a command at one moment.
 type partialOutput struct{ stdout, stderr string }
 
 type runOutcome string
@@ -58,17 +58,16 @@ const (
 	outcomeCancelled runOutcome = "cancelled"
 )
 
-// noVerdictReason explains why a hook gave no verdict.
 type noVerdictReason int
 
 const (
-	noVerdictNone           noVerdictReason = iota
-	noVerdictFailed                         // the hook ran and failed
-	noVerdictCommandMissing                 // the command does not exist
-	noVerdictTimeout                        // no answer before the timeout
-	noVerdictInvalid                        // the answer was invalid; stderr contains the message
-	noVerdictHostGone                       // the host has disconnected
-	noVerdictUnknownType                    // a hook type that is not simulated
+	noVerdictNone   noVerdictReason = iota
+	noVerdictFailed                 // the hook ran and failed
+	noVerdictCommandMissing
+	noVerdictTimeout
+	noVerdictInvalid // the answer was invalid; stderr contains the message
+	noVerdictHostGone
+	noVerdictUnknownType // a hook type that is not simulated
 )
 
 // readOutput interprets the output of a successful configured hook: a JSON object is parsed, anything else is plain

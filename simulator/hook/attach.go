@@ -123,7 +123,6 @@ func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	t.setRendered(refusedText(c, a, reason))
 }
 
-// refusedText returns the text that tells the model that a hook refused, and why.
 func refusedText(c *hookCall, a *hookResult, reason string) string {
 	return c.name + ` hook blocking error from command: "` + a.entry.displayLabel() + `": ` + reason
 }
@@ -133,7 +132,6 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-// attachDecision records in the transcript that hooks answered a permission question.
 func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	decision := "deny"
 	if allow {
@@ -144,7 +142,8 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	})
 }
 
-// attachStop records in the transcript that a hook ends the turn. For prompts, the message goes to the user.
+// attachStop records in the transcript that a hook ends the turn. For hooks of a prompt it records nothing, because the
+// user receives the message.
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
@@ -190,8 +189,8 @@ func (c *hookCall) takeID() string {
 	return id
 }
 
-// isConversationStart reports whether the event is the start of a conversation. The contexts of all its hooks are recorded in one
-// attachment.
+// isConversationStart reports whether the event is the start of a conversation. The contexts of all its hooks are
+// recorded in one attachment.
 func (c *hookCall) isConversationStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }

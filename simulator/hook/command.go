@@ -25,10 +25,10 @@ import (
 // notFoundExitCode is the exit status of a shell for an unknown command.
 const notFoundExitCode = 127
 
-// outputDrainTimeout limits the wait for the end of the output, which a process that the hook left running may keep open.
+// outputDrainTimeout limits the wait for the end of the output. A process that the hook left running may keep the
+// output open.
 const outputDrainTimeout = 100 * time.Millisecond
 
-// maxOutputBytes bounds the stored standard output of a command, in bytes.
 const maxOutputBytes = 2 << 20
 
 // runCommand runs a command hook; place is its index among the hooks of the event. The command gets the input on
@@ -110,7 +110,6 @@ func (r *Runner) releaseCommand(ctx context.Context, p *proc.Process, out *outpu
 	}
 }
 
-// waitResult explains why waiting for a command ended.
 type waitResult int
 
 const (
@@ -151,7 +150,6 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 	}
 }
 
-// judgeExit interprets an exit status.
 func (a *hookResult) judgeExit(event, label string, code int) {
 	a.exitCode = &code
 	switch code {
@@ -253,7 +251,6 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 	return append(env, e.environ...)
 }
 
-// outputWatcher collects a command's standard output as it arrives.
 type outputWatcher struct {
 	// receives how long the hook may run in the background if the first output line asks for that; 0 means unspecified
 	asyncTime chan time.Duration
@@ -263,7 +260,6 @@ type outputWatcher struct {
 	text strings.Builder
 }
 
-// output returns the output so far.
 func (w *outputWatcher) output() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -110,7 +110,6 @@ type Runner struct {
 	detached []detachedHook // hooks whose response was not taken yet
 }
 
-// detachedHook is a hook that was started in the background.
 type detachedHook struct {
 	call   *hookCall
 	result hookResult
@@ -259,7 +258,8 @@ func (r *Runner) Close(ctx context.Context) {
 }
 
 // matchingHooks returns the hooks to run for an event: those with a matcher and an "if" rule that match, without
-// equivalent duplicates.
+// equivalent duplicates. It marks them as run, so that the next call omits hooks that run once. After Close it returns
+// none.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,7 +308,6 @@ func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	return protocol.ToolUse{}, false
 }
 
-// load adds the hooks of one settings file.
 func (r *Runner) load(s Source) []protocol.Warning {
 	if len(bytes.TrimSpace(s.Raw)) == 0 {
 		return nil

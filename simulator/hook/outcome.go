@@ -159,7 +159,8 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// addMessage handles a hook's message to the user. It is dropped at the start of a session and for agents.
+// addMessage records a hook's message to the user in the transcript and adds a notice that shows it. It adds no notice
+// at the start of a conversation, for agents, and for events of which hosts see only frames.
 func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 	switch {

@@ -15,14 +15,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// wrongEventError reports that a hook answered for another event.
 type wrongEventError struct{ want, got, wholeMessage string }
 
 func (e *wrongEventError) Error() string {
 	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.wholeMessage)
 }
 
-// asObject returns text as a JSON object; ok is false if it is not one.
 func asObject(text string) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
@@ -63,9 +61,9 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &wrongEventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// These forms describe objects. A form lists the keys, each with its type, in the order in which they are checked. "!" marks
-// a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with its own
-// form, or a list of a type.
+// These forms describe objects. A form lists the keys, each with its type, in the order in which they are checked. "!"
+// marks a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with its
+// own form, or a list of a type.
 const (
 	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"

@@ -151,7 +151,6 @@ func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
 	return a
 }
 
-// askHost runs a callback of the host.
 func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

@@ -127,12 +127,10 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	return slices.Concat(started, between, ended)
 }
 
-// hookEventFields returns the fields that all events of a hook have.
 func hookEventFields(c *hookCall, a *hookResult) []protocol.Field {
 	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
 }
 
-// hookResponse returns the hook_response event of a hook that has ended.
 func hookResponse(c *hookCall, a *hookResult) *protocol.System {
 	fields := append(hookEventFields(c, a),
 		protocol.Field{Key: "output", Value: a.printedOutput()},
@@ -144,7 +142,6 @@ func hookResponse(c *hookCall, a *hookResult) *protocol.System {
 	return &protocol.System{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: a.outcome})}
 }
 
-// invalidOutputText describes an invalid output of a configured hook.
 func invalidOutputText(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {

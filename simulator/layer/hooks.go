@@ -78,7 +78,6 @@ func newHooks(o HookOptions) *hookMiddleware {
 	return &hookMiddleware{o}
 }
 
-// baseInput returns the common part of hook inputs.
 func (h *hookMiddleware) baseInput() protocol.HookBase {
 	now := h.o.State.Snapshot()
 	return protocol.HookBase{
@@ -232,8 +231,8 @@ func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
-// splitTurnEnds separates the other events from the events that end the turn, which transcripts show after the call's
-// result.
+// splitTurnEnds returns the events that end the turn as ends, and all other events as others. Transcripts show ends
+// after the result of the call.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)
@@ -301,8 +300,8 @@ func deferIgnoredEvent(tool string) protocol.Event {
 	}}
 }
 
-// replacedContent returns the content of a replaced output for the model: a string or content blocks unchanged, anything else
-// as JSON.
+// replacedContent returns the content of a replaced output for the model: a string or content blocks unchanged,
+// anything else as JSON.
 func replacedContent(raw json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -389,8 +388,8 @@ func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protoc
 	return answer
 }
 
-// suggestionsForHooks removes the rule for the command itself if other suggestions exist. Then hooks receive only paths and
-// modes.
+// suggestionsForHooks removes the rule for the command itself if other suggestions exist. Then hooks receive only paths
+// and modes.
 func suggestionsForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]

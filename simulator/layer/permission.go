@@ -354,7 +354,8 @@ const hookPromptReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"
 
-// applyUpdates changes the session's rules and returns the status event if the mode changed, otherwise nil.
+// applyUpdates changes the session's rules and saves the updates in o.Files, if set. It returns the status event if the
+// mode changed, otherwise nil.
 func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
 	if len(updates) == 0 {
 		return nil

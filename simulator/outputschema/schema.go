@@ -178,7 +178,7 @@ func checkKeywords(schema any) error {
 
 func isListed(list, key string) bool { return strings.Contains(list, " "+key+" ") }
 
-// subschemas returns the schemas in the value of a keyword: a list in its order, others sorted by name.
+// subschemas returns the schemas in the value of a keyword. It keeps the order of a list, and sorts a map by name.
 func subschemas(object map[string]any, key string) (all []any) {
 	switch value := object[key].(type) {
 	case []any:

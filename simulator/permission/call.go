@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// call contains the properties of a tool call that rules and modes check.
 type call struct {
 	judge  *judge
 	use    protocol.ToolUse
@@ -45,7 +44,6 @@ type judge struct {
 	afterBypass bool
 }
 
-// ruleset contains the rules in force, in order.
 type ruleset struct {
 	rules    []rule
 	resolver *pathResolver
@@ -171,12 +169,10 @@ func normalizeName(s string) string {
 	}, s)
 }
 
-// hasClassifier reports whether the mode asks a classifier about calls that no rule allows.
 func (j *judge) hasClassifier() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.afterBypass
 }
 
-// allowsEdits reports whether the mode allows changes of files inside the working directories.
 func (j *judge) allowsEdits() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
@@ -185,7 +181,6 @@ func (s *ruleset) hasRule(behavior string, c *call) bool {
 	return s.firstRule(behavior, c) != nil
 }
 
-// firstRule returns the first rule with this behavior that applies to the call, or nil if none does.
 func (s *ruleset) firstRule(behavior string, c *call) *rule {
 	i := slices.IndexFunc(s.rules, func(r rule) bool {
 		if r.Behavior != behavior {
@@ -226,7 +221,7 @@ type Verdict struct {
 	CountDenial bool // is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
 
-	// For can_use_tool, when Behavior is Ask.
+	// Suggestions and the next five fields are for the can_use_tool request of an Ask.
 	Suggestions  []protocol.PermissionUpdate
 	BlockedPath  string
 	Safety       protocol.SafetyFinding
@@ -391,7 +386,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	})
 }
 
-// elementAssignmentPattern matches assignments to array elements before a command, which the parser refuses.
+// elementAssignmentPattern matches the assignments before a command. The parser refuses those to array elements.
 var elementAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
 
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.

@@ -148,7 +148,6 @@ func (d decider) decide(c *call) Verdict {
 	return d.decideByClass(c)
 }
 
-// denyRuleVerdict returns the refusal by a deny rule; nil means no rule refuses.
 func (d decider) denyRuleVerdict(c *call) *Verdict {
 	if d.rules.hasRule(BehaviorDeny, c) {
 		return new(c.denyByRule())

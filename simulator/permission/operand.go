@@ -16,7 +16,6 @@ const (
 	maxChangedDirectories = 32
 )
 
-// fileAccess contains the files that a command reads and those that it changes.
 type fileAccess struct{ read, changes []fileOperand }
 
 // fileAccess returns the files that a command reads and changes, except the files of its redirections.
@@ -76,12 +75,11 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether the command prints files although no question mentions them (see readingVerb).
+// printsFiles reports whether the command prints files although [readingVerb] has no verb for the command.
 func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
 
-// addRedirects adds the files of redirections.
 func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.ReadsFile && !r.WritesFile {
@@ -94,7 +92,8 @@ func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redir
 	return access
 }
 
-// directoriesAfterCD returns the possible directories of the shell after it changes to one of the operands.
+// directoriesAfterCD returns the possible directories of the shell after a cd to one of the operands. They include the
+// given directories.
 func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directories) {
 		for _, path := range pathsOf(operands) {
@@ -106,10 +105,8 @@ func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOp
 	return directories
 }
 
-// wordResolver resolves the words of a command line to files.
 type wordResolver struct{ *pathResolver }
 
-// commandLine is a call that runs a command line.
 type commandLine struct {
 	*call
 	lookup    wordResolver
@@ -120,7 +117,6 @@ func newCommandLine(c *call) commandLine {
 	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.callPath("")}}
 }
 
-// withNested returns the command line and the command lines nested in it.
 func (c commandLine) withNested() []commandLine {
 	return append([]commandLine{c}, c.nestedScripts(maxScriptDepth)...)
 }
@@ -149,7 +145,6 @@ func (c commandLine) nestedScripts(depth int) []commandLine {
 	return out
 }
 
-// fileOperand is a word of a command line that names files.
 type fileOperand struct {
 	text string // the only path that the word names, otherwise the word as written
 	// paths are the files that the word names, with ~ expanded. For a glob they are its base directory, the glob
@@ -198,7 +193,6 @@ func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperan
 	return out
 }
 
-// fileOperands returns the arguments that name files.
 func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
@@ -274,7 +268,6 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 	return files, ownPattern
 }
 
-// optionFileOperand returns the file operand for the file name that follows an option in the same word.
 func optionFileOperand(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
 }
@@ -293,7 +286,6 @@ func isPatternOption(command, arg string) bool {
 	return false
 }
 
-// fileOptions returns the long options whose value is a file that is read or written.
 func fileOptions() []string {
 	return []string{
 		"file", "files0-from", "from-file", "to-file", "exclude-from", "ignore-file", "random-source", "magic-file", "files-from",

@@ -53,7 +53,6 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
 }
 
-// absGlob returns the absolute form of a pattern in a call.
 func (p *pathResolver) absGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern

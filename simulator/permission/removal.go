@@ -29,11 +29,10 @@ func (c commandLine) removalApproval() *approvalRequest {
 	return nil
 }
 
-// unclosedQuoteWord matches a last word that begins with an unclosed single quote.
 var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
-// closeQuote returns the command line whose last word has an unclosed single quote: its last character counts as the
-// missing quote (observed with 2.1.330). It returns nothing for other command lines.
+// closeQuote returns the command line with a single quote in place of its last character, if its last word has an
+// unclosed single quote (observed with 2.1.330). It returns nil for other command lines.
 func (c commandLine) closeQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
@@ -62,7 +61,6 @@ func (c commandLine) parsableFragments() []commandLine {
 	return out
 }
 
-// forScript returns the command line of a script that this command line contains.
 func (c commandLine) forScript(script string) commandLine {
 	call := *c.call
 	call.command = script
@@ -87,7 +85,8 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 	return nil
 }
 
-// shellScripts returns the commands of the command line, including the commands of scripts in shell arguments.
+// shellScripts returns the command lines of the scripts that are arguments of a shell, and of the scripts inside these
+// scripts, up to a depth.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -139,7 +138,6 @@ func readsOperandsFromInput(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }
 
-// removalOperands returns the operands of rm and rmdir, and whether they are removed recursively.
 func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	ended := false
 	for _, word := range cmd.Words[1:] {
@@ -254,7 +252,6 @@ func isRootIfUnset(target string) bool {
 	}
 }
 
-// isSystemDirectory reports whether the name is a system directory below the root.
 func isSystemDirectory(name string) bool {
 	return slices.Contains([]string{
 		"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "mnt", "media", "nix", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",

@@ -83,7 +83,7 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortenQuoted returns a quoted text of at most 50 characters unchanged, otherwise 49 characters and an ellipsis.
+// shortenQuoted shortens a text that a description quotes: of more than 50 characters, 49 and an ellipsis remain.
 func shortenQuoted(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {

@@ -210,7 +210,6 @@ func matchCommand(content, text string, kind commandTextKind) bool {
 
 func ruleReasonCode(source string) string { return "rule:" + source }
 
-// denySource returns the source of the first deny rule that applies to a call; empty means none.
 func (s *ruleset) denySource(c *call) string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
@@ -220,7 +219,6 @@ func (s *ruleset) denySource(c *call) string {
 	return ""
 }
 
-// pathDenySource returns the source of the first deny rule for paths; empty means none.
 func (s *ruleset) pathDenySource() string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {

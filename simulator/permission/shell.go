@@ -54,7 +54,6 @@ func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	return &v
 }
 
-// askRuleSource returns the source of an ask rule for this command; asked is false if no such rule exists.
 func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
 	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
@@ -64,7 +63,6 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 	return "", false
 }
 
-// isEveryPartAllowed reports whether every command would be allowed alone.
 func (c commandLine) isEveryPartAllowed() bool {
 	for i := range c.script.Commands {
 		if !c.decidePart(i).isAllowed {
@@ -74,7 +72,6 @@ func (c commandLine) isEveryPartAllowed() bool {
 	return true
 }
 
-// commandVerdict is the verdict on one simple command.
 type commandVerdict struct {
 	cmd              shellcmd.Command
 	isAllowed        bool
@@ -179,7 +176,6 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	return c.verdictFor(q)
 }
 
-// approvalForParts returns the question about the refused parts of a command line.
 func approvalForParts(refused []commandVerdict) approvalRequest {
 	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
@@ -235,7 +231,6 @@ func reasonCode(refused []commandVerdict) string {
 	return "subcommands:" + strings.Join(codes, "+")
 }
 
-// writesOnlyThroughRedirects reports whether the command is read-only except for its redirections.
 func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	written := hasWriteRedirect(cmd.Redirects)
 	cmd.Redirects = nil

@@ -59,7 +59,6 @@ func hidesPaths(k shellcmd.ObstacleKind) bool {
 	}
 }
 
-// isDeniedIn reports whether one of the files is denied, relative to any of the directories.
 func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {

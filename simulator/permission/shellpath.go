@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// directoryChangeApproval returns the question about command lines that change the directory and then run a command
-// that depends on it.
+// directoryChangeApproval returns the question about a command line that changes the directory and also contains a
+// second cd, a git command, or a redirection to a file.
 func (c commandLine) directoryChangeApproval() *approvalRequest {
 	cds, git, redirected := 0, false, hasWriteRedirect(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -85,12 +85,11 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 	return nil
 }
 
-// isStandardInput reports whether a file is the standard input that the command already has.
+// isStandardInput reports whether a name stands for the standard input or the terminal, which need no permission.
 func isStandardInput(name string) bool {
 	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
-// redirectApproval returns the question about one file that is read or written.
 func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approvalRequest {
 	if r.ReadsFile && !c.judge.isAccessible("Read", abs) {
 		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)

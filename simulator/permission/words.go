@@ -18,7 +18,7 @@ type approvalRequest struct {
 	message        string
 	reasonType     string
 	reason         string
-	blockedPath    string // the path in question; empty means none
+	blockedPath    string
 	safety         protocol.SafetyFinding
 	code           string // reason code; empty means unknown
 	circuitBreaker string // name of the circuit breaker that caused the refusal, or empty
@@ -117,7 +117,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask returns a question. message and reasonType are used if there is no prompter.
+// ask returns a question. If nobody can answer, message is the result. reasonType and reason explain the question.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
@@ -155,7 +155,6 @@ func (c *call) askOutside(message string) Verdict {
 	return v
 }
 
-// deny returns a refusal without a question.
 func (c *call) deny(reasonType, message string) Verdict {
 	return Verdict{
 		Behavior:         Deny,
@@ -212,7 +211,6 @@ func linkDenial(c *call) *Verdict {
 	return &v
 }
 
-// denyByRule refuses because of a deny rule.
 func (c *call) denyByRule() Verdict {
 	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorDeny && r.matchesParam(c) {

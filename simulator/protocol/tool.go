@@ -104,8 +104,8 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// A classifier or a rule may approve calls with the first finding, also permanently. The second finding can be approved
-// only for one call at a time.
+// A classifier or a rule may approve calls with SafetySensitive, also permanently. Calls with SafetyDangerous can be
+// approved only one at a time.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"
@@ -125,8 +125,8 @@ type PermissionRequest struct {
 	RuleSource         string       // source of the rule that requires the question; may be empty
 	Hook               *HookVerdict // the hook's decision that requires the question; may be nil
 	Server             *ServerRef
-	// ServerAskOnly is server_policy_ask_only: false if a rule requires the question, otherwise true for MCP tools.
-	// Nil omits the key, as for other tools and in plan mode.
+	// ServerAskOnly is server_policy_ask_only: false if a rule requires the question, true for MCP tools without such a
+	// rule, otherwise nil. In plan mode, it is nil for all MCP tools. Nil omits the key.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }

@@ -91,7 +91,7 @@ type AttachmentAdded struct {
 	Attachment any    // an object with a type
 	Role       string // role of the message that gives the text to the model, "system" or "user"; empty means no message
 	Rendered   string // text for the model; empty if it is not recorded
-	Tool       string // built-in tool that tools-used lists because of it; empty means none
+	Tool       string // built-in tool that tools-used lists because of this attachment; empty means none
 	AgentID    string // agent to whose conversation the attachment belongs; empty for the main conversation
 	UUID       string // empty means a new uuid
 }

@@ -65,7 +65,6 @@ func formatReport(faults []Fault, whole, entries string) string {
 	return b.String()
 }
 
-// maxReportedFaults is how many faults of a file are listed individually.
 const maxReportedFaults = 10
 
 // invalidFileFaults reports the invalid keys that make the CLI ignore a file. Invalid hooks that may protect
@@ -137,7 +136,6 @@ func isPermissionMode(v any) bool {
 	return oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(v)
 }
 
-// jsonType returns the type of a JSON value for messages.
 func jsonType(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -146,7 +144,6 @@ func jsonType(v any) string {
 	return plainjson.TypeOf(raw)
 }
 
-// ruleFault reports why a permission rule of a file is ignored; empty means it is valid.
 func ruleFault(text, behavior string) string {
 	rule := claudecode.ParseRuleText(text)
 	name, content := rule.Tool, rule.Content
@@ -261,7 +258,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 
 // invalidHook is an invalid hook, or an invalid matcher with its hooks.
 type invalidHook struct {
-	path    string // key of the hook or matcher
+	path    string
 	part    string // "entry" or "matcher"
 	problem string
 	// validTypes lists the types that would be valid; empty means that the type is not the problem.
@@ -344,7 +341,6 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	return out, found
 }
 
-// hookFault validates one hook; nil means valid.
 func hookFault(at string, raw json.RawMessage) *invalidHook {
 	var value any
 	if json.Unmarshal(raw, &value) != nil || validHook(value) {
@@ -373,7 +369,6 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	return &invalidHook{path: at, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
-// truncate cuts a text after 500 characters.
 func truncate(text string) string {
 	const most = 500
 	runes := []rune(text)

@@ -81,7 +81,6 @@ func (s *Settings) addFile(o Options, file Layer) {
 	s.addLayer(file)
 }
 
-// flagLayer returns --settings merged with the settings of the host.
 func (o Options) flagLayer() (Layer, error) {
 	layer := Layer{Source: SourceFlag, Root: o.CWD, Raw: json.RawMessage("{}")}
 	if o.FlagValue != "" {
@@ -158,7 +157,6 @@ func (s *Settings) addLayer(layer Layer) {
 	s.merge(layer)
 }
 
-// merge merges a valid layer.
 func (s *Settings) merge(layer Layer) {
 	d := decoder{settings: s, layer: layer}
 	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
@@ -226,7 +224,6 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	d.decodeDisable("disableAutoMode", &s.Permissions.DisableAuto)
 }
 
-// readRules returns the valid rules of one behavior.
 func (s *Settings) readRules(d decoder, behavior string) []string {
 	var list []any
 	decode(d, behavior, &list)
@@ -386,7 +383,6 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// isTrusted reports whether .claude.json marks the working directory or one of its parents as trusted.
 func (o Options) isTrusted() bool {
 	raw, err := o.ReadFile(o.GlobalFile)
 	if err != nil {

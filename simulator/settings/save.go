@@ -54,7 +54,6 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 	return os.WriteFile(path, append(text.Bytes(), '\n'), 0o644)
 }
 
-// withUpdate returns the permissions of a settings file with an update.
 func withUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
 	key, values := u.Behavior, rules
 	switch u.Type {

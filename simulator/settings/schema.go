@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// validator validates a JSON value.
 type validator func(v any) bool
 
 // invalidKeys returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that
@@ -203,7 +202,6 @@ func validHook(v any) bool {
 
 func hookKinds() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
 
-// requiredHookFields returns the required fields of a hook type.
 func requiredHookFields(kind string) []string {
 	switch kind {
 	case "command":

@@ -23,12 +23,13 @@ type Job struct {
 const (
 	maxJobDelay   = 30 * time.Minute
 	maxJobAdvance = 90 * time.Second
-	// fiveMinuteJobInterval is the interval of jobs that run every five minutes.
+	// fiveMinuteJobInterval is the time between the creation and the first run of a job that runs every five minutes.
 	fiveMinuteJobInterval = 285 * time.Second
 )
 
 // NextRun returns the first run time in Unix milliseconds: At, if it is set. Otherwise a recurring job runs later than
-// scheduled by a fraction of its period, and another job at a half or full hour runs earlier (observed with 2.1.329).
+// scheduled by a fraction of its period, unless it runs every five minutes (fiveMinuteJobInterval). Another job at a
+// half or full hour runs earlier (observed with 2.1.329).
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

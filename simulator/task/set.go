@@ -73,7 +73,7 @@ type queuedEvent struct {
 	ev           protocol.Event
 	task         *Task
 	inBackground bool
-	isInterrupt  bool // the task was interrupted
+	isInterrupt  bool
 }
 
 // New creates an empty set; it starts nothing.

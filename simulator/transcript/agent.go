@@ -65,7 +65,6 @@ func (c *attribution) addResult(call *protocol.MCPCall) {
 	}
 }
 
-// agentTranscripts writes the transcripts of sub-agents, one file each.
 type agentTranscripts struct {
 	conversation *conversation
 	attachments  *contextAttachments
@@ -106,7 +105,8 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
-// recordUser records a user line of a sub-agent. The first is the agent's prompt, a string; its context follows.
+// recordUser records a user line of a sub-agent. The first line is the agent's prompt: its content is recorded as a
+// string, and the context of the prompt is recorded after it.
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
@@ -153,7 +153,6 @@ func (a *agentTranscripts) writeMeta(id string) error {
 	return nil
 }
 
-// recordStart writes the .meta.json file of a sub-agent.
 func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	depth, isAgent := fieldValue(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
@@ -169,7 +168,6 @@ func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	return a.writeMeta(id)
 }
 
-// recordEnd records that a sub-agent has finished.
 func (a *agentTranscripts) recordEnd(ev *protocol.System) error {
 	id := fieldText(ev.Fields, "task_id")
 	meta := a.meta[id]

@@ -155,7 +155,6 @@ func (l *contextAttachments) repeatListings() []any {
 	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
-// agentListings returns the attachments that add context to the prompt of a sub-agent.
 func (l *contextAttachments) agentListings(id string) []any {
 	now := l.sessionContext()
 	now.Agents = nil
@@ -215,8 +214,8 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 	}
 }
 
-// listingAttachments returns the attachments that list tools, agents and skills. Servers that are still starting are
-// listed only at the start.
+// listingAttachments returns the attachments that list tools, agents and skills. If start is true, the tools have keys
+// for servers that are not connected; their values are empty lists.
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {
@@ -268,7 +267,6 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 	}
 }
 
-// commitTextAttachment returns the attachment with the texts that end commits and pull requests, if there are texts.
 func (l *contextAttachments) commitTextAttachment(agentID string) []any {
 	author := ""
 	if l.conversation.options.Context != nil {

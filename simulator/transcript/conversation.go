@@ -22,7 +22,6 @@ type conversation struct {
 	writer   transcriptWriter
 }
 
-// hasStarted reports whether the main conversation has a line.
 func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
 
 // filesDir returns the directory for other files of the session.

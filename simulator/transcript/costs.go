@@ -16,7 +16,6 @@ type sessionCosts struct {
 	waitMillis    int                            // ms that earlier processes waited for the model
 }
 
-// restore adds the costs recorded by an earlier process.
 func (c *sessionCosts) restore(line protocol.CostStateLine) {
 	c.totals, c.waitMillis = line, line.TotalAPIDuration
 	c.previousUsage = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
@@ -25,7 +24,6 @@ func (c *sessionCosts) restore(line protocol.CostStateLine) {
 	}
 }
 
-// addTool adds the changed lines and the duration of a call.
 func (c *sessionCosts) addTool(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := changedLines(ev.Result)
@@ -76,7 +74,6 @@ func mayContainPatch(output any) bool {
 	return ok
 }
 
-// changedLines counts the lines that an edit added and removed.
 func changedLines(r protocol.ToolResult) (added, removed int) {
 	if r.IsError || r.Output == nil {
 		return 0, 0

@@ -11,14 +11,14 @@ import (
 // sessionListWriter writes the lines from which session lists are built: titles, the last prompt, the tools used.
 type sessionListWriter struct {
 	conversation      *conversation
-	title             string // empty means none
-	hasUserTitle      bool   // this process set the title
+	title             string
+	hasUserTitle      bool // this process set the title
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it
 	prompt            string           // text of the last prompt, as session lists show it
-	lastPromptLeaf    string           // uuid in the last line of type last-prompt
-	lastPromptWritten bool             // a last-prompt line was written by this process
-	hasReply          bool             // this process has written a message of the model, not only commands
+	lastPromptLeaf    string
+	lastPromptWritten bool // a last-prompt line was written by this process
+	hasReply          bool // this process has written a message of the model, not only commands
 }
 
 // openingLines returns the lines with which a process begins its part of a transcript.
@@ -129,7 +129,6 @@ func (l *sessionListWriter) recordTools(ev *protocol.Assistant, offered RequestC
 	return added
 }
 
-// addTool records the use of a tool and reports whether this is the first use of the tool.
 func (l *sessionListWriter) addTool(name string) bool {
 	if slices.Contains(l.tools, name) {
 		return false

@@ -9,7 +9,6 @@ import (
 // unansweredCall is a call without a recorded result.
 type unansweredCall struct{ id, message string }
 
-// unansweredCalls returns the calls without a result.
 func unansweredCalls(history []Message) (calls []unansweredCall) {
 	for _, m := range history {
 		for _, b := range m.Content.Blocks {

@@ -295,7 +295,6 @@ func isSessionID(s string) bool {
 	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
 }
 
-// projectDir returns the folder with the transcripts of the project.
 func (o Options) projectDir() string {
 	return filepath.Join(o.StateDir, "projects", Slug(o.Project))
 }

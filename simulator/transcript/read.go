@@ -20,7 +20,6 @@ type Message struct {
 	Content protocol.Content
 }
 
-// deferredAttachmentType is the type of the attachment that records a deferred call.
 const deferredAttachmentType = "hook_deferred_tool"
 
 // parsedTranscript is the content of a transcript file. Lines that are not JSON objects are ignored.
@@ -32,28 +31,28 @@ type parsedTranscript struct {
 	title              string
 	aiTitle            string
 	tools              []string
-	prompt             string                  // prompt of the last line of type last-prompt
-	costs              *protocol.CostStateLine // last recorded costs; nil means none
-	endsInNewline      bool                    // the file ends in a newline, or is empty
-	deferred           string                  // id of the last deferred call
-	turns              int                     // number of prompts according to the lines
-	environmentWritten bool                    // the model has received the description of its environment
-	contextPending     bool                    // the attachments of the first request are not written yet
-	readFiles          map[string]string       // content of the files that calls read or wrote, by path
-	instructionFiles   []string                // instruction files that were added between calls
-	hookTexts          []string                // outputs of SessionStart hooks
+	prompt             string // prompt of the last line of type last-prompt
+	costs              *protocol.CostStateLine
+	endsInNewline      bool              // the file ends in a newline, or is empty
+	deferred           string            // id of the last deferred call
+	turns              int               // number of prompts according to the lines
+	environmentWritten bool              // the model has received the description of its environment
+	contextPending     bool              // the attachments of the first request are not written yet
+	readFiles          map[string]string // content of the files that calls read or wrote, by path
+	instructionFiles   []string          // instruction files that were added between calls
+	hookTexts          []string          // outputs of SessionStart hooks
 }
 
 // entry is one line of a transcript.
 type entry struct {
 	raw         []byte
-	kind        string // type of the line
+	kind        string
 	uuid        string
 	parent      string
-	isSidechain bool // the line belongs to a sub-agent
+	isSidechain bool
 	isPrompt    bool // a user line that is not a tool result, not injected, and not a summary
 
-	isResult      bool   // the line is a tool result
+	isResult      bool
 	isLastMessage bool   // the line is a message that ends its turn
 	message       string // the API's id of the message
 }
@@ -267,7 +266,6 @@ func (t *parsedTranscript) branchLines(leaf string) []entry {
 	})
 }
 
-// branchMessages returns the messages of the conversation that ends with leaf.
 func (t *parsedTranscript) branchMessages(leaf string) []Message {
 	var out []Message
 	for _, e := range t.branchLines(leaf) {
@@ -281,7 +279,6 @@ func (t *parsedTranscript) branchMessages(leaf string) []Message {
 	return out
 }
 
-// decodeContent decodes the entry's content; it returns false if that fails.
 func (e entry) decodeContent() (protocol.Content, bool) {
 	var line struct {
 		Message struct {

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// recorder converts events to transcript lines.
 type recorder struct {
 	conversation  *conversation
 	labels        *sessionListWriter
@@ -40,7 +39,6 @@ func newRecorder(th *conversation) *recorder {
 	return r
 }
 
-// record appends the lines for an event.
 func (r *recorder) record(ev protocol.Event) error {
 	if endsReply(ev) && r.lines.opened {
 		if err := r.recordSnapshot(""); err != nil {
@@ -250,7 +248,6 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) er
 	return r.lines.write(lines...)
 }
 
-// recordAbsorbed records a prompt that became part of the running turn.
 func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.conversation.id}
 	if ev.Content.Blocks == nil {
@@ -420,8 +417,8 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// setCallRefusal sets the keys that specify why a call did not run and who decided that. It sets none if the host was not
-// asked.
+// setCallRefusal sets the keys about the permission for a call: who decided, and why a refused call did not run. It
+// sets none if the event has no ToolResultMeta.
 func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
@@ -450,7 +447,6 @@ type structuredOutput struct {
 	ToolUseID string          `json:"toolUseID"`
 }
 
-// isFailedResult reports whether an event contains the result of a failed call.
 func isFailedResult(ev *protocol.User) bool {
 	for _, b := range ev.Message.Content.Blocks {
 		if r, is := b.(protocol.ToolResultBlock); is {
@@ -472,7 +468,7 @@ func (r *recorder) setTitle(title string) error {
 	return r.lines.write(r.labels.titleLines()...)
 }
 
-// close writes the closing lines of the conversation.
+// close writes the closing lines and the costs of the conversation.
 func (r *recorder) close() error {
 	if err := r.recordSnapshot(""); err != nil {
 		return err

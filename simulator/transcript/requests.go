@@ -22,14 +22,14 @@ type requestLog struct {
 // modelInput is a conversation as the model receives it.
 type modelInput struct {
 	messages      []inputMessage
-	sentMessages  int            // number of messages of the last request
-	request       string         // id of the last request of this process
+	sentMessages  int // number of messages of the last request
+	request       string
 	replyID       string         // id of the message that answered the last request
 	context       RequestContext // context of the last request
-	snapshots     int            // number of prompt_snapshot attachments so far
-	describedDirs *[]string      // additional directories that the model was told about; nil means those of the first request
-	effortSent    bool           // the model was told its effort
-	silentReplies int            // number of consecutive replies with calls but no text
+	snapshots     int
+	describedDirs *[]string // additional directories that the model was told about; nil means those of the first request
+	effortSent    bool      // the model was told its effort
+	silentReplies int       // number of consecutive replies with calls but no text
 }
 
 // inputMessage is a message of a request. A message that is not exactly one line of the transcript is recorded as a
@@ -293,8 +293,8 @@ func (m *inputMessage) countReminders() int {
 	return max(n, 0)
 }
 
-// requestLines returns the lines about the request that a message of the model answers; nil if it needs none, or if
-// they were written with an earlier block of the message.
+// requestLines returns the lines about the request that a message of the model answers. It returns nil if the message
+// answers no request, or if the lines were written with an earlier block of the message.
 func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
 	failed := ev.IsAPIErrorMessage
@@ -373,7 +373,6 @@ func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []proto
 	return lines
 }
 
-// requestShape returns the prompt and the tools of requests.
 func requestShape(now RequestContext) protocol.RequestShape {
 	shape := protocol.RequestShape{
 		System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools),
@@ -388,7 +387,6 @@ func requestShape(now RequestContext) protocol.RequestShape {
 	return shape
 }
 
-// lastRequestID returns the id of the last request of a conversation.
 func (l *requestLog) lastRequestID(agentID string) string {
 	if l.conversation.writer.isDisabled {
 		return ""
@@ -413,8 +411,8 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
 }
 
-// needsBlob reports whether the message cannot be assembled from lines of the transcript. Replies and results of
-// parallel calls can be.
+// needsBlob reports whether the message cannot be assembled from lines of the transcript. A reply can be assembled, and
+// so can a message that contains only results of parallel calls.
 func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isBlockOfType(b, "tool_result") })
 }

@@ -153,7 +153,6 @@ func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
 	return e
 }
 
-// recordStopHooks records the outcome of the hooks at the end of a turn.
 func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	e := r.conversation.newEnvelope("", "", "")
 	return r.lines.write(protocol.StopHookLine{
@@ -219,8 +218,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	return r.attachments.writeChanges()
 }
 
-// recordCompactionInTurn writes the lines that follow the boundary in the middle of a turn, with all context at once. A
-// prompt that is kept is not listed as summarized.
+// recordCompactionInTurn writes the lines that follow the boundary in the middle of a turn, with all context at once.
+// If the prompt of the turn is kept, the summary has the position of the previous prompt.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
@@ -234,7 +233,6 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 	return r.lines.write(append(lines, r.attachments.commitTextAttachment("")...)...)
 }
 
-// recordLocalCommand writes the output of a slash command that ran without the model.
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	return r.lines.write(protocol.LocalCommandLine{

@@ -32,7 +32,7 @@ type Transcript struct {
 	files            []json.RawMessage // lines of the resumed transcript about copies of files
 	deferred         string            // id of the last deferred call
 	state            []byte
-	closed           bool // closed by [Transcript.Close]
+	closed           bool
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible

@@ -61,7 +61,6 @@ func (w *transcriptWriter) writeLines(path string, values ...any) error {
 	return nil
 }
 
-// writeCopy appends lines that are already encoded.
 func (w *transcriptWriter) writeCopy(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -119,7 +118,6 @@ func (w *transcriptWriter) openFile(path string) error {
 	return nil
 }
 
-// close closes the open file, if any.
 func (w *transcriptWriter) close() error {
 	file := w.open.file
 	w.open = openedFile{}

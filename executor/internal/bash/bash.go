@@ -49,7 +49,6 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	return r.runForeground(ctx)
 }
 
-// isEnabled reports whether the value of an environment variable enables an option.
 func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // isHiddenChar reports whether a character could hide a part of a command from a person who reviews it.

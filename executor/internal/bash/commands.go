@@ -41,9 +41,8 @@ type Commands struct {
 func New(o Options) *Commands { return &Commands{options: o} }
 
 const (
-	defaultTimeoutMS = 120_000
-	maxTimeoutMS     = 600_000
-	// The limits of background commands.
+	defaultTimeoutMS           = 120_000
+	maxTimeoutMS               = 600_000
 	defaultBackgroundTimeoutMS = 600_000
 	maxBackgroundTimeoutMS     = 7_200_000
 )

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Time limits of a monitor, in milliseconds.
 const (
 	defaultMonitorTimeoutMS = 300_000
 	minMonitorTimeoutMS     = 1000
@@ -92,7 +91,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
-		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.watch waits for it.
+		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.reportLines waits for it.
 			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
 			if len(m.partialLine) > 0 { // the last line may lack a newline
 				m.lines <- string(m.partialLine)
@@ -111,7 +110,7 @@ type outputWatcher struct {
 	task        *task.Task
 	limit       time.Duration
 	lines       chan string
-	partialLine []byte // beginning of an incomplete line
+	partialLine []byte
 
 	// The result of the command; it is set before the channel lines is closed.
 	exitCode   int

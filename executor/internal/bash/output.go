@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	defaultOutputLimit = 30_000   // maximum number of characters that are shown of a command's output
-	maxOutputLimit     = 150_000  // maximum of BASH_MAX_OUTPUT_LENGTH
-	maxCapturedBytes   = 64 << 20 // maximum number of bytes that are read of a command's output
+	defaultOutputLimit = 30_000  // maximum number of bytes that are shown of a command's output
+	maxOutputLimit     = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
+	maxCapturedBytes   = 64 << 20
 	outputPreviewBytes = 2000
 )
 
@@ -52,7 +52,6 @@ type bashOutput struct {
 	StaleHint     string `json:"staleReadFileStateHint,omitempty"`
 }
 
-// noOutputText is shown for a command that printed nothing.
 const noOutputText = "(Bash completed with no output)"
 
 // PrintedResult returns the result of a command that printed s and succeeded.
@@ -75,7 +74,6 @@ func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutputText)}, true
 }
 
-// imageDataURLPattern matches an output that is a data URL of an image.
 var imageDataURLPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
 })
@@ -90,13 +88,13 @@ func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResu
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
 }
 
-// isPicture reports whether the data is an image in a known format.
 func isPicture(data []byte) bool {
 	_, _, err := image.DecodeConfig(bytes.NewReader(data))
 	return err == nil
 }
 
-// modifiedFilesHint returns a hint about files that the session has read and a command has modified since; "" means none.
+// modifiedFilesHint returns a hint about files that the session has read and that a command has modified since; ""
+// means none.
 func (c *Commands) modifiedFilesHint(before files.Versions) string {
 	const most = 5
 	paths := c.options.Files.Modified(before)
@@ -119,7 +117,7 @@ func (c *Commands) modifiedFilesHint(before files.Versions) string {
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-// outputLimit returns the maximum number of characters that are shown of a command's output.
+// outputLimit returns the maximum number of bytes that are shown of a command's output.
 func (c *Commands) outputLimit() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
 		return min(n, maxOutputLimit)

@@ -15,13 +15,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// runningCommand is the command of one Bash call.
 type runningCommand struct {
-	commands          *Commands
-	in                bashInput
-	info              task.Info
-	limit             time.Duration
-	staysInBackground bool // the command does not change the shell's directory, because a sub-agent runs it or an environment variable forbids it
+	commands *Commands
+	in       bashInput
+	info     task.Info
+	limit    time.Duration
+	// staysInBackground is true if the command must not change the shell's directory, because a sub-agent runs it or
+	// CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR is set.
+	staysInBackground bool
 	cmd               *tool.ShellCommand
 	done              <-chan struct{} // closed when the command has exited
 	task              *task.Task      // nil means not shown as a task
@@ -83,7 +84,6 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 	}
 }
 
-// waitOutcome is the reason why [runningCommand.wait] returned.
 type waitOutcome int
 
 const (
@@ -95,7 +95,6 @@ const (
 // taskReportDelay is the time after which a foreground command is reported as a task.
 const taskReportDelay = 3 * time.Second
 
-// interruptedResult returns the result of an interrupted command, without its output.
 func interruptedResult() protocol.ToolResult {
 	result := executor.InterruptedResult()
 	result.Output = bashOutput{Interrupted: true, CodeMeaning: "Command failed with exit code 145"}
@@ -135,7 +134,6 @@ func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult)
 	r.task.End(task.End{Status: status, Summary: r.info.Description})
 }
 
-// stopAndRead stops the command and returns its output so far.
 func (r *runningCommand) stopAndRead() string {
 	r.cmd.Stop()
 	r.cmd.Wait()
@@ -143,7 +141,6 @@ func (r *runningCommand) stopAndRead() string {
 	return r.cmd.Output(maxCapturedBytes)
 }
 
-// noBackgroundVariable is the environment variable that disables background commands.
 const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
 // minForegroundTime is the minimum duration of a call whose command moves to the background. The command may exit

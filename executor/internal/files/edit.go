@@ -76,14 +76,13 @@ func Edit(f *Files) tool.Tool {
 	}
 }
 
-// plannedEdit is a valid edit that is not written to its file yet.
 type plannedEdit struct {
 	path, contentBefore, contentAfter string
 	replacedText                      string // the text to replace, as it is written in the file
-	createsFile                       bool   // the file does not exist yet
-	wasRead, isCurrent                bool   // wasRead: the session has read the file; isCurrent: the file has not changed since then
-	wasShown                          bool   // the model has seen the whole file
-	usesCRLF                          bool   // the file has \r\n line ends; contentBefore and contentAfter have \n
+	createsFile                       bool
+	wasRead, isCurrent                bool // wasRead: the session has read the file; isCurrent: the file has not changed since then
+	wasShown                          bool // the model has seen the whole file
+	usesCRLF                          bool // the file has \r\n line ends; contentBefore and contentAfter have \n
 }
 
 func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
@@ -185,7 +184,8 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// matchText returns old and replacement as the file would write them: with its kind of quotes, or with \uXXXX escapes.
+// matchText returns old and replacement in the notation of the file: with the same kind of quotes, or with \uXXXX
+// escapes.
 func matchText(content, old, replacement string) (string, string) {
 	old, replacement = matchQuotes(content, old, replacement)
 	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
@@ -264,7 +264,6 @@ func matchQuotes(content, before, after string) (from, to string) {
 	return before, after
 }
 
-// straightQuotes replaces curly quotes with straight ones.
 var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
 
 // findQuoted returns the part of content that equals old except for the kind of quotes; "" means none.

@@ -88,8 +88,8 @@ func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-// RecordResumed records that the model saw this content of a file in an earlier run of the session. content has "\n" between
-// lines.
+// RecordResumed records that the model saw this content of a file in an earlier run of the session. content has "\n"
+// between lines.
 func (f *Files) RecordResumed(path, content string) {
 	if data, err := readRegular(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)

@@ -66,7 +66,6 @@ func invalidPatternResult(format string, args ...any) protocol.ToolResult {
 	return tool.Fail("Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "+format, args...)
 }
 
-// invalidGlobResult returns the result for an invalid glob.
 func invalidGlobResult(pattern string) protocol.ToolResult {
 	why := "unclosed character class; missing ']'"
 	if strings.Count(pattern, "{") > strings.Count(pattern, "}") {

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const maxGlobResults = 100 // maximum number of files that are shown
+const maxGlobResults = 100
 
 type globInput struct {
 	Pattern string `json:"pattern"`
@@ -106,7 +106,6 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// noMatchesResult returns the result of a search that found nothing.
 func noMatchesResult(f *Finder, start time.Time) protocol.ToolResult {
 	return tool.Text("No files found", globOutput{
 		Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),

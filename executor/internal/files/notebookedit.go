@@ -56,7 +56,6 @@ func NotebookEdit(f *Files) tool.Tool {
 	}
 }
 
-// plannedNotebookEdit is a valid change that is not written to its notebook yet.
 type plannedNotebookEdit struct {
 	path, contentBefore string
 	notebook            *notebook

@@ -33,7 +33,6 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	return re, err
 }
 
-// patternRewriter rewrites one pattern for Go's engine.
 type patternRewriter struct {
 	pattern    string
 	output     strings.Builder
@@ -96,8 +95,8 @@ func (d *patternRewriter) writeItem(text string) {
 	d.output.WriteString(text)
 }
 
-// rewriteRepetition writes the repetition op, whose last byte in the pattern is at index end. It returns the index of
-// the last byte that it has used, which is the next one if a ? for lazy matching follows.
+// rewriteRepetition writes the repetition op, whose last byte in the pattern is at index end. If a ? for lazy matching
+// follows, it also writes the ?. It returns the index of the last byte that it has written.
 func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1

@@ -18,7 +18,6 @@ type patternError struct {
 	problem  string
 }
 
-// ripgrepPatternPrefix is the prefix that ripgrep adds to a pattern.
 const ripgrepPatternPrefix = "(?:"
 
 // patternErrorText formats the error of a pattern as ripgrep does; empty means that the pattern is valid. err is the

@@ -30,7 +30,6 @@ type grepInput struct {
 	Multiline    bool         `json:"multiline"`
 }
 
-// grepSearch is one valid Grep call with its compiled pattern.
 type grepSearch struct {
 	grepInput
 	root       string
@@ -40,7 +39,6 @@ type grepSearch struct {
 	finder     *Finder
 }
 
-// checkPath refuses a path that does not exist.
 func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
 	if _, err := os.Stat(f.options.Paths.Path(in.Path)); err != nil {
 		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.options.Paths.Dir()))

@@ -31,7 +31,6 @@ type writtenFile struct {
 	modified time.Time
 }
 
-// recordShown records that the model has seen the current content of a file.
 func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }
 
 // record records the current content of a file. shown is true if the model has seen all of it.

@@ -149,7 +149,6 @@ func (s *grepSearch) wantsContextLines() bool {
 	return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0
 }
 
-// render formats the matching lines of one file, with the requested context.
 func (s *grepSearch) render(m fileMatches) []string {
 	before, after := s.Before, s.After
 	if around := max(s.Around, s.Context); around > 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// maxFileSize is the maximum number of bytes of a file that is read.
 const maxFileSize = 1 << 30
 
 // readRegular reads a whole file. It returns an error for directories, devices and pipes.
@@ -59,7 +58,8 @@ func describeError(err error, op, path string) string {
 }
 
 // writeFile writes a file. It replaces an existing file by a new one with the same mode, so the old content stays until
-// the new one is complete. It follows symbolic links. Other hard links keep the old content (as with 2.1.329).
+// the new one is complete. If the directory is not writable, it overwrites the existing file instead. It follows
+// symbolic links. Other hard links keep the old content (as with 2.1.329).
 func writeFile(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,7 +36,7 @@ func Decode[In any](raw json.RawMessage) (in In, err error) {
 	return in, err
 }
 
-// TextOf returns a JSON string, or the joined strings of a list; empty for other values.
+// TextOf returns the value of a JSON string, or the joined strings of a list. It returns "" for other values.
 func TextOf(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -53,7 +53,7 @@ func Quote(s string) json.RawMessage {
 	return raw
 }
 
-// NonNil returns the list; an empty list for nil.
+// NonNil returns s, or an empty list if s is nil.
 func NonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}

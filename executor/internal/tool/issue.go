@@ -131,7 +131,6 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 // htmlUnescaper reverts the HTML escapes of encoding/json.
 var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
-// maxReportedIssues is the maximum number of issues in one message.
 const maxReportedIssues = 20
 
 // issueSentences describes missing values, unknown keys and wrong types. If at least one of these was found, it also

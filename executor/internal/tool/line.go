@@ -121,7 +121,8 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning returns the meaning of exit code 1 if the last command does not fail with it, such as grep; otherwise empty.
+// ExitCodeMeaning returns what exit code 1 of the last command means if it is not a failure, as in grep. It returns ""
+// for other exit codes and for commands for which exit code 1 is a failure.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

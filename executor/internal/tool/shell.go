@@ -98,8 +98,8 @@ type ShellCommand struct {
 const cwdFD = 40
 
 // shellWrapper runs the scripts $3 and $1, after its standard input has reported that a guard process runs. If they
-// succeed, it writes the current directory to the file $2. It is only one line, because the line numbers in messages of
-// the shell include its lines.
+// succeed, it writes the current directory to the file $2. It is a single line, because the shell counts the wrapper's
+// lines in the line numbers of its messages.
 const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
@@ -184,7 +184,6 @@ func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...
 	return job, err
 }
 
-// createOutput creates a file to which output is appended.
 func createOutput(path string) (*os.File, error) {
 	if path == "" {
 		file, err := os.CreateTemp("", "claudeless-")
@@ -211,8 +210,8 @@ func (c *ShellCommand) Output(limit int64) string {
 	return string(data)
 }
 
-// Wait waits until the command exits and returns its exit code. Processes that the command started in the background run
-// until the shell is closed.
+// Wait waits until the command exits and returns its exit code. Processes that the command started in the background
+// run until the shell is closed.
 func (c *ShellCommand) Wait() int {
 	exit, note, left := c.job.WaitExit()
 	c.dir = strings.TrimSuffix(string(note), "\n") // it is empty if the command failed or replaced the shell
@@ -222,8 +221,8 @@ func (c *ShellCommand) Wait() int {
 	return exitCode(exit)
 }
 
-// addBackgroundJob stores the background processes of a finished command, and drops those that have exited. It returns
-// false if the shell is closed.
+// addBackgroundJob stores the job of a finished command whose background processes still run, and drops stored jobs
+// whose processes have exited. It returns false if the shell is closed.
 func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,9 +253,9 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// UpdateShellDir sets the shell's directory to the one at the end of the command. If the shell may not change to it,
-// the shell returns to its root and reset is true. A failed command changes nothing. Call UpdateShellDir only for
-// commands that did not run in the background.
+// UpdateShellDir sets the shell's directory to the directory in which the command ended. If the shell may not change to
+// that directory, it returns to its root and reset is true. A failed command changes nothing. Call UpdateShellDir only
+// for commands that did not run in the background.
 func (c *ShellCommand) UpdateShellDir() (reset bool) {
 	if c.dir == "" {
 		return false

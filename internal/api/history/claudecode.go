@@ -107,7 +107,6 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sideT
 	return r.steps(), r.context
 }
 
-// addText classifies one text.
 func (r *messageReader) addText(text string) {
 	if strings.HasPrefix(text, hookReminderPrefix) {
 		_, text, _ = strings.Cut(strings.TrimSuffix(text[len(hookReminderPrefix):], "\n</system-reminder>"), "\n")
@@ -159,7 +158,6 @@ func (r *messageReader) steps() []Step {
 	return append(steps, r.after...)
 }
 
-// promptStep returns the step for the texts collected so far.
 func (r *messageReader) promptStep(kind StepKind) Step {
 	s := Step{Kind: kind, Text: joinBlocks(r.prompt), Blocks: r.prompt, Files: r.files}
 	s.digest = s.digestWithoutUses()
@@ -203,8 +201,8 @@ type sideText struct {
 type sideTextOrder int
 
 const (
-	orderHook          sideTextOrder = iota // output of a hook
-	orderMentionedFile                      // a file that the prompt mentions
+	orderHook sideTextOrder = iota
+	orderMentionedFile
 	orderOther
 	orderClaudeCode // texts about Claude Code, the machine or the available tools
 )
@@ -247,7 +245,6 @@ func cutFirstContext(text string) (first, rest string) {
 	}
 }
 
-// mentionedFilePrefix precedes the contents of a file that the prompt mentions.
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
 func classifyContext(text string) sideText {

@@ -17,7 +17,6 @@ type Client struct {
 	Header          http.Header // headers of the request
 }
 
-// maxReportedRetries limits the number of retries that a client may report.
 const maxReportedRetries = 1000
 
 // ReadClient reads the headers of a request to a path of a namespace.
@@ -43,7 +42,8 @@ func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// VisibleHeaders returns the headers that expressions may read, in lower case and without credentials.
+// VisibleHeaders returns the headers that expressions may read. Their names are in lower case, and credentials are
+// replaced by "[redacted]".
 func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {

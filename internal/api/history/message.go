@@ -51,7 +51,6 @@ type wireMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// wireBlock is a content block as it is sent, with the keys that are needed here.
 type wireBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text"`

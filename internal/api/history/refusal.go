@@ -21,7 +21,6 @@ func InvalidRequest(at, problem string) *RefusalError {
 	return &RefusalError{Status: 400, Message: at + ": " + problem}
 }
 
-// wrongTypeError describes a value that could not be decoded.
 func wrongTypeError(at string, raw []byte, err error) error {
 	if !json.Valid(raw) {
 		return errSyntax

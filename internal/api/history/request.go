@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// Request is the parsed body of a request to the Messages API. System prompt and tools are parsed
-// only when they are needed. Parts of it refer to the body that it was read from.
+// Request is the parsed body of a request to the Messages API. System prompt and tools are parsed only when they are
+// needed. Some fields share memory with the body.
 type Request struct {
 	Client
 

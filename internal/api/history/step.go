@@ -53,7 +53,7 @@ type ToolUse struct {
 
 // contentPart is one content block of a message, reduced to the parts that are needed to interpret it.
 type contentPart struct {
-	kind           string // type of the block
+	kind           string
 	text           string
 	result         *Result
 	hasAttachments bool

@@ -32,7 +32,6 @@ func (t *Toolset) Schemas() map[string]json.RawMessage {
 	return out
 }
 
-// readTools parses the tools that a request offers.
 func (rd *Reader) readTools(raw []byte) *Toolset {
 	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()

@@ -31,7 +31,7 @@ type EventList struct {
 
 	random    func() float64
 	Events    []Event
-	nextPause time.Duration // pause before the next event
+	nextPause time.Duration
 }
 
 // The event types, with their keys in the order of the API.

@@ -56,7 +56,6 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 	return false
 }
 
-// dropLastTextEvent removes the last event that contains text.
 func (s *EventList) dropLastTextEvent(text string) {
 	for i := len(s.Events) - 1; i >= 0; i-- {
 		if bytes.Contains(s.Events[i].Data, []byte(text)) {

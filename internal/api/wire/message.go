@@ -63,7 +63,6 @@ type outputTokenDetails struct {
 	Thinking int `json:"thinking_tokens"`
 }
 
-// stopDetails describe a refusal.
 type stopDetails struct {
 	Type        string  `json:"type"`
 	Category    *string `json:"category"`

@@ -64,7 +64,7 @@ type Result struct {
 // operand. Option is "" if no option took such a word.
 type VariadicWord struct {
 	Option, Word string
-	First        bool // Word was the first value of its option, which needs at least one value
+	First        bool // Word was the first value of its option, and the option needs at least one value
 }
 
 // Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.
@@ -134,7 +134,6 @@ func (p *parser) nextWord() string {
 	return word
 }
 
-// hasDash reports whether a word is a dash with more text after it.
 func hasDash(word string) bool { return len(word) > 1 && word[0] == '-' }
 
 func (p *parser) parseWord(word string) error {

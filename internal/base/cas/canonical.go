@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// maxJSONDepth bounds the nesting of a JSON value.
 const maxJSONDepth = 1000
 
 // Canonical rewrites one JSON value without white space, with sorted keys (of duplicate keys the last one wins) and with

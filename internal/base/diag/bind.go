@@ -248,7 +248,8 @@ func DidYouMean(name string, candidates []string) string {
 	return ""
 }
 
-// NameHint returns [DidYouMean], or lists the candidates if they are few; "" for an empty name.
+// NameHint returns [DidYouMean]. If no candidate is similar, it lists the candidates if they are few. It returns "" for
+// an empty name.
 func NameHint(name string, candidates []string) string {
 	const few = 30
 	if hint := DidYouMean(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {
@@ -314,7 +315,7 @@ type structField struct {
 	name     string
 	index    []int
 	required bool
-	nonEmpty bool // the string must not be empty
+	nonEmpty bool
 	enum     []string
 	aliases  []string // wrong keys that users often write instead of this key
 	inside   []string // keys that users often write next to this table although they belong inside it

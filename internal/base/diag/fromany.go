@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fromAny converts a decoded value (map, slice or scalar) to a Value. It takes positions and the order of keys from
-// like, the same value in the index, if like contains them.
+// fromAny converts a decoded value (map, slice or scalar) to a Value. The argument like is the same value in the index;
+// as far as it has the same content, fromAny copies its positions and its order of keys.
 func fromAny(x any, like Value) Value {
 	v := Value{offset: like.offset}
 	switch t := x.(type) {
@@ -97,7 +97,7 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// AppendJSON appends the value as compact JSON: keys in file order, integers as written, date-times as strings.
+// AppendJSON appends the value as compact JSON: keys in file order, integers in decimal, date-times as strings.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.Kind {
 	case KindInt:

@@ -215,7 +215,6 @@ func (ix *SourceIndex) lookup(path Path) (off int, v Value, ok bool) {
 	return off, v, true
 }
 
-// position converts a byte offset to line and column.
 func (ix *SourceIndex) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
 	lines := ix.lineStarts()

@@ -83,7 +83,6 @@ func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 	}
 }
 
-// textAtMost is like readAtMost but returns a string.
 func textAtMost(name string, r io.Reader, size int64) (string, error) {
 	var text strings.Builder
 	text.Grow(int(size))

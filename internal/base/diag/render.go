@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxExcerptChars is the displayed length of a source line, in characters.
 const maxExcerptChars = 160
 
 // Render writes the list for users: "FILE:LINE:COL: message", the source line with a caret below the column, and

@@ -11,7 +11,6 @@ const maxNestingDepth = 100
 
 const tooDeepText = "nested too deep: at most 100 levels"
 
-// scanner holds the text, the reading position and the first problem.
 type scanner struct {
 	src     string
 	pos     int
@@ -49,7 +48,6 @@ type tomlScanner struct {
 	headersCounted bool // expectedElements has counted the headers
 }
 
-// initialTableCapacity is the number of fields for which a new table has memory.
 const initialTableCapacity = 2
 
 func (s *tomlScanner) newTable() *table {

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// value reads one value; ok is false if it could not be read.
 func (s *tomlScanner) value() (Value, bool) {
 	v := Value{offset: int32(s.pos)}
 	var ok bool
@@ -225,7 +224,6 @@ func (s *tomlScanner) inlineTable() (*table, bool) {
 	}
 }
 
-// closeInlineTables closes an inline table and the tables that its dotted keys made.
 func closeInlineTables(t *table) {
 	t.isClosed = true
 	for _, f := range t.fields {
@@ -307,7 +305,8 @@ func bareKind(text string) Kind {
 	return KindNull
 }
 
-// isDigits is a fast check for short numbers.
+// isDigits reports whether text is a decimal integer of at most 18 digits without a sign or a leading zero. It is a
+// fast check for short numbers; text must not be empty.
 func isDigits(text string) bool {
 	if len(text) > 18 || (text[0] == '0' && len(text) > 1) {
 		return false

@@ -33,9 +33,9 @@ type Value struct {
 	// Text is the content of a string; integers, floats, booleans and date-times are as written.
 	Text string
 
-	list   *valueList // elements of an Array
-	table  *table     // fields of a Table
-	offset int32      // byte offset of the value
+	list   *valueList
+	table  *table
+	offset int32 // byte offset of the value
 
 	// Kind is the type of the value. It is the last field, because the size of a Value matters in files with
 	// thousands of rules.
@@ -61,7 +61,6 @@ type table struct {
 	isClosed  bool           // an inline table: nothing may be added
 }
 
-// maxLinearSearchFields is the size up to which keys are searched linearly.
 const maxLinearSearchFields = 16
 
 func (t *table) find(key string) *Field {

@@ -34,7 +34,7 @@ type sharedLimitKey struct{}
 type sharedLimit struct {
 	remaining    atomic.Int64 // number of bytes that the templates may still write
 	mu           sync.Mutex
-	missingPaths []string // paths without a value
+	missingPaths []string
 }
 
 // WithSharedLimit returns a context in which all templates together, such as those

@@ -73,7 +73,7 @@ type indexCollector struct {
 	conditional map[ast.Node]bool
 }
 
-// namedListElement is an element of a list that has a name.
+// namedListElement is an access to an element of a list that has a name, such as results[0].
 type namedListElement struct {
 	node *ast.MemberNode
 	list *ast.IdentifierNode
@@ -107,7 +107,6 @@ func isNumber(n ast.Node) bool {
 	return ok
 }
 
-// markConditional marks n and all nodes below it.
 func (v *indexCollector) markConditional(n ast.Node) { ast.Walk(&n, conditionalMarker{v}) }
 
 type conditionalMarker struct{ *indexCollector }

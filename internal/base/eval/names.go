@@ -29,8 +29,9 @@ func isMember(node ast.Node, name string) bool {
 	return ok && property.Value == name
 }
 
-// memberPath returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty for
-// every other expression. It is also empty if the expression has `?.` or `??`, because then the value may be missing.
+// memberPath returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty
+// for every other expression. It is also empty if the value may be missing: with `?.` or `??`, and for captures of
+// match.
 func (c *nameChecker) memberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {

@@ -12,7 +12,6 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// maxExpressionBytes limits the length of an expression in bytes.
 const maxExpressionBytes = 16 << 10
 
 // Error is a problem in an expression.

@@ -11,7 +11,6 @@ type Template struct {
 	parts []templatePart
 }
 
-// templatePart is a piece of text, or an expression.
 type templatePart struct {
 	text    string
 	program *Program
@@ -109,8 +108,8 @@ func findClosingBraces(s string) int {
 	return -1
 }
 
-// Eval evaluates the template. A template that is a single expression returns its
-// value with its type, every other one a string.
+// Eval evaluates the template. The value of a template that is a single expression keeps its type; every other template
+// returns a string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)

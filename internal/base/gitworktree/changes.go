@@ -157,7 +157,7 @@ func RepositoryOf(dir string) string {
 	}
 }
 
-// readFileState reads a regular file; nil means it does not exist.
+// readFileState reads a regular file; nil means that name does not exist or is not a regular file.
 func readFileState(name string) *fileState {
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {

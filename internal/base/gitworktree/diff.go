@@ -28,7 +28,7 @@ const (
 	maxEditedFiles   = 5
 	maxDiffLines     = 400
 	maxDiffBytes     = 64_000
-	diffContextLines = 3 // lines around a change
+	diffContextLines = 3
 )
 
 // Differ computes the Diffs of a session. The zero value is ready.

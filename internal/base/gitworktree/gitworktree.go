@@ -70,7 +70,6 @@ func (g Git) Top(ctx context.Context, dir string) (string, error) {
 	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
 }
 
-// maxNameLength is the maximum length of a worktree name.
 const maxNameLength = 64
 
 var nameSegmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })

@@ -57,7 +57,6 @@ func IsLoopback(addr string) bool {
 	return err == nil && isLoopback(addr)
 }
 
-// isLoopback reports whether an address is reachable only from this machine.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -140,7 +139,8 @@ func matchesOrigin(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// hasToken reports whether a request has the required token or needs none, as a preflight request of a browser does.
+// hasToken reports whether a request has the required token, or needs none because it is a preflight request of a
+// browser or because no token is required here.
 func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true

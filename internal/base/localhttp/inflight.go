@@ -6,7 +6,6 @@ import (
 	"sync"
 )
 
-// requestCounter counts the requests that a handler is processing.
 type requestCounter struct {
 	next http.Handler
 

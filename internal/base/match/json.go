@@ -67,7 +67,6 @@ func scalarEqual(a, b any) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
-// toRational converts any numeric value exactly.
 func toRational(x any) (*big.Rat, bool) {
 	switch n := x.(type) {
 	case json.Number:

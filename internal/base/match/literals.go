@@ -11,7 +11,6 @@ type literalMatcher interface {
 	requiredLiterals() []string
 }
 
-// requiredLiterals returns literals of which a matching text contains at least one; nil means unknown.
 func (t Pattern) requiredLiterals() []string {
 	if l, ok := t.m.(literalMatcher); ok {
 		return l.requiredLiterals()

@@ -84,7 +84,6 @@ func commonPrefix(a, b string) int {
 const (
 	// maxExplainedBytes limits how many bytes of a text are searched for the longest matching prefix.
 	maxExplainedBytes = 4 << 10
-	// maxPrefixAttempts limits how many prefixes of an expression are tried.
 	maxPrefixAttempts = 400
 )
 

@@ -241,7 +241,6 @@ func (r *regex) explain(_ string, hide Redactor) string {
 	return "the regex " + quotePattern(hide.Hide(r.expr)) + " does not match"
 }
 
-// quotePattern formats a pattern on one line of limited length.
 func quotePattern(s string) string {
 	const most = 60
 	if len(s) > most {

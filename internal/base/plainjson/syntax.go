@@ -28,7 +28,6 @@ type syntaxError string
 
 func (f syntaxError) Error() string { return string(f) }
 
-// scanner reads a text up to its first error.
 type scanner struct{ rest []byte }
 
 // peek returns the next byte that is not a space; 0 at the end.
@@ -40,7 +39,6 @@ func (s *scanner) peek() byte {
 	return s.rest[0]
 }
 
-// takeByte consumes the next byte if it is c, and reports whether it was.
 func (s *scanner) takeByte(c byte) bool {
 	if s.peek() != c || len(s.rest) == 0 {
 		return false
@@ -139,7 +137,6 @@ func (s *scanner) stringValue() error {
 
 const errUnterminatedString = syntaxError("Unterminated string")
 
-// checkEscape checks the characters after a backslash.
 func checkEscape(rest []byte) error {
 	switch {
 	case len(rest) == 0:

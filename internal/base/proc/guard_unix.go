@@ -79,7 +79,6 @@ func (g guard) end() {
 	g.input.Close()
 }
 
-// pids returns the process id of the guard, if it runs.
 func (g guard) pids() []int {
 	if g.shell == nil {
 		return nil

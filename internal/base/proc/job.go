@@ -239,7 +239,7 @@ func (a *Attached) Stop(grace time.Duration) {
 	}
 }
 
-// KillAfter kills the command and its group unless they end within grace.
+// KillAfter kills the command's group unless the command exits within grace.
 func (a *Attached) KillAfter(grace time.Duration) {
 	if !closedWithin(a.done, grace) {
 		signalGroup(a.pid, sigKill)

@@ -100,7 +100,6 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return v
 }
 
-// prepare returns the command that build creates, or an error if ctx is cancelled.
 func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
@@ -289,7 +288,6 @@ func (p *Process) Stop(ctx context.Context) {
 	<-p.stopped
 }
 
-// waitFor reports whether the child exited within d.
 func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -362,7 +360,6 @@ func exitOf(state *os.ProcessState) Exit {
 	return Exit{Code: state.ExitCode()}
 }
 
-// tailBuffer keeps the last limit bytes written to it.
 type tailBuffer struct {
 	limit int
 

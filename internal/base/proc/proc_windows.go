@@ -18,7 +18,6 @@ const (
 // PATH.
 const Shell = "sh"
 
-// inheritsFiles means that a child can inherit more than three descriptors.
 const inheritsFiles = false
 
 func groupAttr() *syscall.SysProcAttr {
@@ -70,7 +69,7 @@ func (guard) end() {}
 
 func (guard) pids() []int { return nil }
 
-// Windows terminals have no foreground group.
+// startInForeground does nothing: Windows terminals have no foreground group.
 func startInForeground(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}

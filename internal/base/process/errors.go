@@ -33,7 +33,6 @@ func Verbatimf(format string, args ...any) error {
 	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
 }
 
-// hintError is an error with a hint about what to do.
 type hintError struct {
 	err  error
 	hint string

@@ -130,7 +130,7 @@ func (s *System) ManagedSettingsDir() string {
 }
 
 // StartedByClaudeless reports whether a claudeless process started this one. All commands are then available even under
-// the name claude, which the program at ${CLAUDELESS_BIN} in a server configuration may have.
+// the name claude, because the program at ${CLAUDELESS_BIN} in a server configuration may have this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
 // Progress returns the writer for temporary progress messages; nil means that none are shown.

@@ -143,10 +143,10 @@ func (w *Signals) Stop() { w.stop() }
 // CancelOnInterrupt sets the function that the next SIGINT calls; that SIGINT does not end the run.
 func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
-// Interrupted reports whether a SIGINT has called cancel. After this call, every SIGINT ends the run again.
+// Interrupted reports whether a SIGINT has called the function set by [Signals.CancelOnInterrupt]. After a call of
+// Interrupted, every SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
-// signalWriteTimeout is how long a write may take after a signal.
 const signalWriteTimeout = time.Second
 
 // LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
@@ -164,7 +164,7 @@ type signalLimitedWriter struct {
 	w          io.Writer
 	limitStart <-chan struct{} // closed when the time limit of writes begins to apply
 
-	mu     sync.Mutex // serialises writes
+	mu     sync.Mutex
 	failed bool
 }
 

@@ -17,7 +17,6 @@ type Terminal interface {
 	Size() (cols, rows int)
 }
 
-// standardTerminal is the terminal to which stdin and stdout of the process are connected.
 type standardTerminal struct{ in, out *os.File }
 
 // openTerminal returns the terminal of the standard streams, or nil if one of them is something else.

@@ -22,7 +22,6 @@ type optionGrammar struct {
 	stopsAtOperand  bool   // options end at the first operand
 }
 
-// allows reports whether the command only reads with these arguments.
 func (g optionGrammar) allows(args []string) bool {
 	rest, ok := g.parseOperands(args)
 	switch {

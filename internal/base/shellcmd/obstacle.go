@@ -138,7 +138,6 @@ func (r *scriptReader) isOnlyVariable() bool {
 	return ok && r.sourceText(word) == `"$PWD"`
 }
 
-// numberLiteral matches arithmetic numbers in any base.
 var numberLiteral = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`) })
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
@@ -217,7 +216,6 @@ func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
 	return Obstacle{}
 }
 
-// isQuoted reports whether the current node is inside double quotes.
 func (r *scriptReader) isQuoted() bool {
 	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }

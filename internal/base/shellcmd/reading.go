@@ -233,7 +233,7 @@ func (c *wordCoverage) isComplete() bool {
 	return true
 }
 
-// isHeredocEnd reports whether the text is a line that ends a here-document.
+// isHeredocEnd reports whether the line that contains text[from:to] ends a here-document.
 func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	line := strings.LastIndexByte(c.text[:from], '\n') + 1
 	rest, _, _ := strings.Cut(c.text[to:], "\n")

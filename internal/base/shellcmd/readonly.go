@@ -142,7 +142,7 @@ func isReadOnlyWith(name string, args []string) bool {
 // jqReadsMore matches constructs of a jq program that read more than its input.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// psPrintsEnvironment reports whether ps may show the variables of processes: an option without a hyphen has an e.
+// psPrintsEnvironment reports whether ps may show the variables of processes: an option without a hyphen has an e or E.
 func psPrintsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }

@@ -33,7 +33,6 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 	return "", nil, false
 }
 
-// repairFirstError returns the text with its first error repaired; ok is false if it cannot be repaired.
 func repairFirstError(text string, mistake error) (string, bool) {
 	var wrong syntax.ParseError
 	if !errors.As(mistake, &wrong) {

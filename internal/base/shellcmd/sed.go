@@ -10,12 +10,14 @@ import (
 // The patterns below were measured with 2.1.330, which judges a script of sed by its text. They also refuse many harmless scripts.
 var (
 	sedOptions = lazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
-	// A substitution with at most one digit among its flags.
+	// sedSubstitution matches a substitution with at most one digit among its flags.
 	sedSubstitution = lazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
-	// Comments, negations, steps, ranges, escaped delimiters, and text that looks like commands that write or execute.
+	// sedDanger matches comments, negations, steps, ranges, escaped delimiters, and text that looks like commands that
+	// write or execute.
 	sedDanger = lazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
-	// Other commands. The sed of macOS takes the word after -i as a suffix, and therefore the next word as its script.
+	// sedCommand matches other words that sed may read as a script. The sed of macOS takes the word after -i as a
+	// suffix, and therefore the next word as its script.
 	sedCommand = lazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
 	sedPrint   = lazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )

@@ -72,8 +72,8 @@ func (c Command) Name() string {
 	return c.Args[0]
 }
 
-// Parse parses cmd as Bash. An error means that the text is not a complete script; the returned script then holds
-// the commands before the syntax error, which Bash runs.
+// Parse parses cmd as Bash. The error is [ErrUncertain], or cmd is too long or not a complete script. For an incomplete
+// script, the returned script holds the commands before the syntax error, which Bash runs.
 func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
@@ -94,7 +94,6 @@ func mayChangeHome(cmd string) bool {
 	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")
 }
 
-// sideEffectOperators are the expansions with side effects.
 var sideEffectOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
 type scriptReader struct {
@@ -102,7 +101,7 @@ type scriptReader struct {
 	end      int // end of the script in source; a repair has added the text after it
 	script   Script
 	parents  []syntax.Node
-	assigned map[string]bool   // variables that the script sets
+	assigned map[string]bool
 	setsHome bool              // one of the variables may be HOME
 	values   map[string]string // values of variables that the script sets to a constant
 	// Line continuations next to a pipe, as they appear in the text of the command.
@@ -169,7 +168,6 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	return true
 }
 
-// recordContinuation records the line continuations between a pipe and its commands.
 func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
 	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {

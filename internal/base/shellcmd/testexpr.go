@@ -102,7 +102,6 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 	return Obstacle{}
 }
 
-// assignObstacle returns an obstacle if an assignment has a list or a subscript.
 func assignObstacle(n *syntax.Assign) Obstacle {
 	switch {
 	case n.Array != nil:

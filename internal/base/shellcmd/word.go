@@ -42,7 +42,8 @@ type Path struct {
 	Glob string
 }
 
-// readWord returns the word without its quoting, or unchanged if it is dynamic, and its description.
+// readWord returns the text and the description of a word. The text is the word without its quoting; the text of a
+// dynamic word is unchanged.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.sourceText(w)}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
@@ -67,7 +68,8 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// resolvedText returns the text of a word if it has variables and the script has set all of them; otherwise it returns "".
+// resolvedText returns the text of a word that has variables if the script has set all of them and the word has no
+// glob; otherwise it returns "".
 func (r *scriptReader) resolvedText(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
@@ -86,7 +88,6 @@ func (w Word) isGlob() bool {
 	return len(w.Paths) > 0 && !slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" })
 }
 
-// isDollarQuoted reports whether the part is $'…' or $"…".
 func isDollarQuoted(part syntax.Node) bool {
 	switch p := part.(type) {
 	case *syntax.SglQuoted:
@@ -129,11 +130,11 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 }
 
 type wordExpander struct {
-	startsAtHome bool              // the script does not set HOME, so $HOME is the home directory
-	values       map[string]string // values of variables
-	usesValues   bool              // the word contains a variable with a known value
-	inHome       bool              // the word begins with the home directory
-	inWorkDir    bool              // the word begins with the working directory
+	startsAtHome bool // the script does not set HOME, so $HOME is the home directory
+	values       map[string]string
+	usesValues   bool // the word contains a variable with a known value
+	inHome       bool // the word begins with the home directory
+	inWorkDir    bool // the word begins with the working directory
 	hasGlob      bool
 	name         strings.Builder
 	pattern      strings.Builder

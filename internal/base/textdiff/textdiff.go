@@ -31,7 +31,6 @@ func Hunks(before, after string, context int) []Hunk {
 	return d.buildHunks(max(context, 0))
 }
 
-// split splits after every newline and keeps it.
 func split(s string) []string {
 	lines := strings.SplitAfter(s, "\n")
 	if lines[len(lines)-1] == "" {

@@ -49,7 +49,6 @@ func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
 	}
 }
 
-// fitsLiteral reports whether a TOML literal string can contain the text.
 func fitsLiteral(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

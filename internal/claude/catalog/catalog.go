@@ -41,7 +41,6 @@ type Options struct {
 	Disabled bool
 }
 
-// pluginSource is the source name of plugin content.
 const pluginSource = "plugin"
 
 // Agent is a kind of sub-agent. Its JSON keys are those of --agents.
@@ -177,8 +176,8 @@ func (c *Catalog) AgentNames() []string {
 	return mapToNames(c.Agents(), func(a Agent) string { return a.Name })
 }
 
-// Commands lists custom commands and skills in the order of init: skills before commands, the project's before the
-// user's before those of plugins.
+// Commands lists custom commands and skills in the order of init: first the skills and then the commands of project and
+// user, then the commands and the skills of plugins. In each group, the project's precede the user's.
 func (c *Catalog) Commands() []Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,7 +317,6 @@ type loader struct {
 	pluginDir, namePrefix string
 }
 
-// readSource reads the folders of one .claude directory.
 func (l *loader) readSource(o Options, dir, source string) {
 	if dir == "" {
 		return
@@ -414,7 +412,6 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 	}))
 }
 
-// withMetadata adds the front matter of the file to its command or skill.
 func (l *loader) withMetadata(doc document, k Command) Command {
 	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.text("argument-hint"), l.expandVariables(doc.body)
 	k.Arguments = doc.names("arguments")
@@ -472,7 +469,6 @@ func (l *loader) sortCommands() {
 	})
 }
 
-// baseName returns a file's name without its extension.
 func baseName(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }
 
 // collationOrder lists the ASCII characters in natural order: punctuation, digits, then letters regardless of case.

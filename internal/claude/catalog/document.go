@@ -46,7 +46,7 @@ func parseLines(head string) map[string]any {
 	return front
 }
 
-// text returns a scalar as text; empty means absent.
+// text returns a scalar as text, or the elements of a list separated by commas; empty means absent.
 func (d document) text(key string) string {
 	switch v := d.frontMatter[key].(type) {
 	case string:

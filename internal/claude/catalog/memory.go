@@ -47,8 +47,8 @@ func (m Memory) Heading() string {
 	return "Contents of " + m.Path + " (" + about[m.Type] + "):"
 }
 
-// Memories finds the instruction files at the start of a session: the user's, then the project's from the root down
-// to the working directory, each followed by its imports.
+// Memories finds the instruction files at the start of a session: the user's, then the project's from the root down to
+// the working directory, then those of the added directories, each file followed by its imports.
 func Memories(o MemoryOptions) []Memory {
 	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
 	if o.UserDir != "" {
@@ -90,7 +90,6 @@ func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memor
 	return r.memories
 }
 
-// readProject reads the directory .claude of dir, if it exists.
 func (r *memoryReader) readProject(dotClaude, dir string) {
 	if _, err := os.Stat(dotClaude); err != nil {
 		return
@@ -139,7 +138,7 @@ func parentDirs(dir string) []string {
 }
 
 const (
-	maxImportDepth = 5       // maximum depth of imports
+	maxImportDepth = 5
 	maxMemoryBytes = 1 << 20 // maximum size of a file in bytes; longer files are omitted
 )
 
@@ -183,7 +182,6 @@ func (r *memoryReader) read(m Memory, depth int) {
 	}
 }
 
-// isApplicable reports whether a file applies to the target.
 func (r *memoryReader) isApplicable(m Memory) bool {
 	if r.target == "" || m.Globs == nil {
 		return r.target == "" && m.Globs == nil
@@ -233,10 +231,8 @@ func splitOutsideBraces(text string) []string {
 	}), func(part string) bool { return strings.TrimSpace(part) == "" })
 }
 
-// maxBracePatterns bounds the number of patterns that the braces of one pattern expand to.
 const maxBracePatterns = 1000
 
-// expandBraces lists the patterns that a pattern with alternatives in braces represents.
 func expandBraces(pattern string) []string {
 	all := []string{strings.TrimSpace(pattern)}
 	for i := 0; i < len(all) && len(all) < maxBracePatterns; {
@@ -258,7 +254,6 @@ func expandBraces(pattern string) []string {
 	return all
 }
 
-// readRules reads the Markdown files below a directory, in order.
 func (r *memoryReader) readRules(dir, kind, base string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {

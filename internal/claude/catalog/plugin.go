@@ -108,13 +108,12 @@ func (l *loader) readEnabledPlugins(o Options) {
 	}
 }
 
-// readJSON reads a file into value; ok is false if that is not possible.
 func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	data, err := fs.ReadFile(tree, file)
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether a directory may contain plugins, because it does not look like a plugin itself.
+// hasPlugins reports whether a directory exists and may contain plugins: it has none of the parts of a plugin itself.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
@@ -201,7 +200,6 @@ func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	return bytes.ReplaceAll(raw, []byte(rootVariable), quoted[1:len(quoted)-1])
 }
 
-// expandVariables returns a text of a plugin in which the directory of the plugin replaces [rootVariable].
 func (l *loader) expandVariables(text string) string {
 	if l.pluginDir == "" {
 		return text

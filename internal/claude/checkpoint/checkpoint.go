@@ -60,7 +60,6 @@ type checkpoint struct {
 	files map[string]backup // backup of each file, by the name that trackingPath returns
 }
 
-// backup is one version of a file.
 type backup struct {
 	File      *string `json:"backupFileName"` // name of the copy; nil means the file did not exist
 	Version   int     `json:"version"`
@@ -225,7 +224,6 @@ func (h *History) backUp(path string, content []byte, version int) (backup, erro
 	return b, h.store.put(h.dir(), name, content)
 }
 
-// newestBackups returns the last version of each tracked file.
 func (h *History) newestBackups() map[string]backup {
 	files := map[string]backup{}
 	for _, p := range h.checkpoints {
@@ -234,7 +232,6 @@ func (h *History) newestBackups() map[string]backup {
 	return files
 }
 
-// oldestBackup returns the oldest known version of a file.
 func (h *History) oldestBackup(path string) backup {
 	for _, p := range h.checkpoints {
 		if b, ok := p.files[path]; ok {
@@ -271,7 +268,8 @@ func (h *History) now() string {
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// trackingPath returns the name under which a path is tracked: relative to the working directory if it is below it.
+// trackingPath returns the name under which a path is tracked: the path relative to the working directory if it is
+// below that directory, otherwise the path itself.
 func (h *History) trackingPath(path string) string {
 	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel

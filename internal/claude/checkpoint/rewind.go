@@ -126,7 +126,6 @@ func hasLink(path, parent string) bool {
 	return parent != "" && now != "" && now != parent
 }
 
-// realPath returns a directory's real path; empty means none.
 func realPath(dir string) string {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {

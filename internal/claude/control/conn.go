@@ -80,7 +80,7 @@ func (p *Conn) StoreHandshakes(handshakes map[string]Handshake) {
 	p.hostServers.storeHandshakes(handshakes)
 }
 
-// HoldServerMessages holds back messages to servers inside the host that are not connected, until release is called.
+// HoldServerMessages holds back messages to unconnected servers inside the host until release is called.
 func (p *Conn) HoldServerMessages(connected func(server string) bool) (release func()) {
 	return p.hostServers.holdMessages(connected)
 }
@@ -151,7 +151,8 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 	}
 }
 
-// nextPrompt waits for a prompt that may be run. It returns nil when there can be no more.
+// nextPrompt waits for a prompt that may be run. It returns nil if no prompt can follow, or if the time limit for
+// background work has expired.
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
@@ -192,7 +193,8 @@ func (p *Conn) showIdle() {
 	}
 }
 
-// runBackground streams the events of background work until a prompt arrives or the work needs a turn.
+// runBackground streams the events of background work until a prompt arrives, the work needs a turn, or the deadline
+// passes. in is the prompt of the turn that the work needs; over is true if the deadline has passed.
 func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()

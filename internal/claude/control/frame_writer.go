@@ -15,7 +15,7 @@ type frameWriter struct {
 	replay      bool // prompts that get no separate turn, and responses of the host, are echoed
 
 	mu        sync.Mutex
-	lastState string // the session state that was written last
+	lastState string
 }
 
 func (a *frameWriter) write(frame any) {

@@ -24,7 +24,6 @@ type hostServers struct {
 	connected func(server string) bool
 }
 
-// storeHandshakes replaces the stored handshakes.
 func (g *hostServers) storeHandshakes(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +64,6 @@ func (g *hostServers) answerFromStored(server string, message json.RawMessage) (
 	return answer, err == nil
 }
 
-// holdMessages delays messages to servers that are not connected until release is called.
 func (g *hostServers) holdMessages(connected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()

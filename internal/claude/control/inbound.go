@@ -84,7 +84,6 @@ func parseError(line []byte, kind string) error {
 
 var typeKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
 
-// guessFrameType returns the frame type that a broken line seems to have.
 func guessFrameType(line []byte) string {
 	if found := typeKey().FindSubmatch(line); found != nil {
 		return string(found[1])
@@ -219,7 +218,6 @@ func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run
 	<-reached.Done()
 }
 
-// servePostponed serves the requests that waited for initialize, in order.
 func (p *Conn) servePostponed(ctx context.Context) {
 	for {
 		f, ok := p.scheduler.nextPostponed()

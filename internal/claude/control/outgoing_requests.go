@@ -51,7 +51,6 @@ func (qs *outgoingRequests) begin() {
 	qs.open = true
 }
 
-// ask sends a request to the host and waits for its answer.
 func (qs *outgoingRequests) ask(ctx context.Context, request any, kind requestKind) (json.RawMessage, error) {
 	q, err := qs.send(ctx, request, kind)
 	if err != nil {

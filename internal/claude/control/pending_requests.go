@@ -10,8 +10,8 @@ type pendingRequests struct {
 	group sync.WaitGroup
 
 	mu      sync.Mutex
-	open    bool                          // new requests are accepted
-	cancels map[string]context.CancelFunc // cancel functions by request id
+	open    bool // new requests are accepted
+	cancels map[string]context.CancelFunc
 }
 
 func (e *pendingRequests) begin() {
@@ -35,14 +35,12 @@ func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx con
 	})
 }
 
-// remove records that a request is done.
 func (e *pendingRequests) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.cancels, id)
 }
 
-// cancelRequest cancels the work on a request that the host has withdrawn.
 func (e *pendingRequests) cancelRequest(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,19 +24,16 @@ type prompt struct {
 	unannounced bool
 	// startShown is set if the event "started" was already written.
 	startShown bool
-	// cancelled is set if the host cancelled the prompt's turn.
-	cancelled bool
+	cancelled  bool
 	// parts are the merged prompts that have a uuid, in order of arrival.
 	parts []protocol.UserMessage
 }
 
-// isMergeable reports whether a prompt may share a turn with others.
 func (in *prompt) isMergeable() bool {
 	_, typed, _ := in.message.Content.SplitTyped()
 	return !in.interrupted && !strings.HasPrefix(typed, "/")
 }
 
-// canMerge reports whether the next queued prompt may become part of this one.
 func (in *prompt) canMerge(next *prompt) bool {
 	return !in.startsAtOnce && !next.startsAtOnce && in.isMergeable() && next.isMergeable() && in.priority == next.priority &&
 		!in.message.NoQuery && !next.message.NoQuery && in.message.Synthetic == next.message.Synthetic &&
@@ -86,7 +83,7 @@ func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 // queue holds the waiting prompts in the order in which they will be run.
 type queue struct {
 	waiting   []*prompt
-	seenUUIDs map[string]bool // uuids of all prompts so far
+	seenUUIDs map[string]bool
 }
 
 // push adds a prompt after those with the same or a higher priority.

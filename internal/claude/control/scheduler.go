@@ -33,17 +33,16 @@ type runningTurn struct {
 }
 
 type inputState struct {
-	stdinOpen    bool       // stdin is not at EOF
+	stdinOpen    bool
 	ended        bool       // no more prompts are accepted
 	linesPending bool       // complete lines are buffered but not handled yet
 	linesHandled *sync.Cond // signals that linesPending has become false
 }
 
-// initializeState tracks the initialize requests of the host.
 type initializeState struct {
-	unanswered int             // number of requests without an answer; other requests wait for them
-	connecting int             // number of requests whose servers are still connecting; until then no turn may start
-	answered   bool            // at least one request has been answered
+	unanswered int // number of requests without an answer; other requests wait for them
+	connecting int // number of requests whose servers are still connecting; until then no turn may start
+	answered   bool
 	postponed  []incomingFrame // other requests, which wait for the answers
 }
 
@@ -92,7 +91,6 @@ func (d *scheduler) closeInput() {
 	d.notify()
 }
 
-// endInput stops accepting prompts. Queued prompts are still run, as after EOF on stdin.
 func (d *scheduler) endInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,8 +98,8 @@ func (d *scheduler) endInput() {
 	d.notify()
 }
 
-// enqueue queues a prompt. A prompt with a known uuid is not queued again. It is echoed, unless the first one is still
-// waiting.
+// enqueue queues a prompt. A prompt whose uuid is already known is not queued. It is echoed, unless the earlier prompt
+// with that uuid is still waiting.
 func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.markSeen(in.message.UUID) {
@@ -160,7 +158,7 @@ func (d *scheduler) takeNextPrompt() (in *prompt, more bool) {
 	return in, more || held || d.pending.hasActive()
 }
 
-// insertNotice starts a turn for a prompt that comes from background work instead of the host.
+// insertNotice makes a message from background work the prompt of the next turn. The prompt is not queued.
 func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,7 +184,6 @@ func (d *scheduler) endTurn() {
 	d.turn.prompt, d.turn.interrupt = nil, nil
 }
 
-// showIdle writes the idle state if no prompt is waiting.
 func (d *scheduler) showIdle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,7 +219,6 @@ func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
 	report(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
 }
 
-// cancel removes a waiting prompt. It returns nil if none has this uuid.
 func (d *scheduler) cancel(uuid string) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -284,14 +280,12 @@ func (d *scheduler) beginInitialize() (begun, again bool) {
 	return begun, begun || d.initialize.answered || d.initialize.unanswered > 1
 }
 
-// endConnecting records that the servers of an initialize request are connected.
 func (d *scheduler) endConnecting() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.connecting--
 }
 
-// isConnectingServers reports whether servers listed in initialize are still being connected.
 func (d *scheduler) isConnectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

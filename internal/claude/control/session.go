@@ -126,8 +126,8 @@ type InitializeRequest struct {
 }
 
 // Connect calls connect, with the context of the session, to connect the servers of the request. It returns when
-// connect has returned or when a message is sent to one of the host's servers, because the host may not handle that
-// message before it has its response. It may be called at most once.
+// connect has returned or when a message is sent to one of the host's servers, because the host may not handle such a
+// message before it has the response to initialize. Connect may be called at most once.
 func (g *InitializeRequest) Connect(connect func(ctx context.Context)) {
 	g.connect(connect)
 	g.connect = nil

@@ -18,7 +18,7 @@ const CompatRust = "claudeless-rs"
 
 // Check validates everything that cannot be checked while parsing a flag: combinations of flags, conflicts with the
 // process, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
-// also normalises f as its fields document (session id, system prompts from files, known betas) and prints warnings.
+// also normalises values in f (session id, system prompts from files, known betas) and prints warnings.
 //
 // It does not check --settings, --mcp-config, the name in --agent, and whether the session id is in use, because these
 // need more than the command line.
@@ -35,7 +35,7 @@ func (f *Flags) Check(s *process.System) error {
 	return nil
 }
 
-// isUUID compiles its pattern on first use, not at every start.
+// isUUID compiles its pattern in each call, because most runs do not call it.
 func isUUID(text string) bool {
 	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
 }
@@ -62,7 +62,6 @@ func checkSession(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// normalizeTitle normalises the name of a session: it trims white space and truncates long names.
 func normalizeTitle(name string) string {
 	const most = 200
 	runes := []rune(strings.TrimSpace(name))

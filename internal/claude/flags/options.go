@@ -71,7 +71,6 @@ func choicesNote(o option) string {
 // errVersionRequested is returned for -v, because later arguments have no effect.
 var errVersionRequested = argv.ErrStop
 
-// claudeOptions returns the flags of the real CLI, bound to f.
 func claudeOptions(f *Flags) []option {
 	return slices.Concat(outputOptions(f), sessionOptions(f), modelOptions(f), toolOptions(f), environmentOptions(f), remoteOptions(), hostOptions(f))
 }
@@ -301,10 +300,8 @@ func parseNumber(value string) (float64, error) {
 	return n, err
 }
 
-// clampToInt converts a number to an integer in a safe range.
 func clampToInt(n float64) int { return int(max(-1e15, min(n, 1e15))) }
 
-// setPositive accepts an integer above 0.
 func setPositive(flag string, target *int) func(string) error {
 	return func(value string) error {
 		n, err := parseNumber(value)

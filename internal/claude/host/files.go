@@ -19,7 +19,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// restore restores the files to their state at a prompt. With dryRun it only reports the changes.
 func (h *hostedSession) restore(uuid string, dryRun bool) (checkpoint.RewindEffect, error) {
 	history := h.session.Checkpoints()
 	switch {
@@ -82,7 +81,7 @@ func rewind(_ context.Context, r *requestServer, in request) (control.Answer, er
 	}
 }
 
-// maxReadBytes is how much of a file is sent when the host sets no limit.
+// maxReadBytes is the maximum number of bytes of a file that are sent, also if the host sets no limit.
 const maxReadBytes = 1 << 20
 
 // readFile sends the contents of a file. Every failure gets the same error text.
@@ -112,7 +111,8 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// requestedByteLimit returns the number of bytes that a host requests.
+// requestedByteLimit returns the number of bytes that a host requests, or maxReadBytes if raw is not a number from 1 to
+// maxReadBytes.
 func requestedByteLimit(raw json.RawMessage) int {
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
 		return int(n)

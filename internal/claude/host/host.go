@@ -59,7 +59,6 @@ func controlOptions(plan launch.Plan, sys *process.System, marks control.FrameMe
 	return o
 }
 
-// frameMetadata provides ids and times for frames of the session.
 type frameMetadata struct {
 	plan    launch.Plan
 	session *session.Session // nil until the session is open; no output is written before

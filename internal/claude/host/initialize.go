@@ -82,7 +82,7 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 }
 
 // collectHandshakes collects the handshakes of servers that are not connected yet. outcomes contains the outcome of the
-// handshake for each server; it is nil if the request contains no handshakes.
+// handshake for each server; it is nil if the request contains no handshakes or names is empty.
 func collectHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(names) == 0 {

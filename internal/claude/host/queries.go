@@ -88,7 +88,6 @@ func (h *hostedSession) reloadPlugins() reloadAnswer {
 	return reloadAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-// describeSession handles a request that only reads the session's state.
 func describeSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	reply, ok := r.describer.Describe(in.Subtype)
 	if !ok {
@@ -97,7 +96,6 @@ func describeSession(_ context.Context, r *requestServer, in request) (control.A
 	return control.Answer{Payload: reply}, nil
 }
 
-// withCheck returns a handler that validates the request's keys first.
 func withCheck(check func(request) error, run serveFunc) serveFunc {
 	return func(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 		if err := check(in); err != nil {

@@ -80,8 +80,8 @@ type SDKServer struct {
 }
 
 type settingsUpdater interface {
-	// ApplySettings overrides settings of --settings, key by key; null removes a key. If a setting is invalid, it
-	// changes nothing and returns the names of the invalid ones.
+	// ApplySettings overrides settings of --settings, key by key; null removes a key. If a setting is invalid,
+	// ApplySettings changes nothing and returns the names of the invalid settings.
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
 	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
 	UpdateSettings(source string, settings map[string]string) error
@@ -97,10 +97,8 @@ type fileService interface {
 	ReadFile(path string) (abs string, contents []byte, err error)
 }
 
-// errNoRewind reports that the session keeps no copies of files.
 var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
 
-// backgroundTasks gives access to tasks and side questions.
 type backgroundTasks interface {
 	StopTask(id string)
 	// TaskOutput returns what a shell command in the background has written so far.
@@ -125,7 +123,6 @@ type describer interface {
 
 type serveFunc func(ctx context.Context, r *requestServer, in request) (control.Answer, error)
 
-// request is one control request of the host with its decoded keys.
 type request struct {
 	control.Request
 	keys map[string]json.RawMessage
@@ -135,7 +132,6 @@ func readRequest(r control.Request) request {
 	return request{r, plainjson.DecodeOrZero[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
-// stringKey reads a key that must be a string.
 func (r request) stringKey(key string) (string, error) {
 	value, ok := plainjson.StringValue(r.keys[key])
 	if !ok {
@@ -144,7 +140,6 @@ func (r request) stringKey(key string) (string, error) {
 	return value, nil
 }
 
-// boolKey reads a key that must be a boolean.
 func (r request) boolKey(key string) (bool, error) {
 	switch string(r.keys[key]) {
 	case "true":
@@ -246,7 +241,6 @@ func renameSession(_ context.Context, r *requestServer, in request) (control.Ans
 	return control.Answer{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil
 }
 
-// cleanTitle removes line breaks from a title and cuts it to the maximum length.
 func cleanTitle(title string) string {
 	const longest = 200
 	runes := []rune(strings.Join(strings.Fields(title), " "))

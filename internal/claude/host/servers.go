@@ -236,7 +236,6 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// findByCanonicalName returns the server whose name has the same canonical form as name.
 func (r *requestServer) findByCanonicalName(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {

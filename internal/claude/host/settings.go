@@ -281,7 +281,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// registerRoot adds a working directory below one of the initial ones.
+// registerRoot adds a working directory. The directory must be below one of the initial working directories.
 func registerRoot(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	given, ok := plainjson.StringValue(in.keys["directory"])
 	if !ok {

@@ -52,7 +52,6 @@ func statusSections(s *session.Session) []statusSection {
 	return []statusSection{{"Session", rows}, {"Environment", append(environment, statusRow{"Auto mode server", "Disabled"})}}
 }
 
-// baseURL returns the address of the API in the environment; "" means none.
 func baseURL(environ []string) string {
 	url := ""
 	for _, pair := range environ {

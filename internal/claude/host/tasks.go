@@ -65,7 +65,6 @@ func moveTaskToBackground(_ context.Context, _ *requestServer, in request) (cont
 	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, nil
 }
 
-// sideQuestion asks the model a question outside the conversation.
 func sideQuestion(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	question, err := in.stringKey("question")
 	if err != nil {
@@ -78,7 +77,7 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: said}, err
 }
 
-// maxTaskOutputBytes limits the part of a task's output that is sent: its last bytes.
+// maxTaskOutputBytes limits the output of a task in an answer. Of a longer output, only the last bytes are sent.
 const maxTaskOutputBytes = 8 << 10
 
 func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {

@@ -169,7 +169,6 @@ func categoryColor(id string) string {
 	return "inactive"
 }
 
-// mcpToolUsage returns the tokens that the tools of MCP servers use.
 func mcpToolUsage(s *session.Session, items []slash.UsageItem) []toolUsage {
 	servers := map[string]mcp.ServerStatus{}
 	for _, st := range s.ServerStatuses() {

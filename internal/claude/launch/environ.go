@@ -15,7 +15,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newIdentity returns the identity of the run. p must already have the scenario, and sys the environment of settings.
+// newIdentity returns the identity of the run. p must already contain the scenario, and sys must contain the
+// environment variables of the settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
@@ -30,7 +31,6 @@ func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error)
 	return id, err
 }
 
-// defaultEntrypoint returns the real CLI's name for the kind of run.
 func defaultEntrypoint(f *flags.Flags) string {
 	if f.Interactive {
 		return "cli"
@@ -79,7 +79,6 @@ func envInt(sys *process.System, name string) int {
 	return n
 }
 
-// envMillis reads a duration in milliseconds from the environment.
 func envMillis(sys *process.System, name string, fallback time.Duration) time.Duration {
 	const year = 365 * 24 * time.Hour // a longer duration could overflow
 	if n := envInt(sys, name); n > 0 {
@@ -88,7 +87,6 @@ func envMillis(sys *process.System, name string, fallback time.Duration) time.Du
 	return fallback
 }
 
-// timeoutFor returns a timeout: from the scenario, else from the environment, else the given default.
 func timeoutFor(sys *process.System, scenario *int, name string, fallback time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
@@ -96,7 +94,7 @@ func timeoutFor(sys *process.System, scenario *int, name string, fallback time.D
 	return envMillis(sys, name, fallback)
 }
 
-// maxRetries returns how often a failed request is retried; -1 means never.
+// maxRetries returns how often a failed request is retried; 0 means the default and -1 means never.
 func maxRetries(sys *process.System) int {
 	switch value := sys.Getenv("CLAUDE_CODE_MAX_RETRIES"); value {
 	case "":
@@ -130,7 +128,6 @@ func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	}
 }
 
-// credentialsPath returns the path of the file with the OAuth credentials of servers; empty means none.
 func (p *Plan) credentialsPath() string {
 	if p.State == "" {
 		return ""
@@ -147,8 +144,8 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// serverEnviron returns the environment of MCP servers. In a run of several processes, a variable marks them as MCP
-// servers.
+// serverEnviron returns the environment of MCP servers. In a run of several processes it contains a variable that tells
+// a claudeless process that it runs as an MCP server.
 func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ

@@ -70,8 +70,8 @@ func (r *resolver) createClock() (err error) {
 	return err
 }
 
-// resolveModel determines the model and what the scenario needs to play it: the variables of its expressions, and the
-// failure of --failure.
+// resolveModel determines the model at the start, the variables of the scenario's expressions, and the failure of every
+// request: from --failure, or because the environment has no login.
 func (r *resolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}

@@ -23,7 +23,7 @@ func (t Tools) IsDefault() bool {
 	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
 }
 
-// withFlagRules returns the built-in tools that remain after the rules of the flags.
+// withFlagRules returns the tools with the rules that the flags set. NoTasks comes from CLAUDE_CODE_ENABLE_TASKS.
 func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	return t
@@ -53,8 +53,8 @@ func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}, err
 }
 
-// initialPermissionMode returns the permission mode at the start, unless the settings forbid that mode; then it is the default
-// mode.
+// initialPermissionMode returns the permission mode at the start: the requested mode or, if the settings forbid it, the
+// default mode.
 func initialPermissionMode(f *flags.Flags, p *Plan) string {
 	mode, forbidden := requestedPermissionMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
@@ -64,7 +64,8 @@ func initialPermissionMode(f *flags.Flags, p *Plan) string {
 	return mode
 }
 
-// requestedPermissionMode returns the requested mode: from a flag, else from the scenario, else from the settings.
+// requestedPermissionMode returns the requested mode: from a flag, else from the scenario, else from the settings, else
+// the default of the version.
 func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
@@ -85,8 +86,8 @@ func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 	return string(p.Profile.DefaultMode(""))
 }
 
-// additionalDirs lists the existing working directories at the start, except the first one: directories from the
-// settings, then directories from the flags.
+// additionalDirs lists the existing working directories at the start other than CWD: directories from the settings,
+// then directories from the flags.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
 	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {
@@ -191,7 +192,6 @@ func incompleteRulesMessage(behavior, flag string, list []string) string {
 		"text behind \")\". A rule that contains \")\" may have been split there: write it in permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
-// ruleOrigin returns the name of a rule's source in notices.
 func ruleOrigin(p *Plan, r permission.Rule) string {
 	if r.Source == "cliArg" {
 		if r.Behavior == permission.BehaviorAllow {

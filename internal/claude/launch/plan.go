@@ -23,8 +23,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Plan contains all decisions that are made before the run starts. It does not change; the session holds the state
-// that does.
+// Plan contains all decisions that are made before the run starts. A plan does not change during the run; the session
+// holds the state that changes.
 type Plan struct {
 	Directories
 	Identity
@@ -188,7 +188,7 @@ type Permission struct {
 	Rules         []permission.Rule
 	Directories   []permission.Directory // working directories in addition to CWD
 	NoPrompts     bool                   // the run asks no permission questions
-	PromptTool    string                 // answers permission questions: "stdio" means the host, another value is a tool of an MCP server, and empty means none
+	PromptTool    string                 // answers permission questions: "stdio" (the host) or a tool of an MCP server; empty means none
 	BypassAllowed bool
 }
 

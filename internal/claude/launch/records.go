@@ -18,7 +18,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// recordOptions returns how the run is recorded.
 func recordOptions(sys *process.System, f *flags.Flags, p *Plan) Records {
 	o := Records{
 		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
@@ -112,10 +111,10 @@ func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	return m
 }
 
-// gitCheckout is the data about the session's git repository in transcripts.
+// gitCheckout is what transcripts record about the session's git repository.
 type gitCheckout struct {
 	isRepository     bool
-	isLinkedWorktree bool   // the checkout is a linked worktree
+	isLinkedWorktree bool
 	branch           string // "HEAD" if no branch is checked out
 }
 

@@ -55,7 +55,6 @@ func findScenario(name string, at Directories) (path string, library bool) {
 	return "", false
 }
 
-// newClock returns the clock of the run, as set by the scenario.
 func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
 	o := clock.Options{Now: sys.Now, NewID: sys.NewID, Seed: p.Scenario.Seed}
 	if text := p.Scenario.LaunchTimestamp; text != "" {

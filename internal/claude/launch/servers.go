@@ -83,7 +83,6 @@ func (r *resolver) configuredScopes() []mcp.Scope {
 	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
 }
 
-// separateHosted moves the servers inside the host to a separate list.
 func (s *Servers) separateHosted() {
 	all := s.Configs
 	s.Configs = nil
@@ -138,8 +137,8 @@ func (p *Plan) resolveScenarioPath(path string) string {
 	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), path)
 }
 
-// dropForbiddenServers leaves out the servers that the settings forbid. Those of the command line are reported (observed with
-// 2.1.329).
+// dropForbiddenServers removes the servers that the settings forbid. It warns about removed servers that came from the
+// command line (observed with 2.1.329).
 func (r *resolver) dropForbiddenServers() {
 	var blocked []string
 	r.plan.Servers.Configs = slices.DeleteFunc(r.plan.Servers.Configs, func(c mcp.ServerConfig) bool {
@@ -162,7 +161,7 @@ func (r *resolver) dropForbiddenServers() {
 	}
 }
 
-// addPluginServers adds the servers of plugins, except those that --plugin-dir-no-mcp names.
+// addPluginServers adds the servers of all plugins except the plugins that --plugin-dir-no-mcp names.
 func (r *resolver) addPluginServers() {
 	for _, parts := range r.plan.Catalog.PluginParts() {
 		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginDir(parts.Dir, r.plan.Abs(given)) }) {

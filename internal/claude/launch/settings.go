@@ -89,8 +89,8 @@ func (e *ConfigError) Error() string {
 	return text
 }
 
-// checkConfig refuses an invalid .claude.json, with which the real CLI does not start, and keeps a copy of it (spec:
-// cli-observed 8).
+// checkConfig returns an error for an invalid .claude.json and keeps a copy of the file. The real CLI does not start
+// with such a file (spec: cli-observed 8).
 func (r *resolver) checkConfig() error {
 	path := r.plan.Store.File
 	raw, err := os.ReadFile(path)
@@ -164,8 +164,9 @@ func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the store of the command mcp. If a variable sets the state directory, the file of the store is
-// there, else where the real CLI has it (spec: cli-observed 6). If neither a variable nor HOME is set, File is empty.
+// mcpStore returns the store of the command mcp. The file of the store is in the state directory if a variable sets
+// that directory, else in the home directory, as in the real CLI (spec: cli-observed 6). If neither a variable nor HOME
+// is set, File is empty.
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home
@@ -179,7 +180,7 @@ func (r *resolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unmatchedHooks returns a message for each name in the matchers of tool hooks that no tool has.
+// unmatchedHooks returns a message for each name in the matchers of tool hooks if no tool has that name.
 func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }

@@ -57,8 +57,8 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer that several goroutines can use: the output of one call of f is not interleaved with other
-// output.
+// groupedWriter is a writer for several goroutines. Grouped keeps the output of f together: no other output comes in
+// between.
 type groupedWriter interface {
 	Grouped(f func(w io.Writer) error) error
 }

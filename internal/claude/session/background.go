@@ -21,7 +21,7 @@ import (
 type backgroundWork struct {
 	tasks         *task.Set
 	agents        *agent.Agents
-	model         *scriptedModel // model of the main conversation and of agents
+	model         *scriptedModel
 	plan          launch.Plan
 	tools         *toolbox
 	policy        *permissionPolicy
@@ -66,10 +66,9 @@ func (b *backgroundWork) dir() string {
 	return b.tempDir.dir.Path
 }
 
-// planFile returns the file of the session's plan, or "" if nothing is saved.
 func (b *backgroundWork) planFile() string { return b.plan.PlanFile(b.records.ID()) }
 
-// close stops the tasks that are still running.
+// close stops the tasks that are still running, and removes the temporary directory.
 func (b *backgroundWork) close() {
 	b.tasks.Close()
 	if err := b.tempDir.dir.Remove(); err != nil {

@@ -70,7 +70,6 @@ func (v *servers) connectHosted(ctx context.Context, names []string) error {
 	return err
 }
 
-// appendIfNew appends a server unless the list has one of that name.
 func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig {
 	if slices.ContainsFunc(list, func(o mcp.ServerConfig) bool { return o.Name == s.Name }) {
 		return list

@@ -23,14 +23,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// sessionHooks are the hooks of settings, plugins, skills and the host.
 type sessionHooks struct {
 	*hook.Runner
 	state      *simulator.SessionState
 	workspace  workspace
 	records    *recorder
 	showFrames bool // emit an event when a hook starts and when it ends
-	disabled   bool // settings or flags disable all hooks
+	disabled   bool
 }
 
 // newSessionHooks reads the hooks of the settings (spec: cli-contract 5.5).
@@ -73,7 +72,6 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspac
 	return h
 }
 
-// pluginHooks returns the hooks of a plugin. Their environment contains the plugin's directory.
 func pluginHooks(parts catalog.PluginParts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
@@ -114,7 +112,6 @@ type skillLibrary struct {
 	hooksAdded sync.Map // names of skills with active hooks
 }
 
-// findCommand finds a custom command or a skill by its name, with or without a slash.
 func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }

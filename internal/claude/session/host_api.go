@@ -151,7 +151,8 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers that the host has set, and all servers inside it, by those of an mcpServers object.
+// SetServers replaces the servers that the host has set, and all servers inside the host, by the servers of an
+// mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolInventory decides which tools the session has: the built-in tools and the tools of servers, except those that flags
-// and rules remove.
+// toolInventory decides which tools the session has: the built-in tools and the tools of servers, except those that
+// flags and rules remove.
 type toolInventory struct {
 	plan             launch.Tools
 	customization    launch.Customization
 	profile          claudecode.Profile
 	denied           []string // deny rules, without "()" or "(*)" after the name of a tool
-	promptTool       string   // tool that answers permission questions
+	promptTool       string
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
 	state            *simulator.SessionState // has the model, which determines whether the task list is offered
@@ -81,8 +81,8 @@ func (v *toolInventory) initEventTools(resources bool) []string {
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables hidden
-// tools, any tool that --tools and deny rules do not remove.
+// hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables
+// hidden tools, any tool that --tools and deny rules do not remove.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
 	return v.isAvailable(name) && (v.hiddenTools || v.isListed(name))
 }
@@ -126,7 +126,8 @@ func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 	}
 }
 
-// isAvailable reports whether a built-in tool is not removed by --tools or deny rules.
+// isAvailable reports whether flags, deny rules and the session's agent leave a built-in tool available. A tool that
+// questions the user is available only if somebody can answer.
 func (v *toolInventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool

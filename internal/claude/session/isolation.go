@@ -68,7 +68,6 @@ func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return b.builtin.Tools(ctx)
 }
 
-// agentKey is the context key for the id of the agent that makes a call.
 type agentKey struct{}
 
 func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
@@ -103,7 +102,8 @@ func (b *backgroundWork) Isolate(ctx context.Context, id string) (dir string, er
 	return w.Path, nil
 }
 
-// Release removes the worktree of an agent that has changed nothing in it.
+// Release removes the worktree of an agent. If the worktree has changes or cannot be removed, Release keeps the
+// worktree and returns its path and branch.
 func (b *backgroundWork) Release(ctx context.Context, id string) (path, branch string) {
 	a, ok := b.tools.isolated.find(id)
 	if !ok {

@@ -17,9 +17,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are written to disk
-// before the event that caused them is yielded. Reading them just before each event therefore emits all lines of a turn
-// before its result.
+// transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are
+// written to disk before the event that caused them is yielded. Reading them just before each event therefore emits all
+// lines of a turn before its result.
 type transcriptMirror struct {
 	mu    sync.Mutex
 	files []*mirroredFile // files in the order of their first line
@@ -31,7 +31,6 @@ type mirroredFile struct {
 	entries []json.RawMessage
 }
 
-// add records a line that was written to the file at path.
 func (m *transcriptMirror) add(path string, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,6 @@ type permissionPolicy struct {
 	answers  map[string]string // the scenario's answers to questions to the user
 }
 
-// workspace gives access to the session's tools and its working directory.
 type workspace interface {
 	Tool(name string) (protocol.Tool, bool)
 	Dir() string
@@ -68,7 +67,6 @@ func newPermissionPolicy(plan launch.Plan, b workspace, v *servers) (*permission
 	return p, nil
 }
 
-// cannedOptions converts the tool results of a scenario to options for canned results.
 func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.ShapeResult}
 	te := s.ToolExecution
@@ -156,7 +154,6 @@ func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequ
 	return answer, nil
 }
 
-// diskFS gives permission rules access to the file system.
 type diskFS struct{}
 
 // IsDir reports whether a path is a directory.
@@ -171,7 +168,6 @@ func (diskFS) Resolve(path string) string { return resolveLinks(path) }
 // Glob returns the files that a shell pattern matches.
 func (diskFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
-// maxDanglingLinks limits how many dangling links in a row are followed.
 const maxDanglingLinks = 40
 
 // resolveLinks follows the symbolic links of an absolute path as far as it exists. It also follows

@@ -31,17 +31,17 @@ import (
 type recorder struct {
 	stderr      io.Writer
 	environ     []string // environment whose values are redacted in warnings
-	noHints     bool     // hints of claudeless are not written
+	noHints     bool
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
-	mirror      *transcriptMirror               // nil means no --session-mirror
-	journal     *journal.Journal                // nil means no --capture
-	journalFile io.Closer                       // closed with the journal
-	debug       *debugLog                       // nil means no --debug
-	telemetry   *telemetryExport                // nil means none is sent
-	checkpoints *checkpoint.History             // nil means files are not kept
-	lastInit    atomic.Pointer[protocol.Init]   // the init event that was yielded last
-	lastResult  atomic.Pointer[protocol.Result] // the result that was yielded last
+	mirror      *transcriptMirror   // nil means no --session-mirror
+	journal     *journal.Journal    // nil means no --capture
+	journalFile io.Closer           // closed with the journal
+	debug       *debugLog           // nil means no --debug
+	telemetry   *telemetryExport    // nil means none is sent
+	checkpoints *checkpoint.History // nil means files are not kept
+	lastInit    atomic.Pointer[protocol.Init]
+	lastResult  atomic.Pointer[protocol.Result]
 	clock       *clock.Source
 }
 
@@ -146,8 +146,8 @@ func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
 	}
 }
 
-// explainUnmatched explains a prompt that no rule answers: in the journal, and on stderr if nothing
-// else evaluates the run.
+// explainUnmatched explains a prompt that no rule answers: in the journal and, if the prompt gets an empty reply and
+// the program does not run under the name claude, on stderr.
 func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	tell := r.scenario.repliesSilently(ev.Prompt) && !r.noHints
 	if !tell && r.journal == nil {
@@ -162,7 +162,8 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayedSteps writes new unexpected results to the journal and, unless the turn was stopped, the next unplayed step.
+// recordUnplayedSteps writes new unexpected results to the journal and, unless the turn was stopped, the next unplayed
+// step.
 func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -226,7 +227,6 @@ func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.S
 	}
 }
 
-// shownSessionID returns the session id that was shown last.
 func (r *recorder) shownSessionID() string {
 	if shown := r.lastInit.Load(); shown != nil {
 		return shown.SessionID
@@ -242,7 +242,6 @@ func (r *recorder) SetTitle(title string) {
 	}
 }
 
-// saveToolResult saves output of a tool in the transcript's directory and returns the path.
 func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 	dir := r.transcript.ToolResultsDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -289,7 +288,8 @@ func (r *recorder) Hint(text string) {
 // judged.
 func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}, nil) }
 
-// writeLines writes lines to the journal. If err reports that they could not be created, it does nothing.
+// writeLines adds lines to the summary by which expectations are judged, and writes them to the journal, if there is
+// one. If err is not nil, the journal keeps err and writes no further lines.
 func (r *recorder) writeLines(lines []journal.Body, err error) {
 	r.scenario.summarize(lines...)
 	if r.journal != nil {
@@ -343,7 +343,6 @@ func (p *scenarioProgress) repliesSilently(prompt string) bool {
 	return prompt != p.injectedPrompt && p.scenario.Unmatched != "error"
 }
 
-// expectsServerCalls reports whether an expectation is about calls of MCP servers.
 func (p *scenarioProgress) expectsServerCalls() bool {
 	for i := range p.scenario.Expect {
 		if p.scenario.Expect[i].MCP != nil {
@@ -361,13 +360,11 @@ func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	return fresh
 }
 
-// judge evaluates the expectations when the process exits with a code.
 func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	p.summarize(journal.Exit{Code: code})
 	return p.summary.Check(p.scenario)
 }
 
-// expectationRecord converts the outcome of an expectation to a journal line.
 func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {
 	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual}
 }

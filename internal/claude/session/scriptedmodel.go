@@ -80,7 +80,8 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 	return reply, err
 }
 
-// reportTemplates writes to the journal which templates of a reply failed or had no value.
+// reportTemplates writes to the journal which templates of a reply failed or had no value. It also records a rule that
+// never ends.
 func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
@@ -94,15 +95,14 @@ func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Rep
 	}
 }
 
-// failingModel is a model that answers every request with the same failure.
 type failingModel struct{ failure *scenarios.Failure }
 
 func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
 }
 
-// Next returns the reply of the engine. Before that it waits at the gate of the step, if any, and starts the step's
-// fault in the output.
+// Next asks the engine for a reply, starts the step's fault in the output, waits at the gates of the step, and returns
+// the reply.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
 	p.reportTemplates(ctx, reply, err)
@@ -115,7 +115,6 @@ func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenario
 	return reply, p.waitAtGates(ctx, reply)
 }
 
-// waitAtGates holds a reply back until its gates are released.
 func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) error {
 	for _, g := range []struct {
 		name string

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serializedCalls runs calls one after another if a breakpoint counts them, so that the breakpoint stops the first
-// ones.
+// serializedCalls runs the calls of a tool one after another if a breakpoint counts them. Otherwise a breakpoint for
+// the first calls would stop whichever of several parallel calls arrive first.
 type serializedCalls struct {
 	executor.Executor
 	script *debug.ScriptedGate

@@ -109,8 +109,9 @@ func (v *servers) start(ctx context.Context) error {
 	return v.checkRequired()
 }
 
-// reportMissingServers writes to the journal which configured servers did not start. It also writes this to stderr,
-// unless the program runs under the name claude, or the error of the run has the same lines.
+// reportMissingServers writes to the journal which configured servers did not start. It also warns about them on
+// stderr, unless the program runs under the name claude or the servers are required: then the error of the run has the
+// same lines.
 func (v *servers) reportMissingServers() {
 	for _, m := range v.missingServers() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
@@ -129,7 +130,6 @@ func (v *servers) close(ctx context.Context) {
 	}
 }
 
-// hasResources reports whether a server has resources, for which there are separate tools.
 func (v *servers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
 
 func (v *servers) statuses() []mcp.ServerStatus {
@@ -158,7 +158,6 @@ func (m missingServer) String() string {
 	return fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason)
 }
 
-// missingServers lists the servers that did not start.
 func (v *servers) missingServers() []missingServer {
 	var all []missingServer
 	for _, e := range v.plan.Errors {
@@ -226,7 +225,6 @@ func (v *servers) isDeferred(t protocol.Tool) bool {
 	return executor.DeferredByDefault(t) && !loaded
 }
 
-// serverRequests handles the requests of MCP servers to their client.
 type serverRequests struct {
 	scenario launch.Scenario
 	model    string // model for sampling if the scenario sets none
@@ -250,7 +248,6 @@ func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.Eli
 	return answer
 }
 
-// setRoots reports the new working directories to the servers.
 func (v *servers) setRoots(dirs []string) {
 	if v.manager != nil {
 		v.manager.SetRoots(v.callContext, dirs)
@@ -349,7 +346,8 @@ func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }
 
-// valueForJournal returns a value that is too large for the call log but not for the journal.
+// valueForJournal returns value. If value is nil because it was too large for the call log, valueForJournal returns the
+// whole value, which the journal can hold.
 func (o *serverObserver) valueForJournal(value json.RawMessage, cid string) json.RawMessage {
 	if data, ok := o.log.Value(cid); ok && value == nil {
 		return data
@@ -357,7 +355,6 @@ func (o *serverObserver) valueForJournal(value json.RawMessage, cid string) json
 	return value
 }
 
-// callToolForHook calls an MCP tool for a hook and returns its text.
 func (v *servers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
 	if v.manager == nil {
 		return "", fmt.Errorf("unknown MCP server %q", server)
@@ -378,7 +375,6 @@ func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, er
 	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
 
-// saveResource saves a binary part of a resource in the transcript's directory.
 func (r resultStore) saveResource(index int, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
@@ -392,7 +388,8 @@ func extensionOf(mediaType string) string {
 
 func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// SaveText saves a text result in a file with this name. An empty name is replaced by one like those of SaveBlob.
+// SaveText saves a text result in a file with the given name. If the name is empty, SaveText generates one as SaveBlob
+// does.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")

@@ -210,14 +210,12 @@ func (c *conversation) writeTitles() {
 	}
 }
 
-// updateCost records the current costs of the session.
 func (c *conversation) updateCost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost = c.sim.Cost()
 }
 
-// lastCost returns the costs of the session up to the end of the last turn.
 func (c *conversation) lastCost() slash.Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()

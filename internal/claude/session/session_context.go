@@ -26,7 +26,7 @@ type sessionContext struct {
 	state        *simulator.SessionState
 	tools        *toolbox
 	records      *recorder
-	warnedModels []string // unknown models that a warning was written for
+	warnedModels []string
 }
 
 // Init returns the init event of a turn from flags, settings and the current servers.
@@ -72,9 +72,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext returns the texts that are sent to the model in addition to the first prompt, as the real CLI
-// sends them: instruction files, then the output of hooks, the output style, the instructions of MCP servers, and in
-// plan mode the path of the plan file.
+// FirstPromptContext returns the texts that are sent to the model in addition to the first prompt, in the order of the
+// real CLI. before contains the instruction files. The output of hooks follows before. after contains the output style,
+// the instructions of MCP servers and, in plan mode, the path of the plan file.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		before = append(before, text)
@@ -97,7 +97,6 @@ func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	return before, after
 }
 
-// instructionHooks returns the hook inputs for the instruction files.
 func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
 	var hooks []protocol.InstructionsLoadedHook
 	for _, m := range memories {
@@ -223,7 +222,6 @@ func (s *sessionContext) AgentDir(agentID string) string {
 	return a.tree.Path
 }
 
-// additionalDirs returns the working directories other than the session's own.
 func (s *sessionContext) additionalDirs() []string {
 	var dirs []string
 	for _, d := range s.tools.policy.AdditionalDirectories() {

@@ -63,7 +63,6 @@ func messagingEnviron(plan launch.Plan, id string) []string {
 	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
 }
 
-// sessionTemp returns the folder of a session in the temporary directory.
 func sessionTemp(plan launch.Plan, transcript, id string) string {
 	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcript)), id)
 }

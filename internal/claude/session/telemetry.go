@@ -18,7 +18,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// telemetryExport sends the telemetry of a session.
 type telemetryExport struct {
 	recorder *telemetry.Recorder
 	hooks    *hook.Runner

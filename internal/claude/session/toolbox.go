@@ -35,12 +35,11 @@ type toolbox struct {
 	instructions       *nestedInstructions
 	aliases            map[string]string // tools that the host substitutes for others
 	sequentialAgents   bool              // agents run one after another, for a repeatable run
-	options            builtin.Options   // options of the built-in tools
+	options            builtin.Options
 	refusesImmediately func(protocol.ToolUse) bool
 	isolated           isolatedTools
 }
 
-// toolParts are the parts of the session that the toolbox needs.
 type toolParts struct {
 	host       Host
 	state      *simulator.SessionState
@@ -49,7 +48,6 @@ type toolParts struct {
 	background *backgroundWork
 }
 
-// build creates the built-in tools and the chain.
 func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *permissionPolicy) error {
 	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.IsRepeatable()
 	t.instructions = &nestedInstructions{customization: plan.Customization, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
@@ -95,8 +93,8 @@ func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls of agents may run
-// in parallel, calls that count as hits of a breakpoint may not.
+// Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls that start agents may run in
+// parallel, but calls that count as hits of a breakpoint may not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
 	if p.ExecutedName != "" {
@@ -204,7 +202,6 @@ func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	})
 }
 
-// deferredNames returns the tools that the model must search for.
 func (t *toolbox) deferredNames(ctx context.Context) []string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
@@ -213,7 +210,6 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	return t.filterDeferred(tools)
 }
 
-// filterDeferred returns those tools that the model must search for.
 func (t *toolbox) filterDeferred(tools []protocol.Tool) []string {
 	exists := t.inventory.offeredTools(t.servers.hasResources())
 	names := []string{}
@@ -256,12 +252,10 @@ func (g callGates) list() []debug.Gate {
 	return all
 }
 
-// countsBreakpointHits reports whether calls of a tool count as hits of a breakpoint.
 func (g callGates) countsBreakpointHits(tool string) bool {
 	return g.script != nil && g.script.HasLimitedRule(tool)
 }
 
-// middleware returns the middleware that stops calls.
 func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range g.list() {
@@ -341,7 +335,6 @@ type shellError string
 
 func (e shellError) Error() string { return string(e) }
 
-// noOutputText is the result text of a command without output.
 const noOutputText = "(Bash completed with no output)"
 
 // RunCommand runs a shell command of a command file under the session's rules and those of the file.
@@ -385,8 +378,8 @@ type nestedInstructions struct {
 	shown map[string]map[string]bool // paths by conversation
 }
 
-// receivedPaths returns the paths that a conversation, of an agent or the session, has received. A
-// cleared conversation starts empty.
+// receivedPaths returns the paths of the instruction files that the conversation of an agent, or of the session if
+// agent is nil, has received. A conversation that was cleared has received only the initial files.
 func (i *nestedInstructions) receivedPaths(agent *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agent != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolCall holds the telemetry data of a tool call.
 type toolCall struct {
 	name, rawTool        string
 	input                string // input as JSON
@@ -144,7 +143,6 @@ func commitCommand() *regexp.Regexp {
 
 func pullRequestCommand() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
 
-// languageOfFile returns the programming language of a file by its extension; empty means unknown.
 func languageOfFile(path string) string {
 	return map[string]string{
 		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",

@@ -12,7 +12,6 @@ import (
 // userAgent is the user agent of the SDK with which the real CLI sends (observed with 2.1.330).
 const userAgent = "OTel-OTLP-Exporter-JavaScript/0.208.0"
 
-// exporter sends the requests of one signal.
 type exporter struct {
 	target Target
 	signal string

@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// recorderState is what the recorder knows about the running session.
 type recorderState struct {
 	started       bool
 	prompt        *protocol.PromptAccepted // prompt to report after the events of the session start
@@ -31,14 +30,14 @@ type recorderState struct {
 // conversationState is the state of one conversation: the main one, or that of an agent.
 type conversationState struct {
 	requestSent   time.Time // the running request was sent no later than this
-	answerStarted time.Time // time at which the reply began
-	messageID     string    // id of the answer
+	answerStarted time.Time
+	messageID     string
 	text          strings.Builder
 	requestID     string    // request id of the last reply
 	attempts      int       // failed attempts of the running request
 	firstFailure  time.Time // time at which the running request first failed
 	skill         string    // last skill that the turn has loaded
-	server        string    // server and tool name the MCP call whose result the running request contains
+	server        string    // server and tool identify the MCP call whose result is in the running request
 	tool          string
 	agent         string // kind of the agent; empty means the main conversation
 	messages      int
@@ -225,7 +224,6 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 	}, v)
 }
 
-// sourceAttributes returns the attributes that say who sent a request.
 func (r *Recorder) sourceAttributes(l *conversationState, agent string) attributeValues {
 	v := attributeValues{"query_source": "sdk", "skill.name": l.skill}
 	if r.o.Interactive {

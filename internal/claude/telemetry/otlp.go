@@ -227,7 +227,6 @@ func appendField(b []byte, number int, v reflect.Value) []byte {
 	}
 }
 
-// countEntries counts the entries of a request by name.
 func (q exportRequest) countEntries() map[string]int {
 	names := map[string]int{}
 	for _, s := range q.Logs {

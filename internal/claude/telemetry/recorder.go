@@ -72,7 +72,7 @@ type Recorder struct {
 	records  []logRecord
 	counters []*counter
 	spans    []spanData
-	idCount  int // number of ids so far
+	idCount  int
 }
 
 // counter is the sum of one metric with one set of attributes.
@@ -179,7 +179,6 @@ func (r *Recorder) Err() error {
 	return r.lastErr
 }
 
-// export sends one signal, if there is anything to send.
 func (r *Recorder) export(ctx context.Context, signal string) {
 	e := r.exporters[signal]
 	if e == nil {

@@ -76,7 +76,6 @@ func (r signalRow) attributesOf(v attributeValues) []attribute {
 	return list
 }
 
-// findSignalRow returns the row of a name; the zero value if none exists.
 func findSignalRow(table []signalRow, name string) signalRow {
 	for _, r := range table {
 		if r.name == name {

@@ -16,18 +16,15 @@ type backgroundTask struct {
 	startedAt      time.Time
 }
 
-// backgroundView is the part of the screen that shows background work.
 type backgroundView struct {
 	tasks      []backgroundTask
-	agentEnded bool // at least one agent has finished
+	agentEnded bool
 }
 
-// agents returns the agents that are running.
 func (b *backgroundView) agents() []backgroundTask {
 	return slices.DeleteFunc(slices.Clone(b.tasks), func(t backgroundTask) bool { return t.kind == "" })
 }
 
-// footer returns the parts of the last row that describe background commands and agents.
 func (b *backgroundView) footer() (shells, tasks, manage string) {
 	if n := len(b.tasks) - len(b.agents()); n > 0 {
 		shells = " · " + countWithNoun(n, "shell")
@@ -55,7 +52,7 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 	return rows
 }
 
-// receive applies an event of a task. It returns the text that reports the end of an agent; empty means nothing to report.
+// receive applies an event of a task. It returns the text that reports the end of an agent; empty means no such end.
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {

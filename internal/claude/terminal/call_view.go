@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// callView is how the transcript shows a tool call.
 type callView struct {
 	use          protocol.ToolUse
 	input        callInput
@@ -194,7 +193,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	}
 }
 
-// summaryRows returns the line that replaces a call, or nil if the call stays.
+// summaryRows returns the entries that replace a call, or nil if the call stays.
 func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 	s, counts := v.screen, c.counts()
 	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
@@ -250,7 +249,6 @@ func (c *callView) fileEntries() (rows []entry) {
 	return rows
 }
 
-// fileChangeText describes how a call changed a file.
 func (c *callView) fileChangeText(name string, refused bool) string {
 	switch {
 	case refused && c.use.Name == "Edit":
@@ -313,7 +311,6 @@ func drawBox(rows []string, width int) []string {
 	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
 }
 
-// changeSummary describes how many lines an edit added and removed.
 func changeSummary(rows []string) string {
 	var added, removed int
 	for _, row := range rows {
@@ -333,7 +330,6 @@ func changeSummary(rows []string) string {
 	return "Added " + countWithNoun(added, "line") + ", removed " + countWithNoun(removed, "line")
 }
 
-// numberedRows returns the lines of a text with their numbers.
 func numberedRows(text string) []string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := range lines {

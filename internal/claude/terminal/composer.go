@@ -22,7 +22,6 @@ type composer struct {
 // maxDraftCharacters limits a draft, in characters. More text is dropped.
 const maxDraftCharacters = 1 << 20
 
-// maxHistoryDrafts limits the drafts that are kept.
 const maxHistoryDrafts = 100
 
 func (c *composer) text() string { return string(c.draft) }
@@ -38,13 +37,11 @@ func (c *composer) expandedText() string {
 	return text
 }
 
-// set replaces the draft and moves the cursor to its end.
 func (c *composer) set(text string) {
 	c.draft = []rune(text)
 	c.cursor = len(c.draft)
 }
 
-// insert inserts a text at the cursor.
 func (c *composer) insert(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	c.insertRunes([]rune(printable(text)))
@@ -56,8 +53,9 @@ func (c *composer) insertRunes(runes []rune) {
 	c.cursor += len(runes)
 }
 
-// paste inserts a pasted text at the cursor. If the text has more than three lines or 800 bytes, it inserts a
-// placeholder and returns the text. If before is the same text, the text replaces its placeholder.
+// paste inserts a pasted text at the cursor. If the text has more than three lines or 800 bytes, paste inserts a
+// placeholder and returns the text. before is the text that the previous paste returned: if the user pastes that text
+// again, the text replaces its placeholder.
 func (c *composer) paste(text, before string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
@@ -75,7 +73,6 @@ func (c *composer) paste(text, before string) (shortened string) {
 	return text
 }
 
-// pastePlaceholder returns the placeholder of the n-th pasted text.
 func pastePlaceholder(n int, text string) string {
 	if lines := strings.Count(text, "\n"); lines > 0 {
 		return fmt.Sprintf("[Pasted text #%d +%d lines]", n, lines)
@@ -83,7 +80,6 @@ func pastePlaceholder(n int, text string) string {
 	return fmt.Sprintf("[Pasted text #%d]", n)
 }
 
-// remove deletes the characters between two positions and returns them.
 func (c *composer) remove(from, to int) []rune {
 	removed := slices.Clone(c.draft[from:to])
 	c.draft = slices.Delete(c.draft, from, to)
@@ -100,10 +96,8 @@ func (c *composer) kill(from, to int) bool {
 	return true
 }
 
-// backspace removes the character before the cursor.
 func (c *composer) backspace() { c.remove(max(c.cursor-1, 0), c.cursor) }
 
-// deleteForward removes the character at the cursor.
 func (c *composer) deleteForward() { c.remove(c.cursor, min(c.cursor+1, len(c.draft))) }
 
 // lineStart returns the position of the first character of the cursor's line, lineEnd the position after its last one.

@@ -97,7 +97,7 @@ func (c *Console) Close() error {
 	return errors.Join(c.painter.close(), c.restoreMode())
 }
 
-// measure reads the size of the terminal.
+// measure reads the active faults and the size of the terminal, which a fault can reduce.
 func (c *Console) measure() {
 	c.screen.faults = c.faults.current()
 	cols, rows := c.sys.Terminal.Size()

@@ -22,15 +22,14 @@ const (
 	StateDialog     State = "dialog" // a question before the session starts
 )
 
-// option is one line that can be selected.
 type option struct {
 	label     string
 	detail    string // text under the label; empty means none
 	checkbox  checkbox
-	isInput   bool   // the user can type text instead of the label
-	amended   bool   // Tab was pressed on Yes or No: the user can type a text for the model
-	isAction  bool   // the option, such as Next or Submit, has no number
-	lineAbove bool   // a horizontal line is drawn above it
+	isInput   bool // the user can type text instead of the label
+	amended   bool // Tab was pressed on Yes or No: the user can type a text for the model
+	isAction  bool // the option, such as Next or Submit, has no number
+	lineAbove bool
 	truncate  bool   // a long label is cut instead of wrapped
 	note      string // second line under the label; empty means none
 }
@@ -38,7 +37,6 @@ type option struct {
 // amendHintText is shown in the last row while Yes or No is selected.
 const amendHintText = " · Tab to amend"
 
-// checkbox is the state of a check box.
 type checkbox int
 
 const (
@@ -58,11 +56,10 @@ func (t checkbox) String() string {
 	return ""
 }
 
-// choice is how a dialog was answered.
 type choice struct {
 	cancelled bool    // the user pressed Esc
 	key       keyName // key that answered a dialog without options
-	index     int     // index of the option
+	index     int
 	text      string
 }
 
@@ -87,7 +84,7 @@ type dialog struct {
 	backTab     int       // number of the option that Shift+Tab accepts; 0 means none
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues      map[string]string
-	toolDescription []string // rows that describe the tool
+	toolDescription []string
 	// isOverlay makes the dialog fill a full screen. The rows between body and question are empty.
 	isOverlay     bool
 	overlayHeight int // rows of the overlay; 0 means as many as needed
@@ -113,7 +110,6 @@ type chooserFunc func(c choice) *dialog
 
 func (f chooserFunc) choose(_ *dialog, c choice) *dialog { return f(c) }
 
-// journalLine returns the journal line for the answer of the dialog.
 func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 	answer := "no"
 	if agreed {
@@ -182,12 +178,10 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	return nil, false
 }
 
-// canAmend reports whether a text can be added to the selected option.
 func (d *dialog) canAmend() bool {
 	return d.kind != "webfetch" && slices.Contains([]string{"Yes", "No"}, d.options[d.selected].label)
 }
 
-// setInputText sets the text that was typed into the selected option.
 func (d *dialog) setInputText(text string) {
 	o := &d.options[d.selected]
 	o.detail = text
@@ -200,14 +194,12 @@ func (d *dialog) setInputText(text string) {
 	}
 }
 
-// notifyToggled tells the owner that a check box has changed.
 func (d *dialog) notifyToggled() {
 	if pages, ok := d.owner.(formOwner); ok {
 		pages.onToggle(d)
 	}
 }
 
-// pressDigits selects the options with these numbers.
 func (d *dialog) pressDigits(text string) (*dialog, bool) {
 	if !d.showNumbers {
 		return nil, false
@@ -242,7 +234,6 @@ func (d *dialog) digitOf(i int) string {
 	return strconv.Itoa(n)
 }
 
-// indexByDigit returns the index of the option that a digit selects, or -1.
 func (d *dialog) indexByDigit(digit string) int {
 	for i := range d.options {
 		if d.digitOf(i) == digit {
@@ -339,7 +330,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	return append(rows, choices...), len(rows) + at
 }
 
-// choiceRows draws the question, the options and the foot. It also returns the index of the row with the selected option.
+// choiceRows draws the question, the options and the foot. It also returns the index of the row of the selected option.
 func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrap(text, cols)...)

@@ -13,16 +13,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// eventView shows the events of turns.
 type eventView struct {
 	screen       *screen
 	player       *turnPlayer
 	clock        interface{ Now() time.Time }
 	verbRand     *rand.Rand // selects the verbs; nil means that the run has no seed, and the verbs follow one another
-	verbIndex    int        // verb of the current turn
+	verbIndex    int
 	cwd          string
-	runningCalls []*callView // calls without a result
-	refusalShown bool        // the transcript already contains the refusal that ends the turn
+	runningCalls []*callView
+	refusalShown bool // the transcript already contains the refusal that ends the turn
 }
 
 // receive updates the screen for a message. It ignores messages about questions.
@@ -82,12 +81,10 @@ func (v *eventView) endTurn() {
 // noteEntry returns a line under another entry.
 func noteEntry(text string) entry { return entry{glyph: resultPrefix, text: text, noGap: true} }
 
-// appendNote adds a line under the last entry.
 func (v *eventView) appendNote(text string) {
 	v.screen.entries = append(v.screen.entries, noteEntry(text))
 }
 
-// showEvent shows an event of the session.
 func (v *eventView) showEvent(ev protocol.Event) {
 	s := v.screen
 	switch ev := ev.(type) {
@@ -171,7 +168,6 @@ func (v *eventView) addReplySize(size int) {
 	}
 }
 
-// showResults shows the results of calls.
 func (v *eventView) showResults(ev *protocol.User) {
 	for i, block := range ev.Message.Content.Blocks {
 		switch block := block.(type) {
@@ -188,7 +184,6 @@ func (v *eventView) showResults(ev *protocol.User) {
 	}
 }
 
-// shortResult returns the first lines of a result.
 func shortResult(text string) string {
 	const most = 4
 	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
@@ -222,7 +217,6 @@ type callInput struct {
 	ReplaceAll  bool   `json:"replace_all"`
 }
 
-// webSearch describes a search.
 func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
 
 // parseCallInput reads the input of a tool call. Keys of another type stay empty.

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// faultSet contains the screen defects to simulate.
 type faultSet struct {
 	dialogDelay         time.Duration // a dialog appears after this delay; until then the input field is shown
 	optionsSwapped      bool          // the first and the last option are swapped
-	numbersHidden       bool          // options have no numbers
-	extraModeOption     bool          // an additional option switches the permission mode
-	draftStays          bool          // a prompt stays in the input field after it was sent
-	footerHidden        bool          // the row of hints is empty
-	activityInTitleOnly bool          // only the window title shows that a turn is running
-	smallPane           bool          // only 80 columns and 11 rows are used
-	longRetryLine       bool          // the message about a retry fills several rows
-	keyDelay            time.Duration // keys take effect after this delay
+	numbersHidden       bool
+	extraModeOption     bool // an additional option switches the permission mode
+	draftStays          bool // a prompt stays in the input field after it was sent
+	footerHidden        bool // the row of hints is empty
+	activityInTitleOnly bool // only the window title shows that a turn is running
+	smallPane           bool // only 80 columns and 11 rows are used
+	longRetryLine       bool // the message about a retry fills several rows
+	keyDelay            time.Duration
 }
 
 // Faults are the simulated defects of a screen. They can be added while the session runs. As a writer, Faults replaces

@@ -11,7 +11,6 @@ type key struct {
 	text string // text of keyText and keyPaste
 }
 
-// keyName names a key.
 type keyName int
 
 const (
@@ -41,8 +40,8 @@ const (
 	keyWordRight
 )
 
-// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence of at most [maxPendingKeyBytes] bytes
-// until the next call.
+// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence of at most [maxPendingKeyBytes]
+// bytes until the next call.
 type keyReader struct {
 	pending []byte
 	pasting bool
@@ -110,11 +109,12 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	return k, rest, true
 }
 
-// hasLoneEscape reports whether the input ended with an Escape. It is the Escape key unless the rest of a sequence
-// follows soon.
+// hasLoneEscape reports whether the input ended within a sequence. A lone Escape is the Escape key unless the rest of a
+// sequence follows soon.
 func (r *keyReader) hasLoneEscape() bool { return len(r.pending) > 0 && !r.pasting }
 
-// flush returns the kept bytes as keys, because no further bytes followed.
+// flush drops the kept bytes, because no further bytes followed. If they are a lone Escape, flush returns the Escape
+// key.
 func (r *keyReader) flush() []key {
 	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
 	r.pending = nil
@@ -146,7 +146,6 @@ func controlKey(c byte) keyName {
 	}[c]
 }
 
-// nextEscape reads an escape sequence.
 func nextEscape(data []byte) (k key, n int) {
 	if len(data) == 1 {
 		return key{}, 0
@@ -184,7 +183,6 @@ func nextEscape(data []byte) (k key, n int) {
 	return key{}, 0
 }
 
-// keyWithParameters returns the key of a sequence with parameters.
 func keyWithParameters(params string, final byte) keyName {
 	named := map[string]keyName{
 		"1~": keyHome, "7~": keyHome, "3~": keyDelete, "4~": keyEnd, "8~": keyEnd,

@@ -8,7 +8,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// Glyphs of the screen of claude.
 const (
 	promptGlyph     = "❯"
 	noBreakSpace    = "\u00a0"
@@ -70,7 +69,6 @@ func (l *labels) findWith(state, begin, rest string) string {
 	return label
 }
 
-// isRefusal reports whether an option declines what a dialog asks for.
 func isRefusal(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
 }
@@ -125,10 +123,9 @@ func (l *labels) shortcutRows(cols int) []string {
 	}
 }
 
-// spinnerGlyphs are shown one after the other while a turn runs.
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 
-// spinnerVerbs returns pairs of words: for a running turn and for the finished one. The seed of a run selects among them.
+// spinnerVerbs returns pairs of words: for a running and for a finished turn. The seed of a run selects among them.
 func spinnerVerbs() [][2]string {
 	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 }

@@ -67,7 +67,6 @@ type menu struct {
 	selected int
 }
 
-// description returns the description of a command; empty means unknown.
 func (m *menu) description(name string) string {
 	for _, c := range m.commands {
 		if c.name == name {
@@ -104,13 +103,12 @@ func (m *menu) update(draft string) {
 	slices.SortStableFunc(m.matches, func(a, b slashCommand) int { return cmp.Compare(later(a), later(b)) })
 }
 
-// isOpen reports whether the menu is shown.
 func (m *menu) isOpen() bool {
 	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
 }
 
-// press handles a key while the menu is open. It returns the completed draft (empty means unchanged), and whether the menu
-// uses the key.
+// press handles a key while the menu is open. It returns the completed draft (empty means unchanged), and whether the
+// menu uses the key.
 func (m *menu) press(k keyName) (completed string, handled bool) {
 	if !m.isOpen() || len(m.matches) == 0 && k != keyEscape {
 		return "", false

@@ -43,7 +43,6 @@ func loadPages(sys *process.System, version string, k book.Key) (*pages, error) 
 	return &pages{list}, err
 }
 
-// newestBooks returns the books of the newest version of the real CLI.
 func newestBooks(root string) ([]book.Book, error) {
 	all, err := book.List(root)
 	all = slices.DeleteFunc(all, func(b book.Book) bool { return !unicode.IsDigit(rune(b.Version[0])) })
@@ -54,7 +53,8 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns the page that uses the most of these slots, among the pages of a state; nil means none.
+// find returns, of the pages of a state, the page that uses the most of the given slots; nil means that the state has
+// no page.
 func (p *pages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil
@@ -84,7 +84,6 @@ func slotName(s book.Slot) string {
 	return name
 }
 
-// missingSlotMark marks a row with a slot that has no value.
 const missingSlotMark = "\x00"
 
 // fillSlots returns the rows of a page with these values in its slots. Rows with a slot that has no value are marked.
@@ -167,7 +166,6 @@ func (p *pages) applyCapturedTexts(d *dialog) {
 	}
 }
 
-// isQuoted reports whether a row begins with the bar of a quoted text, such as the description of a tool.
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
 // filledRows returns the rows in which every slot has a value.
@@ -217,7 +215,6 @@ func (p *pages) paragraph(state, begin string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// trimRows returns the rows without empty ones at the end.
 func trimRows(rows []string) []string {
 	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {
 		rows = rows[:len(rows)-1]

@@ -27,7 +27,6 @@ const (
 // open prepares the terminal: it enables the marking of pasted text and hides the cursor.
 func (p *painter) open() error { return p.write(keysOnSequence) }
 
-// enterFull switches to the alternate screen.
 func (p *painter) enterFull() error {
 	p.fullScreen, p.lastRows = true, nil
 	return p.write(enterScreen)
@@ -60,7 +59,6 @@ func (p *painter) moveBelow(b *strings.Builder) {
 // redrawAll makes the next frame draw every row, as after a change of size.
 func (p *painter) redrawAll() { p.lastRows = nil }
 
-// setTitle sets the title of the window.
 func (p *painter) setTitle(title string) error {
 	if title == p.title {
 		return nil
@@ -69,7 +67,6 @@ func (p *painter) setTitle(title string) error {
 	return p.write("\x1b]0;" + title + "\a")
 }
 
-// paint shows a frame on a terminal of this size.
 func (p *painter) paint(f frame, cols, rows int) error {
 	if p.fullScreen {
 		return p.paintFull(f, cols, rows)

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// newDialog returns the dialog for a question.
 func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	switch q.request.Use.Name {
 	case "AskUserQuestion":
@@ -30,19 +29,16 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	return a.permissionDialog(q)
 }
 
-// permissionOption is an option of a permission dialog with its answer.
 type permissionOption struct {
 	label  string
 	answer protocol.PermissionAnswer
 }
 
-// label returns the label of a state that begins with the given words.
 func (a *prompter) label(state, begin string) string { return a.screen.labels.find(state, begin) }
 
 // refusalAnswer returns the answer for No and Esc, which ends the turn.
 func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
-// permissionDialog asks whether a call may run.
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
 	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + amendHintText}}
@@ -111,7 +107,6 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls st
 	return name + " commands"
 }
 
-// toolDescriptionRows returns the description of an MCP tool.
 func (a *prompter) toolDescriptionRows(tool string) []string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
@@ -121,7 +116,6 @@ func (a *prompter) toolDescriptionRows(tool string) []string {
 	return nil
 }
 
-// addOptions adds the options to a permission dialog.
 func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permissionOption) {
 	for _, g := range grants {
 		d.options = append(d.options, option{label: g.label, truncate: d.kind == "mcp"})
@@ -141,7 +135,6 @@ func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permission
 	})
 }
 
-// modeAnswer returns an answer that allows the call and changes the permission mode.
 func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
@@ -294,12 +287,11 @@ func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	return a.screen.labels.findWith("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
 }
 
-// prefixedLines returns the lines of a text, each after a prefix.
 func prefixedLines(prefix, text string) []string {
 	return strings.Split(prefix+strings.ReplaceAll(text, "\n", "\n"+prefix), "\n")
 }
 
-// inputRows returns the keys of an input, one per row.
+// inputRows returns the keys and values of an input, one key per row.
 func inputRows(raw json.RawMessage) []string {
 	rows := []string{}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -317,8 +309,8 @@ func inputRows(raw json.RawMessage) []string {
 	return rows
 }
 
-// planDialog asks whether claude may carry out the plan that was written. As in the real CLI, a plan in the call's input
-// has no effect.
+// planDialog asks whether claude may carry out the plan that was written. As in the real CLI, a plan in the call's
+// input has no effect.
 func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
 	file, plan := a.player.session.PlanFile()
@@ -348,7 +340,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// planAnswer returns an answer that ends plan mode without a plan in the call's input.
+// planAnswer returns an answer that ends plan mode and removes the plan from the input of the call.
 func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := modeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
@@ -376,7 +368,6 @@ func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 	return d
 }
 
-// applyFaults changes a dialog according to the active faults.
 func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 	f := a.screen.faults
 	d.showNumbers = d.showNumbers && !f.numbersHidden
@@ -397,7 +388,6 @@ func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 	}
 }
 
-// autoMode is the state of permission mode auto.
 type autoMode struct {
 	isUnavailable bool // the model does not support the mode, or the user has left it
 	isExplained   bool // the user knows that calls are not checked, and approves them
@@ -409,14 +399,14 @@ const (
 	noCheckReason = noCheckTitle + ", so this one needs your approval"
 )
 
-// needsAutoModeCheck reports whether a call needs the check of mode auto. Questions of rules, and of tools that need the user,
-// are asked in every mode.
+// needsAutoModeCheck reports whether mode auto must check a call. In every mode, the user is asked about dangerous
+// calls, calls that a rule asks about, and calls of tools that need the user.
 func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }
 
-// autoModeDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab leaves it
-// and ends the turn; Esc only ends the turn.
+// autoModeDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab
+// leaves it and ends the turn; Esc only ends the turn.
 func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",

@@ -27,7 +27,7 @@ type turnPlayer struct {
 type (
 	turnStarted struct {
 		prompts []string // nil means that background work started the turn
-		turn    int      // number of the turn
+		turn    int
 	}
 	turnEnded struct{}
 	// promptsAbsorbed reports prompts that became part of the running turn.
@@ -156,8 +156,8 @@ func (q *promptQueue) push(text string) {
 	}
 }
 
-// pop removes and returns the prompts of the next turn: the first one, and those that follow it up to a slash command.
-// A slash command has a separate turn.
+// pop removes and returns the prompts of the next turn: the prompts before the first slash command or, if a slash
+// command is first, only that command.
 func (q *promptQueue) pop() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -178,7 +178,6 @@ func (q *promptQueue) takeTexts() (texts []string) {
 	return texts
 }
 
-// removeAll removes all prompts and returns them.
 func (q *promptQueue) removeAll() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -236,7 +235,7 @@ func (m *mailbox) put(message any) {
 	}
 }
 
-// take returns all messages so far.
+// take removes and returns all messages.
 func (m *mailbox) take() []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,7 +251,6 @@ type host struct {
 	inbox *mailbox
 }
 
-// pendingQuestion is a question of the session that waits for the user.
 type pendingQuestion struct {
 	request   protocol.PermissionRequest
 	answers   chan protocol.PermissionAnswer // capacity 1

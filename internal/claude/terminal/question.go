@@ -47,13 +47,11 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 	return f
 }
 
-// label returns the full label that begins with some words.
 func (f *form) label(begin string) string { return f.prompter.screen.labels.find("question", begin) }
 
 // hasSingleAnswer reports whether the form is one question with one answer, which needs no review.
 func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
 
-// page returns the dialog of the current page.
 func (f *form) page() *dialog {
 	if f.pageIndex == len(f.pages) {
 		return f.reviewPage()
@@ -63,7 +61,6 @@ func (f *form) page() *dialog {
 	return d
 }
 
-// tabRow returns the row with the headers of the questions.
 func (f *form) tabRow() string {
 	var tabs []string
 	for i, q := range f.questions {
@@ -162,7 +159,6 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 	return f.changePage(1)
 }
 
-// reviewPage shows the answers and asks whether to send them.
 func (f *form) reviewPage() *dialog {
 	d := &dialog{state: StateQuestion, kind: "review", showNumbers: true, topRule: ruleGlyph, head: []string{f.tabRow(), "", "Review your answers", ""}}
 	for i, q := range f.questions {

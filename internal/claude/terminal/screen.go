@@ -38,7 +38,6 @@ func (n *callCounts) text() string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// add adds the counts of other calls.
 func (n *callCounts) add(o *callCounts) {
 	n.searched, n.read, n.listed, n.ran, n.failed = n.searched+o.searched, n.read+o.read, n.listed+o.listed, n.ran+o.ran, n.failed+o.failed
 }
@@ -59,7 +58,7 @@ type screen struct {
 	hints
 	background      backgroundView
 	menu            menu
-	interruptedTurn int    // number of the turn that the user has interrupted
+	interruptedTurn int
 	composerHint    string // shown in the empty input field; empty means none
 	effort          string
 	agentsUntil     time.Time // the footer mentions agents until then
@@ -73,8 +72,8 @@ type hints struct {
 	notice        string    // replaces the footer
 	aboveInput    string    // replaces the text above the input field
 	deletedAt     time.Time // time at which Ctrl-U last deleted text
-	showShortcuts bool      // the list of keys is shown
-	lastPaste     string    // pasted text that the last key replaced with a placeholder; empty means none
+	showShortcuts bool
+	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
 }
 
 // progress is the running turn as the screen shows it.
@@ -83,15 +82,15 @@ type progress struct {
 	verbs           [2]string // verb of the running turn, verb of the finished turn
 	spinnerFrame    int       // index of the spinner's glyph
 	retryText       string    // replaces the verb; empty means no retry
-	hasReply        bool      // the model has answered something
-	tokens          int       // approximate tokens of the replies
-	prompts         []string  // prompts of the turn; nil means that background work started it
-	turn            int       // number of the turn
-	hadQueued       bool      // prompts were waiting when the turn was interrupted
-	endsWithRefusal bool      // an answer of the user ends the turn
+	hasReply        bool
+	tokens          int      // approximate tokens of the replies
+	prompts         []string // prompts of the turn; nil means that background work started it
+	turn            int
+	hadQueued       bool // prompts were waiting when the turn was interrupted
+	endsWithRefusal bool // an answer of the user ends the turn
 }
 
-// isInterrupted reports whether the user has interrupted the running turn.
+// isInterrupted reports whether the user has interrupted the running turn or has refused a call that ends it.
 func (s *screen) isInterrupted() bool {
 	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
 }
@@ -107,7 +106,6 @@ func (s *screen) title() string {
 	return []string{"◐", "◑"}[s.progress.spinnerFrame/4%2] + " Claude Code"
 }
 
-// frame is a drawn screen.
 type frame struct {
 	settledRows          []string // rows that no longer change, which the inline renderer lets scroll away
 	liveRows             []string
@@ -170,7 +168,6 @@ func (s *screen) draw(now time.Time) frame {
 	return f
 }
 
-// drawDialog appends the dialog.
 func (s *screen) drawDialog(f *frame) {
 	if s.dialog.overlayHeight = 0; !s.inline {
 		s.dialog.overlayHeight = s.rows - 2
@@ -190,7 +187,6 @@ func (s *screen) drawDialog(f *frame) {
 	f.liveRows = append(f.liveRows, rows...)
 }
 
-// queuedRows returns the rows of the prompts that are waiting.
 func (s *screen) queuedRows() []string {
 	var rows []string
 	for _, text := range s.queued {
@@ -206,13 +202,13 @@ func (s *screen) queuedRows() []string {
 // deletedHintDuration is how long the screen offers to insert a deleted text again.
 const deletedHintDuration = 6 * time.Second
 
-// framesPerBlink is for how many frames of the spinner the glyph of a running call is shown, and then hidden.
+// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown. After that it is
+// hidden for the same number of frames.
 const framesPerBlink = 5
 
 // elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.
 const elapsedTimeDelay = 30 * time.Second
 
-// activityRows returns the rows about the running turn.
 func (s *screen) activityRows(now time.Time) []string {
 	if s.progress == nil {
 		return nil
@@ -292,7 +288,6 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 	}
 }
 
-// textAboveInput returns the row above the input field of a full screen.
 func (s *screen) textAboveInput(now time.Time) string {
 	switch {
 	case s.aboveInput != "":
@@ -307,7 +302,6 @@ func (s *screen) textAboveInput(now time.Time) string {
 	return "◐ " + s.effort + " · /effort"
 }
 
-// emptyComposerText returns the text of an empty composer.
 func (s *screen) emptyComposerText() string {
 	if len(s.queued) > 0 {
 		return "Press up to edit queued messages"

@@ -56,8 +56,8 @@ func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
 // bypassed permissions. The answers are saved in the files of the real CLI. The error is [ErrQuit] if the user declined
 // to continue.
 //
-// Questions about trust and the key are asked only if the configuration file belongs to a user who has completed the
-// set-up, or if the scenario says that the folder is not trusted.
+// Questions about the key and bypassed permissions are asked only if the configuration file belongs to a user who has
+// completed the set-up. The same applies to trust, unless the scenario says whether the folder is trusted.
 func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (StartupAnswers, error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
@@ -106,12 +106,12 @@ func (r *answerRecorder) choose(d *dialog, c choice) *dialog {
 	return r.owner.choose(d, c)
 }
 
-// isOnboarded reports whether the user of the configuration has completed the set-up.
 func (s *startup) isOnboarded() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
-// needsTrust reports whether the folder must be trusted.
+// needsTrust reports whether the user must trust the folder: as the scenario says or, without a value in the scenario,
+// if seeded is true. seeded means that the configuration belongs to a user who has completed the set-up.
 func needsTrust(plan *launch.Plan, seeded bool) bool {
 	trusted := plan.Scenario.Trusted
 	return trusted != nil && !*trusted || trusted == nil && seeded
@@ -157,7 +157,6 @@ func (s *startup) isFolderTrusted() bool {
 	}
 }
 
-// labelledOptions returns the options with labels that begin with these words.
 func (s *startup) labelledOptions(kind string, begins ...string) []option {
 	options := make([]option, len(begins))
 	for i, begin := range begins {
@@ -166,7 +165,6 @@ func (s *startup) labelledOptions(kind string, begins ...string) []option {
 	return options
 }
 
-// confirmRow returns the row below a dialog.
 func (s *startup) confirmRow() string {
 	return s.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"
 }
@@ -302,7 +300,6 @@ func (s *startup) changeFile(path string, change func(plainjson.Object) plainjso
 	}
 }
 
-// addNames adds names to a list.
 func addNames(o plainjson.Object, key string, names []string) plainjson.Object {
 	if len(names) == 0 {
 		return o

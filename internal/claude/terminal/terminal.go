@@ -116,12 +116,11 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 // startHintDuration is how long the first hints are shown.
 const startHintDuration = 10 * time.Second
 
-// spinnerPeriod is how long each picture of the spinner is shown.
 const spinnerPeriod = 120 * time.Millisecond
 
 const (
-	// exitKeyWindow is the time in which a second press of a key ends the run. clearKeyWindow is the time in which a second Esc
-	// clears the draft.
+	// exitKeyWindow is the time in which a second press of a key ends the run. clearKeyWindow is the time in which a
+	// second Esc clears the draft.
 	exitKeyWindow  = 2 * time.Second
 	clearKeyWindow = time.Second
 )
@@ -195,7 +194,6 @@ func (t *Terminal) receiveAll() error {
 	return nil
 }
 
-// draw shows the screen as it is now.
 func (t *Terminal) draw() error {
 	c := t.console
 	c.measure()
@@ -219,7 +217,6 @@ func (t *Terminal) pressAll(keys []key) {
 	}
 }
 
-// press handles a key.
 func (t *Terminal) press(k key) {
 	s := &t.console.screen
 	if s.dialog != nil {
@@ -256,8 +253,8 @@ func (t *Terminal) press(k key) {
 	s.menu.update(s.composer.text())
 }
 
-// pressInField handles a key that neither a dialog nor the menu uses. repeated is true if the same key was just pressed,
-// so that it has its announced second effect.
+// pressInField handles a key that neither a dialog nor the menu uses. repeated is true if the same key was just
+// pressed, so that it has its announced second effect.
 func (t *Terminal) pressInField(k key, repeated bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
@@ -354,22 +351,20 @@ func (t *Terminal) interruptWork() bool {
 	return true
 }
 
-// interrupt ends the running turn.
 func (t *Terminal) interrupt() {
 	s := &t.console.screen
 	s.progress.hadQueued = len(s.queued) > 0
 	s.interruptedTurn = t.player.interrupt()
 }
 
-// armSecondPress gives the next press of a key another effect for a limited time. It returns the screen, so that the caller can
-// announce the effect.
+// armSecondPress gives the next press of a key another effect for a limited time. It returns the screen, so that the
+// caller can announce the effect.
 func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
 	t.armedKey = by
 	t.disarmTimer.Reset(window)
 	return &t.console.screen
 }
 
-// sendDraft sends the draft.
 func (t *Terminal) sendDraft() {
 	s := &t.console.screen
 	c := &s.composer
@@ -429,7 +424,6 @@ func (t *Terminal) restoreQueued() bool {
 	return true
 }
 
-// cycleMode switches to the next permission mode.
 func (t *Terminal) cycleMode() {
 	policy := t.player.session.Policy()
 	modes := []protocol.PermissionMode{protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModePlan, protocol.ModeBypass, protocol.ModeAuto}
@@ -446,7 +440,8 @@ func (t *Terminal) cycleMode() {
 	t.console.screen.mode = string(policy.Mode())
 }
 
-// ResumeHint returns the lines that explain how to resume the session; empty if it had no prompt.
+// ResumeHint returns the lines that explain how to resume the session; empty if the session had no prompt or is not
+// saved.
 func (t *Terminal) ResumeHint() string {
 	if t.player.session.LastResult() == nil || t.plan.Transcript.NoPersist {
 		return ""

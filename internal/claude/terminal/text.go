@@ -11,7 +11,6 @@ import (
 // errorMarginColumns is the number of empty columns after an error of the API or a truncated label.
 const errorMarginColumns = 8
 
-// runeWidth returns the number of columns of a character.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x20 || r >= 0x7f && r < 0xa0 || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
@@ -22,7 +21,6 @@ func runeWidth(r rune) int {
 	return displaywidth.Rune(r)
 }
 
-// textWidth returns the number of columns of a text.
 func textWidth(text string) int {
 	n := 0
 	for _, r := range text {
@@ -31,7 +29,8 @@ func textWidth(text string) int {
 	return n
 }
 
-// printable replaces control characters, so that a text cannot control the terminal.
+// printable replaces tabs by spaces and removes other control characters except line breaks, so that a text cannot
+// control the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -107,7 +106,6 @@ func indent(first, text string, cols int) []string {
 	return rows
 }
 
-// truncate shortens a row to cols columns.
 func truncate(row string, cols int) string {
 	if textWidth(row) <= cols {
 		return row

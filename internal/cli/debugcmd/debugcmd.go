@@ -33,7 +33,6 @@ type Debug struct {
 	Proxy Proxy `cmd:"" help:"Run between a stdio MCP server and its client, and pause tool calls"`
 }
 
-// defaultDebugPort is the port of the debugger without --port.
 const defaultDebugPort = 5174
 
 // Version is the version of claudeless that the server reports.
@@ -119,7 +118,6 @@ func (c *Serve) serveStdio(ctx context.Context, s *process.System, front *mcpser
 	}
 }
 
-// handler returns the handler of the page and, if requested, MCP over HTTP.
 func (c *Serve) handler(front *mcpserver.Server, o debug.PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", debug.PageHandler(o))

@@ -32,7 +32,6 @@ type hookInput struct {
 	Path      string          `json:"transcript_path"`
 }
 
-// maxHookInputBytes bounds the JSON of one event.
 const maxHookInputBytes = 64 << 20
 
 // answerHook connects an agent CLI to the debugger as a command hook. It reads one event (PreToolUse, PostToolUse or

@@ -98,14 +98,13 @@ type proxy struct {
 	tools        map[string]tool  // tools by canonical name
 }
 
-// tool describes one tool from the server's list.
 type tool struct {
 	name   string // the server's own name of the tool
 	output outputSchema
 }
 
 type call struct {
-	isSent bool // the call was sent to the server
+	isSent bool
 	answer chan json.RawMessage
 	cancel context.CancelFunc
 }
@@ -139,7 +138,7 @@ func (p *proxy) finish(cancel context.CancelFunc) {
 	}
 }
 
-// eachLine calls each with every line of r, without copying.
+// eachLine calls each with every line of r. A line is valid only during the call, because it is not copied.
 func eachLine(r io.Reader, each func(line []byte) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 64<<10), maxMessageBytes)
@@ -251,7 +250,6 @@ func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte)
 	}
 }
 
-// params are the parameters of tools/call.
 type params struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -260,8 +258,8 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// runWithDecision runs a call according to a decision other than skip, and returns the response for the client; nil means
-// none.
+// runWithDecision runs a call according to a decision other than skip, and returns the response for the client; nil
+// means none.
 func (p *proxy) runWithDecision(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
@@ -286,7 +284,6 @@ func (p *proxy) runWithDecision(ctx context.Context, c *call, m message, line []
 	return p.callServer(ctx, c, m, line)
 }
 
-// shapeResult builds a tool result from the value of a decision.
 func (p *proxy) shapeResult(canonical string, value json.RawMessage, c protocol.Content) toolResult {
 	p.mu.Lock()
 	schema := p.tools[canonical].output
@@ -294,7 +291,6 @@ func (p *proxy) shapeResult(canonical string, value json.RawMessage, c protocol.
 	return schema.shapeResult(value, c)
 }
 
-// serverToolName returns the server's own name of a tool.
 func (p *proxy) serverToolName(canonical string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -41,9 +41,9 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 
 // outputSchema holds the parts of a tool's output schema that are used here.
 type outputSchema struct {
-	isDeclared bool // the tool declares an output schema
-	// wrappedResult is the schema of the property "result", in which servers wrap values that are not objects; nil means the
-	// schema has other properties.
+	isDeclared bool
+	// wrappedResult is the schema of the property "result", in which servers wrap values that are not objects; nil
+	// means the schema has other properties.
 	wrappedResult *struct{ Type any }
 }
 
@@ -61,8 +61,9 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	return s
 }
 
-// shapeResult builds the result of a decision: its value as content, and also as structuredContent if it is an
-// object or the tool declares an output schema. Clients refuse results without structuredContent from such tools.
+// shapeResult builds the result of a decision: its value as content and, if the value is an object, also as
+// structuredContent. If the tool declares an output schema, clients refuse a result without structuredContent. Such a
+// value is therefore wrapped if the schema allows it; otherwise the result is an error.
 func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
 	r := toolResult{Content: c}
 	plain := json.RawMessage(c.Plain())
@@ -98,7 +99,6 @@ func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMe
 
 func isObject(v json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(v), []byte("{")) }
 
-// replaceParam changes one member of a request's params.
 func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error) {
 	var whole, in map[string]json.RawMessage
 	if err := json.Unmarshal(line, &whole); err != nil {

@@ -94,7 +94,7 @@ type Exec struct {
 	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
 	Inside     bool     `hidden:""` // this is the first process of a watched run
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // fault of the real claude that this process runs; without a fault, it becomes claude
+	Spoil      string   `hidden:""` // fault with which this process runs the real claude; without a fault, claude replaces the process
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 

@@ -132,7 +132,7 @@ func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (re
 	}, nil
 }
 
-// oauthJournal writes the requests to an authorization server.
+// oauthJournal records in the journal the requests that an authorization server receives.
 type oauthJournal struct{ *journal.Journal }
 
 func (j oauthJournal) RecordOAuth(e fixtures.OAuthEvent) {

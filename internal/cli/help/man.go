@@ -47,7 +47,6 @@ func writeSection(b *strings.Builder, title string, entries []Entry) {
 	}
 }
 
-// escapeRoff escapes characters with a meaning in man(7).
 func escapeRoff(s string) string {
 	s = strings.ReplaceAll(s, `\`, `\e`)
 	s = strings.ReplaceAll(s, "-", `\-`)

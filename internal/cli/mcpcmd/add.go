@@ -34,7 +34,6 @@ func (f *addFlags) options() []argv.Option {
 	}
 }
 
-// secretFlag returns the option --client-secret of add and add-json.
 func secretFlag(to *bool) argv.Option {
 	return argv.Option{Flags: "--client-secret", Help: "Ask for the OAuth client secret (or read MCP_CLIENT_SECRET)", Set: func(string) error { *to = true; return nil }}
 }
@@ -220,7 +219,6 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	return server.OAuthClient(o.Client).SetClientSecret(secret)
 }
 
-// printModifiedFile prints which file was written.
 func printModifiedFile(o *Options, scope string) {
 	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFile(o, scope))
 }
@@ -233,5 +231,4 @@ func scopeFile(o *Options, scope string) string {
 	return path
 }
 
-// hiddenValue replaces values that must not be shown.
 const hiddenValue = "[hidden]"

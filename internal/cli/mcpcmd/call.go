@@ -92,7 +92,6 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// explainCallError adds details to the error of a failed call.
 func (c *callCmd) explainCallError(ctx context.Context, m *mcp.Manager, err error) error {
 	const patience = 2 * time.Second
 	switch {
@@ -161,7 +160,6 @@ func blockText(block json.RawMessage) string {
 	return string(block)
 }
 
-// decodedLen returns the number of bytes that a base64 text encodes.
 func decodedLen(text string) int {
 	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
 }

@@ -63,7 +63,6 @@ func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, 
 	return mcp.LoadConfigs(c)
 }
 
-// scopeFlag returns the option -s of add, add-json and remove.
 func scopeFlag(to *string) argv.Option {
 	return argv.Option{Flags: "-s, --scope <scope>", Help: "Scope of the server: local (default for add), user or project", Set: func(v string) error { *to = v; return nil }}
 }
@@ -91,7 +90,7 @@ func parseOperands(o *Options, command string, options []argv.Option, words []st
 
 type command struct {
 	name, usage, help string
-	isClaudelessOnly  bool // the real CLI does not have the command
+	isClaudelessOnly  bool
 }
 
 func commands() []command {

@@ -32,8 +32,8 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 // progressInterval is the interval at which the progress line is updated; a faster start shows no progress line.
 const progressInterval = 100 * time.Millisecond
 
-// StartManager starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting for. w
-// is a terminal; nil means that nothing is shown.
+// StartManager starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting
+// for. w is a terminal; nil means that nothing is shown.
 func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.Start(ctx)
@@ -59,7 +59,7 @@ func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	}
 }
 
-// progressLine returns the line; empty if all servers are connected.
+// progressLine returns the line; empty if no server is still connecting.
 func progressLine(all []mcp.ServerStatus) string {
 	const shown = 3
 	var waiting []string
@@ -164,7 +164,6 @@ func (f *clientFlags) query(ctx context.Context, o *Options, server string, resu
 	return nil
 }
 
-// listFlags are the flags of the commands that list tools, prompts or resources.
 type listFlags struct {
 	clientFlags
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
@@ -236,7 +235,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// callError distinguishes an error response of a server from a missing response.
+// callError returns err or, if err is an error response of a server, an error with its code and message.
 func callError(err error) error {
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
 		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)

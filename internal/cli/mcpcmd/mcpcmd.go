@@ -20,7 +20,6 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// runner runs a command.
 type runner func(ctx context.Context, o *Options, words []string) error
 
 func runners() map[string]runner {

@@ -130,7 +130,6 @@ func printTools(w io.Writer, m *mcp.Manager) {
 	}
 }
 
-// printDescription writes a name and the first line of its description.
 func printDescription(w io.Writer, name, description string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
 	if first == "" {

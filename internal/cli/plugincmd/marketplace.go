@@ -126,7 +126,6 @@ func (c *command) addMarketplace(given string) error {
 	return c.printf("✔ Successfully added marketplace: %s (declared in user settings)\n", m.Name)
 }
 
-// saveKnownMarketplace writes an entry of the known marketplaces, with the current time as its last update.
 func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSource) error {
 	return c.writeObject(marketplacesFile, known.With(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
 }
@@ -290,7 +289,6 @@ func readManifest(file string, fields ...manifestField) (problem string, manifes
 	return strings.Join(problems, "\n"), manifest
 }
 
-// nameProblem describes what is wrong with the name in a manifest; empty means nothing.
 func nameProblem(kind, example string, manifest plainjson.Object) string {
 	if strings.Contains(string(manifest.Get("name")), " ") {
 		return fmt.Sprintf("name: %s name cannot contain spaces. Use kebab-case (e.g., %q)", kind, example)

@@ -95,7 +95,6 @@ func (c *command) printf(format string, args ...any) error {
 	return err
 }
 
-// The files of the configuration.
 const (
 	marketplacesFile = "plugins/known_marketplaces.json"
 	installedFile    = "plugins/installed_plugins.json"

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// The limits of a detector.
 const (
 	detectorTimeout = 5 * time.Second
 	maxOutputBytes  = 1 << 20
@@ -78,7 +77,6 @@ func checkPages(ctx context.Context, d *detector, books []book.Book, environ []s
 	return r, nil
 }
 
-// detectorReply is the detector's answer for a page, or the reason why it gave none.
 type detectorReply struct{ text, cause string }
 
 func (d *detector) judgeAnswer(p *book.Page, a detectorReply) checkVerdict {
@@ -140,7 +138,6 @@ func detectorInput(d *detector, b book.Book, p *book.Page) ([]byte, error) {
 	return []byte(p.Text), nil
 }
 
-// detectorEnviron returns the environment variables that describe a page to the detector.
 func detectorEnviron(b book.Book, p *book.Page) []string {
 	return []string{
 		"SCREEN_COLS=" + strconv.Itoa(p.Cols), "SCREEN_ROWS=" + strconv.Itoa(p.Rows), "SCREEN_TITLE=" + p.Title,

@@ -183,7 +183,6 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	return err
 }
 
-// describeDetectedState describes the state that a detector returned for a page.
 func describeDetectedState(v checkVerdict) string {
 	const most = 60
 	answer := v.Answer

@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// detector describes how to run a detector and what its answers mean.
 type detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir

@@ -32,14 +32,12 @@ type Screens struct {
 	Anchors Anchors `cmd:"" help:"List the anchors of a version (short labels that identify its screens)"`
 }
 
-// The exit codes other than 0.
 const (
 	exitScreensDiffer = 1
 	exitBadInput      = 2
 	exitMisjudged     = 3
 )
 
-// inputError returns an error about flags or files.
 func inputError(message, hint string) error {
 	return &process.ExitError{Code: exitBadInput, Err: process.WithHint(message, hint)}
 }

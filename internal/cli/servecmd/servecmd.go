@@ -82,7 +82,6 @@ type apiHandler interface {
 	Err() error
 }
 
-// newHandler returns the handler that plays a scenario or forwards requests.
 func (c *Serve) newHandler(s *process.System, capture io.Writer) (apiHandler, error) {
 	switch {
 	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.IsLoopback(c.Addr)):

@@ -41,7 +41,6 @@ func (o Options) listsTool(name string) bool {
 	return t.Name == name && t.Listing == claudecode.ListAlways && name != "ToolSearch" && o.Profile.HasTool(name)
 }
 
-// server handles the requests of the client.
 type server struct {
 	tools *builtin.Tools
 	o     Options

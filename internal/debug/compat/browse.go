@@ -17,13 +17,11 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// callPages renders the pages that show the current state of the hub.
 type callPages struct {
 	hub   *debug.Hub
 	pages *template.Template
 }
 
-// pageData is one page: a template of browse.html and its data.
 type pageData struct {
 	name  string
 	Title string
@@ -35,7 +33,6 @@ type pageData struct {
 	Search, Status string
 }
 
-// pageNotFoundError explains why a page does not exist.
 type pageNotFoundError string
 
 func (n pageNotFoundError) Error() string { return string(n) }
@@ -87,7 +84,6 @@ func namedArguments(v debug.Values) json.RawMessage {
 	return callDataOf(v).PrettyKwargs
 }
 
-// clientEndingOf returns how a call ended according to an older client.
 func clientEndingOf(rec debug.Record) ClientEnding {
 	e, _ := rec.ExtraFields.(ClientEnding)
 	return e
@@ -121,7 +117,6 @@ func matchesSearch(r *http.Request, v any) bool {
 	return err == nil && strings.Contains(strings.ToLower(string(all)), search)
 }
 
-// anyStatus is the filter choice that shows everything.
 const anyStatus = "all"
 
 func matchesStatus(r *http.Request, status string) bool {
@@ -157,7 +152,6 @@ func (b *callPages) executionPage(r *http.Request) (pageData, error) {
 
 // Functions of the templates.
 
-// maxShownValueBytes is the size up to which a page shows a complete value.
 const maxShownValueBytes = 64 << 10
 
 // formatValue formats a value: text unchanged, anything else as indented JSON.

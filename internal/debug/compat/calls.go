@@ -84,7 +84,6 @@ func framesOf(callSite json.RawMessage) []frame {
 	return s.Frames
 }
 
-// callLocation is the location of a call or a pause.
 type callLocation struct {
 	Frames []frame
 	Raw    json.RawMessage

@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// wireDecision is a decision in the format of older clients.
 type wireDecision struct {
 	Action         debug.Action     `json:"action"`
 	ModifiedArgs   *[]Item          `json:"modified_args,omitempty"`

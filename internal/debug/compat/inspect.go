@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
-// Limits of an inspection.
 const (
 	inspectDepth        = 3
 	maxInspectedMembers = 100

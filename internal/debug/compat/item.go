@@ -126,7 +126,6 @@ func EncodeItem(value json.RawMessage, f Format) (Item, error) {
 	return Item{CID: cas.CID(raw), Data: &data, Format: Dill}, nil
 }
 
-// maxReprBytes is the number of bytes of a representation that is displayed.
 const maxReprBytes = 500
 
 // PrettyItem returns the displayed form of an item: JSON unchanged, and a pickle as the text of its representation. An
@@ -238,7 +237,6 @@ func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	})
 }
 
-// scalarOrRepr returns a scalar unchanged and everything else as its representation.
 func scalarOrRepr(v any) any {
 	switch x := v.(type) {
 	case nil, bool, float64:

@@ -44,7 +44,6 @@ func (r EvalResponse) errorText() string {
 	return string(r.Error)
 }
 
-// evalRelay holds the evaluation requests without a response.
 type evalRelay struct {
 	mu     sync.Mutex
 	evals  map[string]*pendingEval   // pending evaluations by eval id

@@ -18,8 +18,8 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item. It returns the item without its bytes, and the item's displayed form: shown, if the
-// store lacks the bytes. For an item without a CID it returns nil and shown.
+// storeOptionalItem stores an item. It returns the item without its bytes, and the item's displayed form. If the store
+// lacks the bytes and shown is not empty, the displayed form is shown. An item without a CID gives nil and shown.
 func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -82,7 +82,6 @@ func setIfMissing(m map[string]any, key string, value any) {
 	}
 }
 
-// maxResendItems bounds the number of values in a resendSet.
 const maxResendItems = 10_000
 
 // resendSet holds the values that clients must send again. Some clients then serialize the object to other bytes; such

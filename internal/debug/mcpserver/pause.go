@@ -87,7 +87,6 @@ func listCalls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return f.calls(a.text("function_name"), limit)
 }
 
-// maxPauseWait bounds the argument timeout_s.
 const maxPauseWait = time.Hour
 
 func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {

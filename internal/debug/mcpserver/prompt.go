@@ -98,7 +98,6 @@ func (f *hubAccess) inspectPrompt(id string) (any, error) {
 	return promptMessage("The paused call of "+d.MethodName, head, parts...)
 }
 
-// quoteUnlessJSON returns JSON text unchanged, and any other text as a JSON string.
 func quoteUnlessJSON(text string) string {
 	if json.Valid([]byte(text)) {
 		return text
@@ -115,7 +114,6 @@ type promptSection struct {
 	body  any
 }
 
-// promptMessage builds a prompt of one message: a text and sections of JSON.
 func promptMessage(description, head string, parts ...promptSection) (any, error) {
 	var b strings.Builder
 	b.WriteString(head + "\n")

@@ -63,7 +63,6 @@ func New(o Options) (*Server, error) {
 // versions returns the supported protocol versions, newest first.
 func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
 
-// eventQueueLength is how many events may wait for ForwardEvents.
 const eventQueueLength = 4096
 
 // ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub closes, and then ends the
@@ -221,7 +220,6 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 	return c.toolResult(out, err)
 }
 
-// toolResult builds a tool's result: one text of JSON.
 func (c *conn) toolResult(out any, err error) (any, error) {
 	r := toolCallResult{Content: [1]block{{Type: "text"}}}
 	if n := c.session.Dropped(); n > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// hubAccess gives tools, resources and prompts access to the hub.
 type hubAccess struct {
 	hub      *debug.Hub
 	external *debug.ServerManager // nil means not available
@@ -137,13 +136,10 @@ func (p param) hasType(v json.RawMessage) bool {
 	}
 }
 
-// fields is the body of most results.
 type fields map[string]any
 
-// errorResult is an error result with more details than a code.
 type errorResult struct{ body any }
 
-// toolCallResult is the result of tools/call.
 type toolCallResult struct {
 	Content [1]block     `json:"content"`
 	IsError bool         `json:"isError"`

@@ -34,7 +34,6 @@ type api struct {
 	olderClients *compat.Clients
 }
 
-// route is one row of the API table.
 type route struct {
 	method, path, summary string
 	// client is true for routes that older clients call from web pages, including pages of other allowed origins.

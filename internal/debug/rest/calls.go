@@ -16,10 +16,9 @@ import (
 const (
 	pollIntervalMS = 100
 	pollTimeoutMS  = 60_000
-	maxPollWait    = time.Minute // maximum duration of one long poll
+	maxPollWait    = time.Minute
 )
 
-// callRoutes are the routes for callers: programs whose calls are debugged.
 func callRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/call/start", client: true, summary: "Report a call that is about to run", answer: (*api).startCall},
@@ -66,7 +65,6 @@ func (a *api) startCall(r *http.Request) (any, error) {
 	return fields{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-// reportCall reads a call in the format of its kind of caller and reports it to the hub.
 func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 	var in struct {
 		MethodName string           `json:"method_name"`

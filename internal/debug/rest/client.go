@@ -30,7 +30,6 @@ type ClientOptions struct {
 	OnLost debug.TimeoutPolicy
 }
 
-// Timeouts and retry intervals.
 const (
 	pollWait           = 4 * time.Second // one long poll; the debugger responds within this time
 	requestTimeout     = 6 * time.Second
@@ -251,7 +250,6 @@ func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 	return debug.Decision{}, &DebuggerLostError{URL: c.base, Err: err}
 }
 
-// abandonPause ends a pause that this client no longer waits for.
 func (c *Client) abandonPause(ctx context.Context, pollURL string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostRequestTimeout)
 	defer cancel()

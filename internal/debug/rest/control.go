@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// controlRoutes are the routes for people and programs that debug.
 func controlRoutes() []route {
 	return []route{
 		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
@@ -197,7 +196,6 @@ func (a *api) serveValue(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // the client may have closed the connection
 }
 
-// pingInterval is the interval of pings that keep a quiet event stream alive.
 const pingInterval = 15 * time.Second
 
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +232,6 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// replRoutes are the routes that evaluate expressions at paused calls.
 func replRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: (*api).startSession},

@@ -8,7 +8,6 @@ import (
 
 var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
-// openAPI describes the table of routes as an OpenAPI document.
 func openAPI(table []route) fields {
 	paths := map[string]fields{}
 	for _, r := range table {

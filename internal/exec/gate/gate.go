@@ -24,7 +24,6 @@ import (
 // DefaultTimeout is how long a step waits at a gate.
 const DefaultTimeout = 30 * time.Second
 
-// pollInterval is the interval at which a waiting process looks for the file of a gate.
 const pollInterval = 5 * time.Millisecond
 
 // ErrTimeout reports that the gate was not released in time.
@@ -149,7 +148,7 @@ func (c NameClaims) Take(name string) (bool, error) {
 	return true, f.Close()
 }
 
-// Next claims and returns the first number greater than after that is unclaimed for a name.
+// Next claims a number for a name and returns it: the smallest number greater than after that nobody has claimed.
 func (c NameClaims) Next(name string, after int) (int, error) {
 	for n := after + 1; ; n++ {
 		if taken, err := c.Take(name + "#" + strconv.Itoa(n)); taken || err != nil {

@@ -25,8 +25,9 @@ type Reaper struct {
 	once         sync.Once
 }
 
-// StartReaper starts to collect adopted processes, but not own, the program's children. notify relays signals until the
-// function that it returns is called. If notify is nil, only Stop collects processes. The caller must call Stop.
+// StartReaper starts to collect adopted processes. It does not collect the processes in own, which are the children of
+// this program. notify relays signals until the function that it returns is called. If notify is nil, only Stop
+// collects processes. The caller must call Stop.
 func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
 	r := &Reaper{ownProcesses: own, done: make(chan struct{})}
 	if notify == nil {
@@ -61,7 +62,6 @@ func (r *Reaper) Stop() {
 	})
 }
 
-// reap collects exited children that are not in own.
 func reap(own []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
 		if !slices.Contains(own, pid) && HasEnded(pid) {

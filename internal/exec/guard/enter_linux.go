@@ -21,8 +21,8 @@ import (
 func checkStrictSupport() error { return nil }
 
 // ExecWatched prepares this process for a command and then becomes the command. Over the socket link, it sends its
-// parent the descriptor for watching its system calls, and continues when the parent agrees. It returns only on
-// failure; the error is nil if it was sent over the link.
+// parent the descriptor for watching its system calls, and continues when the parent agrees. It returns only if it
+// fails: nil if it has sent the failure over the link, otherwise the error.
 func ExecWatched(link int, path string, argv, env []string) error {
 	return setUpAndBecome(link, false, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -130,7 +130,6 @@ func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]in
 	return append(files, fd), err
 }
 
-// nameServers returns the name servers that programs on this machine use.
 func nameServers() []netip.Addr {
 	text, _ := os.ReadFile("/etc/resolv.conf") // the default applies if the file is missing
 	var list []netip.Addr

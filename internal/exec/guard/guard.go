@@ -54,7 +54,6 @@ func (l Level) String() string {
 	return "path: " + pathDescription
 }
 
-// pathDescription describes the protection of [LevelPath] in reports.
 const pathDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, processes watched; not a sandbox"
 
 // Breach is a forbidden action of a process.
@@ -110,7 +109,7 @@ func (l *Log) findPeer(addr string) process {
 	return 0
 }
 
-// add records a breach, unless it is recorded already.
+// add records a breach, unless it is recorded already or 100 breaches are recorded.
 func (l *Log) add(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

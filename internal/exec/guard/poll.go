@@ -20,7 +20,6 @@ type Poller struct {
 }
 
 const (
-	// pollPause is the pause between two scans.
 	pollPause = 10 * time.Millisecond
 	// pausePerProcess is added to the pause for each process scanned, so that scanning many processes needs little more
 	// processor time than scanning a few.

@@ -106,7 +106,6 @@ func halfClose(c net.Conn) {
 	}
 }
 
-// answerTimeout is how long a host may take to answer.
 const answerTimeout = 30 * time.Second
 
 func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
@@ -124,7 +123,6 @@ func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
 	return conn, nil
 }
 
-// connectThrough asks the caller's own proxy to connect to a host.
 func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 	head := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
 	if u := p.Upstream.User; u != nil {

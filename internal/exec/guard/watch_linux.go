@@ -42,10 +42,8 @@ type WatchOptions struct {
 	NoNetwork bool
 }
 
-// errNestedStrict reports that a nested strict run could not see the connections.
 var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict already watches the connections")
 
-// callWatch handles the notifications of the kernel about system calls.
 type callWatch struct {
 	WatchOptions
 	link, notifications *os.File
@@ -100,7 +98,6 @@ func (w *callWatch) receive() (files []*os.File, err error) {
 	return files, nil
 }
 
-// start turns the files into listeners and begins to watch.
 func (w *callWatch) start(n *Network, files []*os.File) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
@@ -128,7 +125,6 @@ func (w *callWatch) start(n *Network, files []*os.File) error {
 	return nil
 }
 
-// listen turns the sockets of a network namespace into listeners.
 func (w *callWatch) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
 		return errors.New("the process in the network namespace sent no sockets")
@@ -242,7 +238,6 @@ func resolveAt(caller process, fd uint64, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// decideConnect decides about a connection to a socket address.
 func (w *callWatch) decideConnect(caller process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
 		return 0 // the kernel rejects the call

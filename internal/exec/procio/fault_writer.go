@@ -116,7 +116,7 @@ func ArmFault(stdout io.Writer, name string) (failure string) {
 type faultWriter struct {
 	*faultState
 	w            io.Writer
-	lines        int      // number of lines so far
+	lines        int
 	pendingArray [][]byte // lines of an array that is not written yet
 }
 
@@ -152,7 +152,6 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeBeforeResult writes the lines that the fault inserts before the result.
 func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)

@@ -38,8 +38,8 @@ type Wrapper struct {
 
 	mu              sync.Mutex
 	controlRequests map[string]controlRequest // control requests that the process sent
-	resultsWritten  int                       // result lines that the process has written
-	messagesRead    int                       // messages that the process has read
+	resultsWritten  int
+	messagesRead    int
 	stdinEOF        bool
 	ended           bool
 	signal          string
@@ -73,7 +73,6 @@ func (e *Wrapper) record(b journal.Body) {
 	}
 }
 
-// wrapStdin wraps r and records what is read.
 func (e *Wrapper) wrapStdin(r io.Reader) io.Reader {
 	if r == nil || e.options.Journal == nil {
 		return r
@@ -84,7 +83,7 @@ func (e *Wrapper) wrapStdin(r io.Reader) io.Reader {
 type stdinRecorder struct {
 	wrapper     *Wrapper
 	r           io.Reader
-	partialLine []byte // incomplete line
+	partialLine []byte
 }
 
 func (r *stdinRecorder) Read(p []byte) (int, error) {
@@ -164,7 +163,6 @@ func (e *Wrapper) recordInitialize(line []byte) {
 	}
 }
 
-// recordStdinEnd records the end of stdin and the control requests that were never answered.
 func (e *Wrapper) recordStdinEnd() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -327,7 +325,6 @@ func (e *Wrapper) RecordExit(code int, refused string) int {
 	return code
 }
 
-// applyExitFault delays the exit of the process or replaces the exit code if the fault requires it.
 func (e *Wrapper) applyExitFault(code int) int {
 	do := e.fault.effects()
 	if do == nil {
@@ -364,7 +361,6 @@ func signalName(sig os.Signal) string {
 // maxRecordedOutput is how many bytes of one stream are recorded.
 const maxRecordedOutput = 1 << 20
 
-// outputRecorder passes output on and records what was written.
 type outputRecorder struct {
 	wrapper *Wrapper
 	w       io.Writer

@@ -28,8 +28,8 @@ type ServerRecords struct {
 	StartedAt time.Time
 }
 
-// Write appends the messages of the fixtures to the journal, as process s, and a finding for each server that did not
-// start according to the real claude's logs.
+// Write appends to the journal, as process s, the notifications of the fixtures, and a finding for each server that, by
+// the logs of the real claude, did not start. If a record or a log cannot be read, Write appends nothing.
 func (r ServerRecords) Write(s *process.System) error {
 	lines, err := serverStartFindings(r.Journal, r.StartedAt)
 	for _, dir := range subdirectories(r.Dir) {
@@ -80,7 +80,6 @@ func notifications(server, dir string) ([]journal.Body, error) {
 	return all, nil
 }
 
-// recordedMessage is a line of the record of a fixture server.
 type recordedMessage struct {
 	From    string `json:"from"`
 	Message struct {
@@ -177,7 +176,6 @@ func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
 	return all, nil
 }
 
-// serverLogPrefix begins the names of the directories with the logs of one server.
 const serverLogPrefix = "mcp-logs-"
 
 // startFailure returns why a server of one of these sessions did not start, from its log; empty means it started, or

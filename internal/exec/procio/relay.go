@@ -96,7 +96,6 @@ func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
 	}
 }
 
-// relayThroughWrapper runs the command as a child and passes its streams through a wrapper.
 func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()

@@ -69,7 +69,6 @@ func proxyVariable(s *process.System) string {
 	return s.Getenv("https_proxy")
 }
 
-// newModelHandler returns the handler that serves the scenario as the Messages API.
 func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, error) {
 	if o.Setup.Scenario == "" {
 		return http.NotFoundHandler(), nil
@@ -90,7 +89,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	})
 }
 
-// streamFault returns the stream fault of f for the API server; nil means that f has none.
+// streamFault returns the failure that f causes in the API server; nil means that f is not a fault of the API.
 func streamFault(f *procio.Fault) *scenarios.Failure {
 	switch {
 	case f == nil || f.Interface != "api":
@@ -164,7 +163,6 @@ func (a *apiService) close() error {
 	return a.err
 }
 
-// shimAdvice is the advice about a real claude that ran.
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
@@ -223,5 +221,4 @@ func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice strin
 	return f
 }
 
-// isClaudeRequest reports whether a request is one of the real CLI.
 func isClaudeRequest(r *http.Request) bool { return strings.HasPrefix(r.UserAgent(), "claude-cli/") }

@@ -116,7 +116,6 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 	return "", errors.New("no real claude on PATH: install it, or set CLAUDE_BIN to its path")
 }
 
-// serverRecordsDir returns the value for [procio.ServerRecords].Dir.
 func (r *run) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
 // prepareRealHome prepares the private directory for a real claude: it adds the servers of the scenario as a further

@@ -23,14 +23,12 @@ const (
 	maxFaultExtraTime = 12 * time.Second
 	maxFaultRunTime   = 18 * time.Second
 	slowMachineFactor = 3
-	// baselineLimit bounds the run without a fault.
-	baselineLimit = time.Minute
+	baselineLimit     = time.Minute
 	// maxParallelFaults is how many faults are tried at the same time. For a command that uses much processor time, such as a
 	// real claude, it is limited to the number of processors.
 	maxParallelFaults = 4
 )
 
-// faultTimeLimit returns the time limit under a fault, given the duration of the run without a fault.
 func faultTimeLimit(plain time.Duration) time.Duration {
 	return max(min(maxFaultRunTime, plain+maxFaultExtraTime), slowMachineFactor*plain)
 }
@@ -119,18 +117,16 @@ func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 	return list, nil
 }
 
-// faultResult is the outcome of one run under a fault.
 type faultResult struct {
 	row           verdict.Fault
-	cpu           time.Duration // processor time of the command
-	stderr        string        // the end of the command's stderr
-	claudeStarted bool          // claude was started
+	cpu           time.Duration
+	stderr        string // the end of the command's stderr
+	claudeStarted bool
 	// interactive is true if a session ran on a terminal.
 	interactive bool
 	err         error // error of the preparation
 }
 
-// tryFault runs the command under a fault for at most the given time.
 func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Duration) faultResult {
 	if o.Setup.Real.Path != "" {
 		f.AllowedEnd = cmp.Or(f.RealAllowedEnd, f.AllowedEnd)
@@ -176,7 +172,6 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	return t
 }
 
-// classifyExit classifies the exit of a command that did not hang under a fault.
 func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
 	switch {
 	case exit.Signal != "" || exit.Code >= 128 || looksCrashed(stderr):
@@ -189,7 +184,6 @@ func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
 	return "survived"
 }
 
-// looksCrashed reports whether the output contains an uncaught error.
 func looksCrashed(stderr string) bool {
 	for _, sign := range []string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"} {
 		if strings.Contains(stderr, sign) {

@@ -12,16 +12,16 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// leftoverProcess is a process of the run that was still running when the command exited.
 type leftoverProcess struct {
 	pid      int
 	argv     []string
 	role     string // "mcp" for an MCP server; empty means claude or another program
-	isClaude bool   // the process is a claude
+	isClaude bool
 }
 
-// leftovers returns the processes of a run that have not ended: descendants of this program that it did not start
-// itself or, if it performs other runs, processes with the run's mark. It returns none if the system reports none.
+// leftovers returns the processes of a run that have not ended, without the processes that this program started itself.
+// It looks among the descendants of this program or, if this program performs other runs at the same time, among the
+// processes that carry the run's mark.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
@@ -37,7 +37,8 @@ func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	return left
 }
 
-// identifyLeftover identifies a process of a run. A claude was started under this name and carries the run's mark.
+// identifyLeftover identifies a process of a run. A process is a claude if its program is called claude and its
+// environment contains the run's mark.
 func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
@@ -80,7 +81,6 @@ func endProcesses(processes []leftoverProcess, grace time.Duration) {
 	}
 }
 
-// waitForExit waits until all processes have exited, but at most for limit.
 func waitForExit(processes []leftoverProcess, limit time.Duration) {
 	over := time.After(limit)
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -23,7 +23,8 @@ type Options struct {
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
 	FreshHome bool
-	// EnvFor lists hosts, or variables. Each variable, or that of each host, is set to the path of claude.
+	// EnvFor lists hosts, and names of variables. Each of these variables, and for each host the variable in which the
+	// host looks for claude, is set to the path of claude.
 	EnvFor []string
 
 	// Terminal gives the command a pseudo-terminal; nil means it has the streams of this process.

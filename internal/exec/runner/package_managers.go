@@ -8,9 +8,9 @@ import (
 	"runtime"
 )
 
-// writePackageManagers creates package managers in dir that do not change the claude of this machine: a global
-// installation, update or removal of its package does nothing and succeeds. Everything else goes to the package manager
-// found on path. A package manager that is not installed gets no shim.
+// writePackageManagers creates shims for package managers in dir, so that they do not change the claude of this
+// machine: a global installation, update or removal of its package does nothing and succeeds. Everything else goes to
+// the package manager found on path. A package manager that is not installed gets no shim.
 func writePackageManagers(dir, path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/guard"
 )
 
-// run is the state of one execution of the command.
 type run struct {
 	Options
 	dir       string
@@ -94,7 +93,6 @@ func (r *run) createFiles() error {
 	return nil
 }
 
-// createShims installs claude on the PATH: the simulated or the real one.
 func (r *run) createShims() error {
 	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.apiKey
 	if r.Setup.FirstStart != nil {
@@ -113,7 +111,6 @@ func (r *run) createShims() error {
 	return writePackageManagers(r.shimDir(), pathVariable(r.System.Environ))
 }
 
-// ownFiles returns the files of this run that may be called claude.
 func (r *run) ownFiles() guard.OwnFiles {
 	return guard.OwnFiles{Self: r.Setup.Self, ShimDir: r.shimDir()}
 }

@@ -49,7 +49,8 @@ type Real struct {
 	Path string
 	// BaseURL and Key give access to its API.
 	BaseURL, Key string
-	// StaysParent is set if the exit code is expected: this binary stays as the parent and waits for the end.
+	// StaysParent is set if the scenario expects an exit code: this binary then stays as the parent of the real claude
+	// and waits for its end.
 	StaysParent bool
 }
 
@@ -81,7 +82,6 @@ func (s ClaudeSetup) variables() (forced, defaults []string) {
 	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
 }
 
-// shimProgramDir is the subdirectory of a shim directory with the files that shims start.
 const shimProgramDir = ".claudeless"
 
 // MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
@@ -112,8 +112,9 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. Meanwhile no process may be started: it would have the file
-// open for writing until it calls exec, and running the file would fail with "text file busy".
+// writeProgram writes a program that is run immediately. While the file is open for writing, this process must not
+// start another process. The new process would inherit the open file until it calls exec, and running the file would
+// fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -239,9 +240,9 @@ func realCLINamesIn(dir, self string) []string {
 }
 
 // realCommandLine returns the last line of a shim that runs the real claude. The server configurations of claudeless
-// are the first arguments, so that no variadic option can consume them, unless a subcommand of claude is called. This
-// binary records the start and then becomes claude. It stays as the parent only under a process fault or if an exit
-// code is expected.
+// are the first arguments, so that no variadic option can consume them. If a subcommand of claude is called, they are
+// omitted. This binary records the start and then becomes claude. It stays as the parent only under a process fault or
+// if an exit code is expected.
 func (s ClaudeSetup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
-// leftoverGrace is how long leftover processes may take to end.
 const leftoverGrace = 500 * time.Millisecond
 
 // errStrictGuard marks an error of --guard=strict before the command starts. Such an error does not affect the verdict.
@@ -40,9 +39,9 @@ type startedCommand struct {
 	*proc.Attached
 	network      *guard.Network // network namespace of the command; nil means the network of this program, without a watch
 	poller       *guard.Poller  // nil means not polling
-	ownProcesses []int          // processes that this program started itself
-	hasOtherRuns bool           // this program runs other commands at the same time
-	reaper       *guard.Reaper  // nil means none
+	ownProcesses []int
+	hasOtherRuns bool          // this program runs other commands at the same time
+	reaper       *guard.Reaper // nil means none
 }
 
 func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
@@ -139,7 +138,6 @@ func (c *startedCommand) close() {
 	}
 }
 
-// openTerminal creates the terminal of the command and returns the options for starting the command in it.
 func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	cwd, err := r.System.Getwd()
 	if err != nil {

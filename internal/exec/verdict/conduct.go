@@ -150,8 +150,7 @@ const (
 	// that cannot succeed.
 	minStormCalls      = 10
 	minFatalStormCalls = 4
-	// maxStormPause is the longest pause between the calls of a storm.
-	maxStormPause = time.Second
+	maxStormPause      = time.Second
 )
 
 // checkRetryStorms adds finding C07: a failed call is repeated many times without a pause.

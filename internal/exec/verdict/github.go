@@ -42,7 +42,6 @@ func escapeProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// writeMarkdown writes the report as Markdown for the summary of a workflow step.
 func (r *Report) writeMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### claudeless: %s\n\n", r.Verdict)

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// documentation is the URL of the pages about findings, expectations and exit codes.
 const documentation = "https://github.com/claudeless/claudeless/blob/main/docs/"
 
 type document struct {
@@ -68,7 +67,6 @@ func buildDocument(in HTMLInput) document {
 	return d
 }
 
-// addProblems sorts the parts of the verdict into problems, notes and met expectations.
 func (d *document) addProblems(r Report, files *sourceFiles) {
 	for _, x := range r.Expectations {
 		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentation + "scenarios.md#expectation"}
@@ -110,7 +108,8 @@ func addFinding(list []problem, p problem, anchor string) []problem {
 	return list
 }
 
-// anchorOf returns the anchor of a finding in the page: the last event of its process up to the time of the finding.
+// anchorOf returns the anchor of a finding in the page: the last event of its process, up to the time of the finding,
+// that failed or was denied. If there is no such event, it returns the anchor of the process's run.
 func (d *document) anchorOf(f Finding) string {
 	when, err := time.Parse(time.RFC3339Nano, f.Time)
 	best := ""

@@ -101,7 +101,7 @@ func (f *sourceFiles) linesAround(file string, line, before, after int) (shown [
 	return shown
 }
 
-// tableText returns the numbered lines of the rule or step that begins at a line, up to the next table of the same
+// tableText returns the numbered lines of the rule or step that begins at a line, up to the next [[table]] at the top
 // level, but at most 30 lines.
 func (f *sourceFiles) tableText(file string, line int) string {
 	var b strings.Builder

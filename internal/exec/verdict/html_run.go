@@ -88,7 +88,6 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 	return all
 }
 
-// conversationOfEntry names the conversation of a request.
 func conversationOfEntry(e journal.Entry) string {
 	switch {
 	case e.Request != nil:
@@ -372,7 +371,6 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 	}
 }
 
-// finishRun completes a run after its last entry.
 func (r *run) finishRun() {
 	for _, e := range r.Events {
 		r.Failed = r.Failed || e.Status == "error" && (e.Kind == "rule" || e.Kind == "api")
@@ -390,12 +388,10 @@ func (e *event) addPart(name, text string) {
 	}
 }
 
-// apiConversationName returns the name of the conversation of a request to the Messages API.
 func apiConversationName(namespace, session, agent string) string {
 	return strings.Join(slices.DeleteFunc([]string{namespace, session, agent}, func(s string) bool { return s == "" }), " ")
 }
 
-// isAPIEntry reports whether an entry was written by the server of the Messages API.
 func isAPIEntry(e journal.Entry) bool {
 	return e.Request != nil || e.SideRequest != nil || e.Exchange != nil
 }

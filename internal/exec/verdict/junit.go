@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
-// writeJUnit writes the report as one test suite: a test case for each expectation, and one for each finding of level
-// error.
+// writeJUnit writes the report as one test suite, with a test case for each expectation, finding of level error and
+// fault, and for a command that failed.
 func (r *Report) writeJUnit(w io.Writer) error {
 	s := junit.Suite{Name: "claudeless"}
 	for _, x := range r.Expectations {
@@ -53,7 +53,6 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	return s.Write(w)
 }
 
-// processSummary summarizes the processes in a few lines.
 func (r *Report) processSummary() string {
 	var b strings.Builder
 	for _, p := range r.Runs {

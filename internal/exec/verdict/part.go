@@ -17,7 +17,6 @@ func processKeyOf(e journal.Entry) processKey { return processKey{e.Source, e.PI
 // scenarioKey identifies the scenario of a run: its file or library name, and the digest of its sources.
 type scenarioKey struct{ name, digest string }
 
-// scenarioEntries is the group of entries that are judged by one scenario.
 type scenarioEntries struct {
 	scenario *scenarios.Scenario
 	entries  []journal.Entry

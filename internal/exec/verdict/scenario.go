@@ -31,7 +31,6 @@ func (l *findings) checkScenario(runs []*process) {
 	l.list = append(l.list, unused...)
 }
 
-// warningLevel returns the level of findings that only --strict turns into errors.
 func (l *findings) warningLevel() string {
 	if l.input.Strict {
 		return levelError
@@ -39,7 +38,7 @@ func (l *findings) warningLevel() string {
 	return levelWarn
 }
 
-// isReported reports whether the list has f's text about the same line, or an S11 or S12 finding about the line.
+// isReported reports whether the list already contains, for f's line, a finding with f's text or an S11 or S12 finding.
 func (l *findings) isReported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
@@ -172,7 +171,7 @@ type playback struct {
 	findings []Finding
 	progress map[string]*sequenceProgress // progress by session id
 	sessions []*sequenceProgress
-	hasHost  bool // one of the sessions had a host
+	hasHost  bool
 }
 
 type sequenceProgress struct {
@@ -231,7 +230,6 @@ func callInterrupted(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
 
-// recordMatch records that a rule answered a prompt of a session.
 func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s := p.sessionProgress(session)
 	rule, turn := parseRuleName(name)
@@ -241,7 +239,6 @@ func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s.turns = p.in.remainingTurns(rule, turn+1)
 }
 
-// playbackFindings returns the findings, including findings about unfinished sequences.
 func (p *playback) playbackFindings() []Finding {
 	for _, s := range p.sessions {
 		if s.turns != nil {
@@ -266,11 +263,11 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	}
 }
 
-// sequence is a rule of which the turns from nextTurn on are still expected.
+// sequence is a rule whose turns from index nextTurn on are still expected.
 type sequence struct {
 	rule      int
-	nextTurn  int             // index of the next turn
-	positions []diag.Position // positions of the turns
+	nextTurn  int
+	positions []diag.Position
 }
 
 // parseRuleName parses the name of a rule. rule is -1 for a rule outside [[responses]]. turn is -1 for the first

@@ -151,7 +151,6 @@ func (l *findings) addUnanswered(prompt string, nearest []string, f Finding) {
 	l.list, l.unmatched = append(l.list, u.atNearestRule(f)), append(l.unmatched, u)
 }
 
-// advice returns the nearest rules and a rule to paste.
 func (u Unmatched) advice() string {
 	if len(u.Nearest) == 0 {
 		return "add a rule, or a default_response"

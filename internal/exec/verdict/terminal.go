@@ -38,7 +38,6 @@ func (r *Report) Write(w io.Writer, as Format) error {
 	}
 }
 
-// linePrefix begins every line of the report on stderr.
 const linePrefix = "claudeless: verdict: "
 
 // maxUnusedRulesShown is how many warnings about unused rules are shown, because one scenario may serve many tests.

@@ -115,7 +115,6 @@ func expectations(in Input) []Expectation {
 	return list
 }
 
-// process is a run together with its journal lines.
 type process struct {
 	Run
 	entries             []journal.Entry
@@ -126,9 +125,9 @@ type process struct {
 	ended               time.Time // time of the process's last line
 	results             []*journal.Result
 	host                []*journal.Host
-	usesControlProtocol bool // the process is driven over the control protocol
-	firstTurn           int  // index of the first prompt in the journal; -1 means none
-	lastResult          int  // index of the last result; -1 means none
+	usesControlProtocol bool
+	firstTurn           int // index of the first prompt in the journal; -1 means none
+	lastResult          int // index of the last result; -1 means none
 }
 
 // splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.
@@ -178,7 +177,6 @@ func (p *process) add(i int, e journal.Entry) {
 	}
 }
 
-// findings collects the problems of the processes of a journal.
 type findings struct {
 	input     Input
 	list      []Finding
@@ -189,7 +187,6 @@ func (l *findings) add(p *process, id, level, text, advice string) {
 	l.list = append(l.list, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
-// withProcessID returns the finding with the id of this process.
 func (p *process) withProcessID(f Finding) Finding {
 	if f.PID = p.PID; !p.ended.IsZero() {
 		f.Time = p.ended.UTC().Format(time.RFC3339Nano)

@@ -10,9 +10,8 @@ import (
 )
 
 type sessionSet struct {
-	order []string
-	byID  map[string]*builder
-	// damaged lists the files with unreadable lines.
+	order   []string
+	byID    map[string]*builder
 	damaged []DamagedLines
 	// keepContents keeps the contents of files that were read.
 	keepContents bool
@@ -20,7 +19,6 @@ type sessionSet struct {
 	requestsOnly bool
 }
 
-// builder builds a session while its recordings are read.
 type builder struct {
 	Session
 	source       string // kind of input that provides the prompts
@@ -32,7 +30,7 @@ type builder struct {
 	idSeen       map[string]bool
 	earlyHooks   []Hook // hooks that ran before the next prompt
 	finished     bool   // the last prompt has a result
-	keepContents bool   // keep the contents of files that were read
+	keepContents bool
 }
 
 func newBuilder(id string) *builder {
@@ -70,7 +68,8 @@ func (b *builder) addPrompt(p *Prompt) {
 	b.finished = false
 }
 
-// addHook adds a hook to the current prompt. Hooks before the first prompt belong to that prompt.
+// addHook adds a hook to the current prompt. If no prompt has started yet, or the current prompt has its result, the
+// hook belongs to the next prompt.
 func (b *builder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)
@@ -212,7 +211,6 @@ func (b *builder) addResult(at Place, block wireBlock) *Result {
 	return r
 }
 
-// connectParts connects calls, results and agents.
 func (b *builder) connectParts() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {

@@ -48,7 +48,6 @@ func Read(files []string, o Options) ([]*Session, error) {
 	return r.sessions()
 }
 
-// recordingReader reads files and builds their sessions.
 type recordingReader struct {
 	o   Options
 	set *sessionSet
@@ -163,7 +162,7 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 type lineReader struct {
 	*recordingReader
 	format format // nil until the first line is known
-	lines  int    // number of lines read
+	lines  int
 	damage DamagedLines
 }
 

@@ -153,7 +153,6 @@ func (b *builder) markDenied(id string) {
 	}
 }
 
-// setFailureStatus sets the HTTP status of a failure to the status that the result reports.
 func (b *builder) setFailureStatus(status int) {
 	if status == 0 || len(b.Prompts) == 0 {
 		return

@@ -99,7 +99,6 @@ func (b *builder) fillFromRequest(e *journal.Exchange, request *history.Request)
 	}
 }
 
-// trafficWriter adds the content of a request to a session.
 type trafficWriter struct {
 	*builder
 

@@ -76,7 +76,6 @@ func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// attachedHook is an attachment of a transcript that records the output of a hook.
 type attachedHook struct {
 	Type      string `json:"type"`
 	HookName  string `json:"hookName"`
@@ -125,7 +124,6 @@ func (l *transcriptLine) isAboutHook() bool {
 	return l.Type == "system" && l.Subtype == "stop_hook_summary"
 }
 
-// addHookLine handles a transcript line about hooks.
 func (b *builder) addHookLine(n *conversationLine) {
 	l := n.line
 	if l.Attachment != nil {
@@ -147,7 +145,6 @@ func (b *builder) addHookLine(n *conversationLine) {
 	}
 }
 
-// conversationLine is a line that may be part of the conversation.
 type conversationLine struct {
 	at   Place
 	line *lineBody
@@ -244,7 +241,6 @@ func decode(raw []byte, target any) error {
 	return nil
 }
 
-// resolveBranch follows the branch and fills the session.
 func (t *transcriptReader) resolveBranch(branch string) error {
 	on, err := t.linesOnBranch(branch)
 	if err != nil {
@@ -387,7 +383,6 @@ func (b *builder) addToolResult(n *conversationLine, block wireBlock) {
 	b.addResultDetails(r, block.ToolUseID, l.ToolUseResult)
 }
 
-// addResultDetails adds the CLI's own form of a result.
 func (b *builder) addResultDetails(r *Result, call string, u *toolUseResult) {
 	if f := u.File; f.FilePath != "" && b.keepContents {
 		r.File = &File{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
@@ -433,8 +428,8 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents connects each agent whose call is unknown with a call: one whose result contains the agent's id, or one
-// that has the agent's prompt.
+// assignAgents connects each agent whose call is unknown with a call: the result of this call contains the agent's id,
+// or its input contains the agent's prompt.
 func (b *builder) assignAgents() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {

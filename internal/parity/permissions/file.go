@@ -133,7 +133,8 @@ func readFile(name string) (*File, diag.List) {
 	return f, problems
 }
 
-// checkAndNumberLines records the lines of calls and known decisions, and checks rules that the file format does not express.
+// checkAndNumberLines records the lines of calls and known decisions, and checks rules that the file format cannot
+// express.
 func (f *File) checkAndNumberLines() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {

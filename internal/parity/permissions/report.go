@@ -134,7 +134,6 @@ func (v *Verdict) text() string {
 	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, printable(v.Call), v.File, v.Line, v.Group, v.Ours, v.Real)
 }
 
-// printable returns a call on one line, with control characters escaped.
 func printable(call string) string {
 	var b strings.Builder
 	for _, r := range call {

@@ -98,7 +98,6 @@ type Outcome struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// event contains the fields of a session event that [ReadOutcomes] needs.
 type event struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -185,7 +184,6 @@ func blockText(raw json.RawMessage) string {
 	return strings.TrimSuffix(first, "</tool_use_error>")
 }
 
-// missingDecisionReason explains why the session has no decision about a call.
 func missingDecisionReason(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
 		if p.Kind != "dialogue" { // a problem with the dialogue only means that there was no result

@@ -18,7 +18,6 @@ import (
 	"time"
 )
 
-// apiHost is the host of the real CLI's default base URL.
 const apiHost = "api.anthropic.com"
 
 // tlsFront serves the default URL by forwarding requests to the backend.

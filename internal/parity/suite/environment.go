@@ -31,7 +31,6 @@ type laneRun struct {
 	front   *tlsFront // nil means that the base URL is the URL of the backend
 }
 
-// path returns a path below the job's directory.
 func (p *laneRun) path(parts ...string) string {
 	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
 }
@@ -43,7 +42,6 @@ func Directories(dir string) (cwd, home string) {
 
 func (p *laneRun) configDir() string { return p.path("home", ".claude") }
 
-// isReal reports whether the real claude runs.
 func (p *laneRun) isReal() bool { return p.Program != "" }
 
 func (p *laneRun) addProblem(kind, text string) {
@@ -124,7 +122,6 @@ func (p *laneRun) writeFiles() error {
 	return nil
 }
 
-// dummyKey is a key without any access.
 const dummyKey = "dummy"
 
 // installPrograms writes the programs that are first on PATH: claudeless, whose fixtures record their traffic, and
@@ -150,7 +147,6 @@ func (p *laneRun) installPrograms() error {
 	)
 }
 
-// scenarioFile returns the path of the scenario for both lanes.
 func (p *laneRun) scenarioFile() string {
 	if filepath.Ext(p.Case.File) == ".txtar" {
 		return p.path("scenario.toml")
@@ -158,7 +154,7 @@ func (p *laneRun) scenarioFile() string {
 	return filepath.Join(p.Case.Dir, filepath.Base(p.Case.File))
 }
 
-// setEnviron returns the complete environment of the program.
+// setEnviron sets the complete environment of the program. addr is the base URL of the API.
 func (p *laneRun) setEnviron(addr string) {
 	p.env = []string{
 		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.configDir(), "TMPDIR=" + p.path("tmp"),
@@ -209,7 +205,6 @@ func (p *laneRun) startFixtures(ctx context.Context) error {
 	return nil
 }
 
-// close stops all started processes and servers.
 func (p *laneRun) close(ctx context.Context) error {
 	for _, s := range p.servers {
 		s.Signal(os.Interrupt)

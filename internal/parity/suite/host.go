@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// host executes the steps of a dialogue.
 type host struct {
 	ctx    context.Context // context of the run, which outlives the host
 	child  *proc.Process
@@ -24,7 +23,8 @@ type host struct {
 	requestCount int
 }
 
-// executeStep executes one step. It returns a description of the expected event that did not happen, or "" after success.
+// executeStep executes one step. It returns a description of the expected event that did not happen, or "" after
+// success.
 func (h *host) executeStep(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":
@@ -59,7 +59,7 @@ func (h *host) executeStep(s parity.CaseStep, text string) string {
 	return ""
 }
 
-// denyAll denies every permission request until a result arrives.
+// denyAll denies every permission request until a result arrives. It returns false if no result arrives.
 func (h *host) denyAll() bool {
 	for {
 		next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// laneRunner plays cases with both programs.
 type laneRunner struct {
 	Options
 	isIsolated bool // lanes have their own network namespace

@@ -96,13 +96,11 @@ func (d *DecisionReport) Write(f ReportFiles, s *process.System) error {
 	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout))
 }
 
-// report is a report that can be written to files.
 type report interface {
 	JSON() ([]byte, error)
 	JUnit(w io.Writer) error
 }
 
-// write writes a report to the requested files.
 func (f ReportFiles) write(r report) (err error) {
 	if f.JSON != "" {
 		raw, failed := r.JSON()

@@ -32,7 +32,8 @@ var ErrNoClaude = errors.New("no claude to compare with")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns claudeless.
+// FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns
+// claudeless.
 func FindClaude(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {

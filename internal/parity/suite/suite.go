@@ -114,18 +114,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 
 type caseRunner struct {
 	laneRunner
-	normal []string // normalized output by case
+	normal []string
 
 	mu    sync.Mutex
 	known *parity.KnownFile
 }
 
-// needsRetry reports whether the case should be compared once more.
 func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
 	return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsRetry(v.Case, v.File, v.Version)
 }
 
-// verdictWithoutRun returns the verdict of a case that has not run.
 func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{
 		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{},

@@ -47,7 +47,6 @@ func (e *Entry) describe() string {
 	return e.describeOtherKinds()
 }
 
-// describeOtherKinds returns the content of the less frequent kinds of lines.
 func (e *Entry) describeOtherKinds() string {
 	switch {
 	case e.Exit != nil:
@@ -94,7 +93,6 @@ func (e *Entry) describeOtherKinds() string {
 	return e.describeAPI()
 }
 
-// describeAPI returns the content of the lines about the Messages API.
 func (e *Entry) describeAPI() string {
 	switch {
 	case e.Request != nil:

@@ -220,8 +220,8 @@ func (l *Line) Body() Body {
 	return nil
 }
 
-// RunNumbers returns for each entry the number of the process run that wrote it, from 0 in the order of first entries. A
-// process id that appears in two journals, or starts twice, belongs to different runs.
+// RunNumbers returns for each entry the number of the process run that wrote it, from 0 in the order of first entries.
+// A process id that appears in two journals, or starts twice, belongs to different runs.
 func RunNumbers(entries []Entry) []int {
 	type process struct{ source, pid int }
 	runs, current, count := make([]int, len(entries)), map[process]int{}, 0

@@ -198,7 +198,6 @@ func (s *Summary) addGate(g Gate) {
 	s.gates[i].Waiting = g.Event == "reached"
 }
 
-// setInMap sets an entry of a map that may be nil.
 func setInMap[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}

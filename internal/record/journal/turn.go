@@ -141,7 +141,6 @@ func (Retry) kind() string      { return "retry" }
 func (Result) kind() string     { return "result" }
 func (Warning) kind() string    { return "warning" }
 
-// promptLine, modelLine and resultLine build the lines of events.
 func promptLine(ev *protocol.PromptAccepted) (Prompt, error) {
 	blocks, err := blocksOf(ev.Content)
 	return Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, Injected: ev.Injected}, err

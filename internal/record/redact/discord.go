@@ -37,7 +37,6 @@ func findDiscordTokens(text string) []Finding {
 	}
 }
 
-// tokenEnd returns the end of a run of URL-safe base64 characters.
 func tokenEnd(text string, i int) int {
 	for i < len(text) && isTokenByte(text[i]) {
 		i++

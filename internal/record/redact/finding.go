@@ -11,8 +11,8 @@ import (
 type Finding struct {
 	Kind       string // upper-case words, as in placeholders
 	Start, End int    // positions in the text, in bytes
-	// Certain is set if the form is unambiguous, or the value is known. Other findings are guesses based on the name of a
-	// value.
+	// Certain is set if the form is unambiguous, or the value is known. Other findings are guesses based on the name of
+	// a value.
 	Certain bool
 }
 

@@ -77,7 +77,7 @@ func looksRandom(value string) bool {
 	return len(value) >= enough && letters > 2 && digits > 1
 }
 
-// knownValues finds values that are known to be secret, in every encoding.
+// knownValues finds values that are known to be secret, in plain text, URL encoding and base64.
 type knownValues struct {
 	words *wordFinder
 	forms []encodedForm
@@ -168,7 +168,6 @@ func (k *knownValues) find(s string) []Finding {
 	return found
 }
 
-// expandToBase64 extends a position to the base64 text around it.
 func expandToBase64(s string, start, end int) (from, to int) {
 	for start > 0 && isBase64(s[start-1]) {
 		start--

@@ -29,7 +29,6 @@ func (d *wordFinder) has(text string) bool {
 	return slices.ContainsFunc(d.byPrefix[prefixKey(text)], func(w word) bool { return w.text == text })
 }
 
-// prefixKey returns the first three bytes of a word as a number.
 func prefixKey(text string) uint32 {
 	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
 }

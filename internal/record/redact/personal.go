@@ -20,7 +20,7 @@ type personalFinder struct {
 	words     *wordFinder
 	kinds     []string
 	ids       map[string]bool
-	idLengths [maxMessageIDLength + 1]bool // lengths of ids
+	idLengths [maxMessageIDLength + 1]bool
 }
 
 func newPersonal(p *Personal) *personalFinder {
@@ -51,7 +51,6 @@ func newPersonal(p *Personal) *personalFinder {
 	return f
 }
 
-// Lengths of ids that are searched.
 const (
 	minMessageIDLength = 3
 	maxMessageIDLength = 80
@@ -118,7 +117,6 @@ func (p *personalFinder) find(s string) []Finding {
 	return slices.Concat(found, p.findKnownIDs(s), findEmails(s), findIPAddresses(s))
 }
 
-// isWholeWord reports whether a position is not part of a longer word.
 func isWholeWord(s string, start, end int) bool {
 	return (start == 0 || !isLetterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !isLetterOrDigit(s[end]))
 }

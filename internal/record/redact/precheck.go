@@ -33,12 +33,12 @@ const (
 	precheckDistantKeyword                 // the keyword may be far from the secret
 	precheckAssignment                     // the keyword is in a name, which an assignment sign and a value follow
 	precheckDigitValue                     // like precheckAssignment, and the value has a digit
-	precheckUpperCaseName                  // like precheckAssignment, and the name is in capitals
+	precheckUpperCaseName                  // like precheckDigitValue, and the name is in capitals
 	precheckQuotedValue                    // like precheckAssignment, and the value is in quotes
 	precheckCommandFlag                    // the keyword is in a flag of a command
-	precheckFollowingColon                 // a colon follows
-	precheckUserInfo                       // a user's name, a colon and an at sign follow
-	precheckWebToken                       // three parts with dots follow
+	precheckFollowingColon                 // a colon follows, at once or after one byte
+	precheckUserInfo                       // an at sign follows, before any space, quote or slash
+	precheckWebToken                       // the keyword begins a word of at least nine bytes that a dot follows
 	precheckLongWord                       // a word of at least 24 letters and digits follows
 	precheckUntilBlockEnd                  // the keyword begins a block, whose text is the secret
 )
@@ -94,7 +94,7 @@ const (
 	namePatternEnd   = `)(?:[ \t\w.-]{0,20})`
 )
 
-// contextLength returns how many bytes around a keyword an expression is matched on.
+// contextLength returns how many bytes before and after a keyword an expression is matched on.
 func (g precheck) contextLength() (before, behind int) {
 	switch g {
 	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:

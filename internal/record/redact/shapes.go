@@ -71,8 +71,8 @@ func newSecretFormFinder() *secretFormFinder {
 	return s
 }
 
-// expandKeyword expands a keyword to words of at least three bytes: a shorter keyword
-// is combined with every byte that may follow it.
+// expandKeyword expands a keyword to words of at least three bytes: it combines a shorter keyword with every byte that
+// may follow it or, for some keywords, precede it.
 func expandKeyword(keyword string) []string {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
@@ -130,7 +130,6 @@ func (s *secretFormFinder) find(text string) []Finding {
 	return append(s.findMatching(text, func(rule) bool { return true }), findDiscordTokens(text)...)
 }
 
-// findInCommandLine finds secrets that options of a command mark.
 func (s *secretFormFinder) findInCommandLine(text string) []Finding {
 	return s.findMatching(text, func(r rule) bool { return r.isCommandOption })
 }
@@ -149,7 +148,6 @@ func (s *secretFormFinder) findMatching(text string, chosen func(rule) bool) []F
 	return found
 }
 
-// matchIn applies a rule to a part of the text.
 func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 	r, part := s.rules[n], text[span[0]:span[1]]
 	var found []Finding
@@ -225,11 +223,10 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 	return s.exprs[n]
 }
 
-// namePrefixPattern is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left and
-// takes ten times as long as the rest, so [nameStart] searches it backwards.
+// namePrefixPattern is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left
+// and takes ten times as long as the rest, so [nameStart] searches it backwards.
 const namePrefixPattern = `(?i)[\w.-]{0,50}?`
 
-// nameStart returns the start of the name that precedes a match.
 func nameStart(part string, start int) int {
 	const longest = 50
 	from := start
@@ -239,7 +236,6 @@ func nameStart(part string, start int) int {
 	return from
 }
 
-// falsePositivePatterns are expressions and words that show that a guess is wrong.
 type falsePositivePatterns struct {
 	match *regexp.Regexp
 	words []string

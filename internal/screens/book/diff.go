@@ -63,7 +63,6 @@ func pagesByName(pages []Page) map[string]*Page {
 	return byName
 }
 
-// comparison collects the changes between two versions of a book.
 type comparison struct {
 	book    string
 	changes []Change
@@ -117,7 +116,7 @@ func titleState(title string) string {
 	return title[:n]
 }
 
-// maskedText returns the masked rows of a page without empty rows, because their number depends on the other rows.
+// maskedText returns the masked rows of a page. It omits empty rows, because changes in other rows change their number.
 func maskedText(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"

@@ -62,7 +62,7 @@ func (p *Page) Screen() emulator.Screen {
 	return s
 }
 
-// The files of a page and of a tape.
+// The file suffixes of pages and tapes.
 const (
 	textSuffix = ".txt"
 	ansiSuffix = ".ansi"

@@ -21,7 +21,6 @@ func firstRune(s string) string {
 	return ""
 }
 
-// dialogLabel maps a text of a dialog to the state that it indicates.
 type dialogLabel struct{ text, state string }
 
 // dialogLabels lists the labels of dialogs, the more specific ones first.

@@ -33,14 +33,14 @@ type Options struct {
 
 // Result is the outcome of one tape.
 type Result struct {
-	Tape     string        `json:"tape"`
-	Book     string        `json:"book"`
-	Pages    int           `json:"pages"`
-	Seconds  float64       `json:"seconds"`
-	Wrong    []string      `json:"wrong,omitempty"` // pages with a wrong label
-	Failure  string        `json:"failure,omitempty"`
-	Details  string        `json:"-"` // the screen and the end of the journal
-	duration time.Duration // duration of the tape
+	Tape     string   `json:"tape"`
+	Book     string   `json:"book"`
+	Pages    int      `json:"pages"`
+	Seconds  float64  `json:"seconds"`
+	Wrong    []string `json:"wrong,omitempty"` // pages with a wrong label
+	Failure  string   `json:"failure,omitempty"`
+	Details  string   `json:"-"` // the screen and the end of the journal
+	duration time.Duration
 }
 
 // Failed reports whether the tape was not played to its end, or a label was wrong.
@@ -123,7 +123,6 @@ func (o *Options) run(ctx context.Context, j job) (Result, error) {
 	return r, err
 }
 
-// maxShownJournalLines is how many lines of the journal the report of a failure shows.
 const maxShownJournalLines = 20
 
 // readFile returns the content of a file; empty if it cannot be read.

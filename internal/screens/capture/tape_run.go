@@ -93,7 +93,6 @@ func (s *tapeRun) showsDialog(dialog string) bool {
 	return slices.Contains(s.tape.Dialogs, dialog) || slices.Contains(s.tape.Dialogs, "all")
 }
 
-// command returns the command line that starts the tape's program.
 func (s *tapeRun) command() proc.Command {
 	const start = `eval "$1"; cat "$0" >"$CLAUDE_CONFIG_DIR/settings.json"; shift; exec env "$@"`
 	args := []string{"exec", "--guard=strict", "--tty", "--size=" + emulator.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}

@@ -187,7 +187,6 @@ func (c *Console) Stop() (Summary, error) {
 	return summary, errors.Join(err, closed)
 }
 
-// modeResetSequences returns the sequences that reset the modes that a program has set.
 func modeResetSequences(last *emulator.Emulator) string {
 	var b strings.Builder
 	s, modes := last.Screen(), last.Modes()

@@ -126,7 +126,6 @@ func (r *recorder) Input(p []byte) {
 	}
 }
 
-// isTerminalReply reports whether input is the answer of a terminal to a query of the program.
 func isTerminalReply(p []byte) bool {
 	last := p[len(p)-1]
 	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
@@ -208,7 +207,6 @@ func (r *recorder) addScreen(p *book.Page, screen emulator.Screen) {
 	r.noteError(book.Book{Dir: r.o.Dir}.WriteAs(p, p.Name))
 }
 
-// trackDialog records the dialog on the screen and its answer.
 func (r *recorder) trackDialog(p *book.Page) {
 	dialog := slices.Contains([]string{"permission", "question", "plan", "dialog"}, p.Kind())
 	if r.dialog != nil && (!dialog || p.State != r.dialog.state || len(p.Options) != len(r.dialog.options)) {
@@ -227,8 +225,8 @@ func (r *recorder) closeDialog() {
 	r.dialog = nil
 }
 
-// applyKeys applies keys that move the selection to the recorded state, because Enter may arrive before the screen shows
-// the new selection.
+// applyKeys applies keys that move the selection to the recorded state, because Enter may arrive before the screen
+// shows the new selection.
 func (d *openDialog) applyKeys(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })
@@ -300,7 +298,6 @@ func (r *recorder) noteError(err error) {
 	}
 }
 
-// castHeader is the first line of an asciicast.
 type castHeader struct {
 	Version   int   `json:"version"`
 	Width     int   `json:"width"`

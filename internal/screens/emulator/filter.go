@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	maxTitleBytes = 1 << 10 // maximum number of bytes of a title
+	maxTitleBytes = 1 << 10
 	maxHeldBytes  = 256     // maximum number of bytes beyond ASCII that wait for a combining character
 	maxWriteBytes = 4 << 10 // maximum number of bytes that are passed on at once
 )
 
-// outputFilter removes the parts of a program's output that the terminal library handles differently from real terminals:
-// bytes that are not UTF-8, and control strings. For the library, a control string ends at byte 9c, which also occurs
-// in UTF-8. It holds back incomplete characters, and characters that may still combine with a later one.
+// outputFilter removes the parts of a program's output that the terminal library handles differently from real
+// terminals: bytes that are not UTF-8, and control strings. For the library, a control string ends at byte 9c, which
+// also occurs in UTF-8. The filter holds back incomplete characters, and characters that may still combine with a later
+// one.
 type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string
@@ -92,8 +93,8 @@ func (f *outputFilter) appendText(b ...byte) {
 	}
 }
 
-// holdByte adds a byte outside ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit control
-// characters.
+// holdByte adds a byte outside ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit
+// control characters.
 func (f *outputFilter) holdByte(b byte) {
 	if utf8.RuneStart(b) {
 		f.partial = f.partial[:0]
@@ -113,8 +114,8 @@ func (f *outputFilter) holdByte(b byte) {
 	}
 }
 
-// forwardHeld forwards the characters that were held back, because the next character does not combine with them. It drops
-// an incomplete character.
+// forwardHeld forwards the characters that were held back, because no later character combines with them, or there are
+// too many. It drops an incomplete character.
 func (f *outputFilter) forwardHeld() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {

@@ -30,7 +30,6 @@ type terminalAnswer struct {
 	Screen *screenContent `json:"screen,omitempty"`
 }
 
-// screenContent is the content of the terminal, with its rows as text.
 type screenContent struct {
 	emulator.Screen
 	Text string `json:"text"`

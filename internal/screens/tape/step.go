@@ -98,7 +98,6 @@ func (r *Playback) sleep(ctx context.Context, s *Step) error {
 	}
 }
 
-// typeInput types, pastes and presses keys.
 func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 	if s.Type != "" {
 		if err := r.typeText(ctx, s.Type); err != nil {

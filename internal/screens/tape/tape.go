@@ -95,7 +95,6 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	b.BindInto(v, (*plain)(s))
 }
 
-// checker collects the problems with the values of a tape.
 type checker struct {
 	index *diag.SourceIndex
 	list  diag.List

@@ -159,8 +159,8 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 	return key, opts
 }
 
-// rewriteDocComment rewrites a doc comment that begins with a Go name for a table that has the key in another column: "Name is
-// the label" becomes "The label", "Name of it" becomes "The name of it".
+// rewriteDocComment rewrites a doc comment that begins with a Go name for a table that has the key in another column:
+// "Name is the label" becomes "The label", "Name of it" becomes "The name of it".
 func rewriteDocComment(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
 	rest, ok := strings.CutPrefix(doc, name)

@@ -41,7 +41,6 @@ func (o object) MarshalJSON() ([]byte, error) {
 // schemaLocation is the address of the committed schemas. Editors and SchemaStore identify a schema by this address.
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
 
-// schemaHead returns the beginning of each JSON Schema.
 func (f *fileFormat) schemaHead() object {
 	return object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + f.schemaFile}, {"title", f.root}}
 }
@@ -149,7 +148,8 @@ func (f *fileFormat) typeSchema(t ast.Expr) object {
 	return object{}
 }
 
-// namedTypeSchema returns the schema of a type of the package: a table, or its underlying type. Other types allow any value.
+// namedTypeSchema returns the schema of a type of the package: a table, or its underlying type. Other types allow any
+// value.
 func (f *fileFormat) namedTypeSchema(name string) object {
 	if len(f.fields(name)) > 0 {
 		if name == f.root {

@@ -23,7 +23,6 @@ func (f *fileFormat) fileGenerators(head string, outputs [2]string) map[string]f
 	}
 }
 
-// lineTypes returns the types of lines by their names, in order.
 func (f *fileFormat) lineTypes() (names, types []string) {
 	for _, fd := range f.fields(f.root) {
 		if star, ok := fd.typ.(*ast.StarExpr); ok {

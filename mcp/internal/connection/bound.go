@@ -68,8 +68,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return 0, why
 }
 
-// countMessageBytes returns the size of the current message. If p contains the end of a message that exceeds the limit (in an event
-// stream, an empty line), it returns the size of the first such message.
+// countMessageBytes returns the size of the current message. If p contains the end of a message that exceeds the limit
+// (in an event stream, an empty line), it returns the size of the first such message.
 func (b *boundedBody) countMessageBytes(p []byte) (size int64, ended bool) {
 	if !b.events {
 		b.messageBytes += int64(len(p))

@@ -186,8 +186,9 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	return nil
 }
 
-// rediscover sends server/discover to a process a second time, as the real CLI does after the first subscription. A
-// process that does not answer is restarted and initialized with the legacy handshake.
+// rediscover sends server/discover to a process a second time, as the real CLI does after the first subscription. If
+// the process does not answer in time, rediscover returns ErrLegacy, so that the caller restarts the process with the
+// legacy handshake.
 func (c *Conn) rediscover(limit context.Context) error {
 	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
 	defer stop()
@@ -212,7 +213,6 @@ func (c *Conn) Abandon(life, limit context.Context, err error) error {
 	return f
 }
 
-// explainFailure returns the reason for a failed handshake.
 func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 	err = unwrapClientError(err)
 	var f *DialError

@@ -41,8 +41,8 @@ var (
 	ErrBroken = errors.New("the event stream broke off")
 	// ErrExpired reports that a server refused a call in the old session, and again in a new one.
 	ErrExpired = errors.New("the session has ended")
-	// errRefused and errReset have the texts that the real CLI shows if a server has closed its port, or the
-	// connection.
+	// errReset and errRefused have the texts that the real CLI shows if a server has closed the connection, or its
+	// port.
 	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.

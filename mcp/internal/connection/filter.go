@@ -37,7 +37,6 @@ type lineFilter struct {
 	firstSkipped string
 }
 
-// newLineFilter returns a filter; it reads nothing yet.
 func newLineFilter(o filterOptions) *lineFilter {
 	const buffer = 32 << 10
 	return &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
@@ -100,10 +99,10 @@ func withNumericID(line []byte) []byte {
 	return line
 }
 
-// stringIDPattern matches a member named id with a number in a string.
 var stringIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
-// tooLongReply returns the error that replaces a line that is too long.
+// tooLongReply returns the error response that replaces a response that is too long; nil means the line is not a
+// response.
 func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
 	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
 	id := l.responseID()

@@ -20,10 +20,9 @@ import (
 )
 
 var (
-	// errNoResult reports a response with neither a result nor an error.
 	errNoResult = errors.New("server answered with neither a result nor an error")
-	// errNoAnswer reports that a stream ended before the response; streamEndedText and notResumedText are the texts of mcp-go's errors,
-	// because mcp-go has no error values for them.
+	// errNoAnswer reports that a stream ended before the response. streamEndedText and notResumedText are the texts of
+	// mcp-go's errors, because mcp-go has no error values for them.
 	errNoAnswer     = errors.New("the stream ended before the answer")
 	streamEndedText = "unexpected nil response"
 	notResumedText  = "failed to resume the SSE stream"
@@ -186,7 +185,7 @@ func (l *interceptor) send(ctx context.Context, req *transport.JSONRPCRequest) (
 	return result, err
 }
 
-// sendTracked sends a request that has its id and returns the result.
+// sendTracked sends a request that already has an id, and returns the result.
 func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
 	subscription := req.Method == string(wire.MethodSubscriptionsListen)
 	if !subscription { // a subscription stays open and does not count as activity
@@ -273,7 +272,6 @@ type promptParams struct {
 	Arguments map[string]string `json:"arguments"`
 }
 
-// withProgressToken adds a progress token to the _meta of a request.
 func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
 	meta := map[string]json.RawMessage{}
 	_ = json.Unmarshal(raw, &meta) // an invalid _meta is replaced
@@ -286,7 +284,7 @@ func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
 }
 
 // dropUnreadableTools removes from a list the tools that mcp-go cannot parse. In revision 2026-07-28 mcp-go needs the
-// definitions of the others, because it sends some arguments of their calls as headers.
+// definitions of the remaining tools, because it sends some arguments of their calls as headers.
 func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`
@@ -331,7 +329,6 @@ func (l *interceptor) setProblem(id string, problem error) {
 	}
 }
 
-// cancel sends a cancellation notification for a request.
 func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = string(wire.MethodNotificationCancelled)

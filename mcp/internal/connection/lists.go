@@ -16,7 +16,6 @@ const (
 	ListTemplates ListKind = "resourceTemplates"
 )
 
-// listChanges tracks list_changed notifications of the server.
 type listChanges struct {
 	signal        chan struct{} // holds a token after a change
 	seen, current atomic.Int64  // number of changes received, and the number covered by the fetched lists

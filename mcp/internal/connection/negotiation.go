@@ -36,7 +36,6 @@ const (
 	remoteProbeLimit, remoteProbeShare   = 5 * time.Second, 1.0 / 3
 )
 
-// probeTimeout returns how long a server may take to answer the probe.
 func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	if remote {
 		return min(time.Duration(float64(connect)*remoteProbeShare), remoteProbeLimit)
@@ -52,8 +51,8 @@ type negotiationState struct {
 	probeDone, handshakeStarted bool
 }
 
-// canProbeAgain reports whether to repeat the probe: after a refused probe if the server supports its revision, after a
-// refused handshake if the server supports only newer revisions and the first probe timed out.
+// canProbeAgain reports whether to repeat the probe: after a refused probe if the server supports ModernVersion, after
+// a refused handshake if the server supports only newer revisions and the first probe timed out.
 func (n *negotiationState) canProbeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
@@ -80,7 +79,6 @@ func (n *negotiationState) handshakeError() error {
 	return nil
 }
 
-// diedDuringProbe reports whether the connection was lost before the server answered the probe.
 func (n *negotiationState) diedDuringProbe() bool {
 	return errors.Is(n.probeError, transport.ErrTransportClosed)
 }

@@ -39,7 +39,6 @@ type Notification struct {
 	Tool, UseID string
 }
 
-// notificationHandler dispatches the notifications of a server.
 type notificationHandler struct {
 	handler Handler
 	debug   DebugLog
@@ -75,7 +74,6 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	}
 }
 
-// logMessage copies a log message of the server to the debug log.
 func (i *notificationHandler) logMessage(params map[string]any) {
 	const longest = 2000
 	text, err := json.Marshal(params["data"])
@@ -100,7 +98,6 @@ type Progress struct {
 	Message         string
 }
 
-// pendingCalls are the calls in progress, by progress token.
 type pendingCalls struct {
 	mu      sync.Mutex
 	byToken map[int64]*pendingCall
@@ -134,7 +131,6 @@ func (w *pendingCall) addToken(id int64) {
 	w.all.byToken[id] = w
 }
 
-// finish removes the call from the pending calls.
 func (w *pendingCall) finish() {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -143,7 +139,6 @@ func (w *pendingCall) finish() {
 	}
 }
 
-// resetIdle restarts the idle timer after a message of the server.
 func (w *pendingCall) resetIdle() {
 	if w.idle.Stop() { // a timer that has fired is not restarted
 		w.idle.Reset(w.limit)

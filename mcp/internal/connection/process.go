@@ -51,7 +51,6 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	return pipes, w, nil
 }
 
-// discardLogger is the logger for mcp-go.
 var discardLogger = slog.New(slog.DiscardHandler)
 
 // process is the transport to a server over pipes. A nil process means that the server has no process.
@@ -123,8 +122,8 @@ func (p *process) exitReason(patience time.Duration) string {
 	return p.debug.Redact(reason)
 }
 
-// stdinWriter lets the transport close the server's input without dropping queued data. Writing to a server that has exited
-// is not an error, because the transport would log it: EOF of the output already reports the exit.
+// stdinWriter lets the transport close the server's input without dropping queued data. Writing to a server that has
+// exited is not an error, because the transport would log it: EOF of the output already reports the exit.
 type stdinWriter struct{ *proc.Queue }
 
 func (s stdinWriter) Write(p []byte) (int, error) {
@@ -140,7 +139,6 @@ func (s stdinWriter) Close() error {
 	return nil
 }
 
-// lastLines returns the last few lines of a text.
 func lastLines(text string) []string {
 	const most = 5
 	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")
@@ -150,13 +148,13 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// failureTrailerPattern matches the lines that interpreters, test runners and package managers write after the message of a
-// failure: stacks, quoted source and its mark, hints.
+// failureTrailerPattern matches the lines that interpreters, test runners and package managers write after the message
+// of a failure: stacks, quoted source and its mark, hints.
 var failureTrailerPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 })
 
-// lastLine returns the last line that does not match [failureTrailerPattern].
+// lastLine returns the last line that does not match [failureTrailerPattern], or the last line if every line matches.
 func lastLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")

@@ -14,8 +14,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// RemoteServer is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for unsolicited
-// messages of the server), or an endpoint of the older SSE transport.
+// RemoteServer is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for
+// unsolicited messages of the server), or an endpoint of the older SSE transport.
 type RemoteServer struct {
 	Server  string // name of the server
 	URL     string
@@ -28,7 +28,6 @@ type RemoteServer struct {
 	MaxMessage  int // bytes
 }
 
-// dial creates the transport.
 func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	e := &endpoint{roundTripper: t.roundTripper(), address: t.address()}
 	if t.SSE {
@@ -107,8 +106,8 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// listenStreamTimeout is how long the listening stream may take to open before the server counts as connected anyway. Servers
-// that answer the GET only with their first message cause this delay once.
+// listenStreamTimeout is how long the listening stream may take to open before the server counts as connected anyway.
+// Servers that answer the GET only with their first message cause this delay once.
 const listenStreamTimeout = time.Second
 
 // WaitListening waits until the listening stream of an HTTP server is open. If the stream opened during a call, the

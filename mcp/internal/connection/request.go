@@ -21,7 +21,6 @@ func rawRequest(ctx context.Context, stub string, send func(context.Context) err
 	return ex.result, nil
 }
 
-// fetchPage fetches one page of a list.
 func (c *Conn) fetchPage(ctx context.Context, list ListKind, req wire.PaginatedRequest) (err error) {
 	switch list {
 	case ListTools:
@@ -156,8 +155,8 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	})
 }
 
-// Settings for watching an idle connection: a ping is sent every defaultPingInterval, and its response may take a sixth of
-// that. After maxMissedPings pings without an answer the connection counts as lost.
+// Settings for watching an idle connection: a ping is sent every defaultPingInterval, and its response may take a sixth
+// of that. After maxMissedPings pings without an answer the connection counts as lost.
 const (
 	defaultPingInterval     = 30 * time.Second
 	pingTimeoutsPerInterval = 6
@@ -165,9 +164,9 @@ const (
 )
 
 // watchIdle pings a server until too many pings remain unanswered (it returns true) or ctx ends (false). every is the
-// time between one ping and the next, so a machine that was suspended does not send a burst; 0 means defaultPingInterval. Any
-// error of ping counts as an answer, except the expiry of its context, because a server that refuses a ping is still
-// running. No ping is sent while another request is in progress (busy).
+// time between one ping and the next, so a machine that was suspended does not send a burst; 0 means
+// defaultPingInterval. Any error of ping counts as an answer, except the expiry of its context, because a server that
+// refuses a ping is still running. No ping is sent while another request is in progress (busy).
 func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
 	if every == 0 {
 		every = defaultPingInterval

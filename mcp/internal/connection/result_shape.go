@@ -37,8 +37,8 @@ func ToolResultDefects(result json.RawMessage) string {
 	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResultDefect(result))
 }
 
-// ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured content may
-// be any value.
+// ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
+// content may be any value.
 func ModernToolResultDefects(result json.RawMessage) string {
 	return describe(toolResult(required("content", listOf(contentBlock())), anyValue)(result))
 }
@@ -117,7 +117,6 @@ func initializeShape() shape {
 	)
 }
 
-// namedMembers returns the member "name", followed by others.
 func namedMembers(others ...objectMember) []objectMember {
 	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", listOf(ofType("string"))))
 	return append([]objectMember{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", listOf(icon))}, others...)
@@ -197,7 +196,6 @@ func elicitation(isModern bool) shape {
 	)
 }
 
-// formFieldShape is the schema of one field of a form.
 func formFieldShape() shape {
 	text, number := ofType("string"), ofType("number")
 	field := func(kind shape, others ...objectMember) shape {

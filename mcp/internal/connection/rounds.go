@@ -16,8 +16,8 @@ import (
 // with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
-// maxInputRounds is how often a request is repeated with input; retryPause precedes a repetition without input (observed
-// with 2.1.330).
+// maxInputRounds is how often a request is repeated with input; retryPause precedes a repetition without input
+// (observed with 2.1.330).
 const (
 	maxInputRounds = 10
 	retryPause     = 250 * time.Millisecond
@@ -101,8 +101,8 @@ func (q inputRequests) isComplete(method string) (bool, error) {
 	return true, nil
 }
 
-// askQuestions returns the answers of the handler in the order of the questions; nil means no questions. If one of
-// them cannot be answered, none is asked.
+// askQuestions returns the answers of the handler in the order of the questions; nil means no questions. If the client
+// does not support one of the questions, none is asked.
 func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	all, _ := plainjson.Parse(requests) // anything but an object has no questions
 	if len(all) == 0 {

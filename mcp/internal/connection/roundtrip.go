@@ -63,7 +63,6 @@ type sessionStream struct {
 	once      sync.Once
 }
 
-// requestHeaders are the headers added to requests.
 type requestHeaders struct {
 	renewer  Renewer     // nil means a refusal is not retried
 	accepted atomic.Bool // a request was accepted
@@ -230,12 +229,13 @@ func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal
 }
 
 const (
-	sessionHeader = "Mcp-Session-Id"       // carries the session id that the server assigned
-	versionHeader = "Mcp-Protocol-Version" // carries the negotiated protocol version
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
 )
 
 // checkAnswer returns why the answer to a posted message cannot be used; nil means it can. If the answer is JSON, its
-// body is replaced by the response that it contains.
+// body is replaced by the response that it contains. If a request is answered with 202, checkAnswer waits until the
+// request is cancelled.
 func checkAnswer(req *http.Request, resp *http.Response) error {
 	isRequest := req.Context().Value(failureKey{}) != nil
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

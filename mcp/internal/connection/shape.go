@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// schemaIssue is one defect of a value.
 type schemaIssue struct {
 	Expected string          `json:"expected,omitempty"`
 	Code     string          `json:"code"`
@@ -42,7 +41,6 @@ func ofType(name string) shape {
 	}
 }
 
-// anyObject accepts every object.
 func anyObject(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) == "object" {
 		return nil
@@ -50,7 +48,6 @@ func anyObject(v json.RawMessage) []schemaIssue {
 	return wrongType("record", v)
 }
 
-// oneOf accepts any of these strings.
 func oneOf(values ...string) shape {
 	return func(v json.RawMessage) []schemaIssue {
 		text, _ := plainjson.StringValue(v)
@@ -65,7 +62,6 @@ func oneOf(values ...string) shape {
 	}
 }
 
-// base64Data accepts strings in base64.
 func base64Data(v json.RawMessage) []schemaIssue {
 	text, isText := plainjson.StringValue(v)
 	if !isText {
@@ -77,7 +73,6 @@ func base64Data(v json.RawMessage) []schemaIssue {
 	return nil
 }
 
-// objectMember is one member of an object.
 type objectMember struct {
 	name       string
 	shape      shape
@@ -117,7 +112,6 @@ func recordOf(value shape) shape {
 	}
 }
 
-// listOf accepts arrays of one kind of values.
 func listOf(item shape) shape {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var items []json.RawMessage

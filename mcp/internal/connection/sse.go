@@ -85,8 +85,8 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 	return nil
 }
 
-// messagePoster replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
-// only when it can receive the response, so the request can be posted immediately.
+// messagePoster replaces the pipe to the server. mcp-go's transport writes a request to the pipe only when the
+// transport can receive the response, so Write then lets SendRequest post the request.
 type messagePoster struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.

@@ -67,7 +67,8 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 }
 
 // run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. run
-// calls settled once, after the first attempt: acknowledged reports whether the server confirmed the subscription.
+// calls settled once, as soon as the first attempt succeeds or fails: acknowledged reports whether the server confirmed
+// the subscription.
 func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
 	attempts, opened := 0, false
 	onAck := func() {
@@ -111,7 +112,6 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	return pause
 }
 
-// noLimit is longer than any connection lasts.
 const noLimit = time.Duration(math.MaxInt64)
 
 // waitPause waits and reports whether ctx is still live. It returns early if the filter changes.

@@ -74,7 +74,6 @@ func (b *transportBase) LostBy() LossReason {
 	return ""
 }
 
-// giveUp marks the connection as lost for a reason.
 func (b *transportBase) giveUp(why LossReason) {
 	b.closeReason.why.CompareAndSwap(nil, &why)
 	b.MarkLost()

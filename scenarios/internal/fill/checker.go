@@ -77,7 +77,6 @@ func (c *Checker) Template(src string) {
 	c.Library.recordVariables(src)
 }
 
-// evalError reports the problems of an expression in the string at Path.
 func (c *Checker) evalError(where string, err error) {
 	for _, e := range eval.ErrorsOf(err) {
 		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, where+e.Message)

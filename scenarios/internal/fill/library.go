@@ -20,7 +20,6 @@ type Library struct {
 	used       map[string]bool           // names from [ChangingVariables], and "results", if they occur in a compiled expression
 }
 
-// expressionKey identifies a compiled expression: its source and the capture groups that it can use.
 type expressionKey struct {
 	src    string
 	groups string // names of the capture groups, separated by spaces
@@ -62,7 +61,6 @@ func RequestVariables() []string {
 // BreakpointGroups marks expressions of a breakpoint; it is used in place of the names of their capture groups.
 const BreakpointGroups = "\x00breakpoint"
 
-// compilerFor returns the compiler of expressions that can use these capture groups.
 func (l *Library) compilerFor(groups string) *eval.Compiler {
 	if e, ok := l.compilers[groups]; ok {
 		return e

@@ -31,7 +31,7 @@ type reader struct {
 	data   []byte
 	pos    int
 	stack  []any
-	pushed int // values pushed so far
+	pushed int
 	memo   map[uint64]any
 	err    error // the first error; after it, reading stops and the result is not used
 }
@@ -61,8 +61,8 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// executeScalar executes an opcode that pushes None, a boolean or a number, and returns false for other opcodes. The methods
-// text, container, executeMemo and object do the same for other groups of opcodes.
+// executeScalar executes an opcode that pushes None, a boolean or a number, or that is a header, and returns false for
+// other opcodes. The methods text, container, executeMemo and object do the same for other groups of opcodes.
 func (m *reader) executeScalar(op uint64) bool {
 	switch op {
 	case 0x80:
@@ -244,7 +244,8 @@ func (m *reader) pop() any {
 	return v
 }
 
-// peek returns the n newest values; missing ones are nil.
+// peek returns the n newest values. If the innermost container has fewer, reading fails and all returned values are
+// nil.
 func (m *reader) peek(n int) []any {
 	at := len(m.stack) - n
 	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {
@@ -274,7 +275,7 @@ func (m *reader) popMark() []any {
 	return nil
 }
 
-// take reads n bytes, or returns nil if fewer remain.
+// take reads n bytes. If fewer remain, reading fails and take returns nil.
 func (m *reader) take(n int) []byte {
 	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
 		m.fail(errIncomplete)
@@ -291,7 +292,7 @@ func (m *reader) uint(size int) (u uint64) {
 	return u
 }
 
-// lengthPrefixed reads a length of size bytes, and then as many bytes as this length says.
+// lengthPrefixed reads a length field, which takes size bytes, and then as many bytes as the field states.
 func (m *reader) lengthPrefixed(size int) []byte {
 	n := m.uint(size)
 	if n > uint64(len(m.data)) {

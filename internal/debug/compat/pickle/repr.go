@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// maxReprDepth bounds the displayed depth of containers.
 const maxReprDepth = 12
 
 // Repr returns a value as Python's repr would, at most about limit bytes of it. An object that Python would create by a
