@@ -2,9 +2,12 @@ package bash
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -72,5 +75,22 @@ func TestLongCommandIsShown(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPreview: a preview is measured in UTF-16 units and ends at a line end of its second half.
+func TestPreview(t *testing.T) {
+	for _, tt := range []struct{ name, output, want string }{
+		{"short", strings.Repeat("é", 2000), strings.Repeat("é", 2000)},
+		{"one line", strings.Repeat("é", 2001), strings.Repeat("é", 2000) + "\n..."},
+		{"two units", strings.Repeat("😀", 1500), strings.Repeat("😀", 1000) + "\n..."},
+		{"middle of a character", "a" + strings.Repeat("😀", 1500), "a" + strings.Repeat("😀", 999) + "\n..."},
+		{"before a character", strings.Repeat("é", 2000) + "😀", strings.Repeat("é", 2000) + "\n..."},
+		{"early line end", strings.Repeat("é", 1000) + "\n" + strings.Repeat("x", 2000), strings.Repeat("é", 1000) + "\n" + strings.Repeat("x", 999) + "\n..."},
+		{"late line end", strings.Repeat("é", 1001) + "\n" + strings.Repeat("x", 2000), strings.Repeat("é", 1001) + "\n..."},
+	} {
+		if diff := cmp.Diff(tt.want, preview(tt.output)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
 	}
 }

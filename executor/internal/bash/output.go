@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
@@ -30,7 +31,7 @@ const (
 	defaultOutputLimit = 30_000  // maximum number of bytes that are shown of a command's output
 	maxOutputLimit     = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
 	maxCapturedBytes   = 64 << 20
-	outputPreviewBytes = 2000
+	outputPreviewUnits = 2000 // UTF-16 code units, as in JavaScript
 )
 
 type bashOutput struct {
@@ -132,7 +133,7 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	if len(output) <= c.outputLimit() {
 		return output
 	}
-	out.Stdout = tool.Prefix(output, c.outputLimit())
+	out.Stdout = string(process.DecodeStream([]byte(output[:c.outputLimit()]))) // half of a character becomes U+FFFD
 	if c.options.OutputDir == "" {
 		return tool.Truncate(output, c.outputLimit())
 	}
@@ -145,15 +146,27 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	}
 	out.PersistedPath, out.PersistedSize = path, len(raw)
 	out.Stdout = strings.TrimRight(out.Stdout, "\n")
-	preview := tool.Prefix(out.Stdout, outputPreviewBytes)
-	if len(preview) < len(out.Stdout) {
-		if i := strings.LastIndexByte(preview, '\n'); i > outputPreviewBytes/2 {
-			preview = preview[:i]
-		}
-		preview += "\n..."
-	}
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
-		tool.FormatSize(len(output)), path, preview)
+		tool.FormatSize(len(output)), path, preview(out.Stdout))
+}
+
+// preview returns the start of an output, at most [outputPreviewUnits] long. It ends at a line end if one is in its second half.
+func preview(output string) string {
+	units := utf16.Encode([]rune(output))
+	if len(units) <= outputPreviewUnits {
+		return output
+	}
+	end := outputPreviewUnits
+	if low := units[end]; 0xdc00 <= low && low < 0xe000 {
+		end-- // the character is not cut in two
+	}
+	for i := end - 1; i > outputPreviewUnits/2; i-- {
+		if units[i] == '\n' {
+			end = i
+			break
+		}
+	}
+	return string(utf16.Decode(units[:end])) + "\n..."
 }
 
 // trimOutput decodes an output and removes leading empty lines and trailing white space.
