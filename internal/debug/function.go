@@ -67,13 +67,18 @@ func (r *registry) RegisterFunction(f Function) error {
 	if f.Name == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.register(f)
+}
+
+// register adds or replaces a function. The caller must have locked r.
+func (r *registry) register(f Function) error {
 	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
 		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
 			f.Signature = string(canonical)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	before, known := r.functions[f.Name]
 	if !known && len(r.functions) >= maxFunctions {
 		return NewError(CodeLimit, "too many functions")
@@ -97,10 +102,10 @@ func (r *registry) RegisterFunction(f Function) error {
 // SetSignature changes only the signature of a function. It adds an unknown function.
 func (r *registry) SetSignature(name, signature string) error {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	f := r.functions[name]
-	r.mu.Unlock()
 	f.Name, f.Signature = name, signature
-	return r.RegisterFunction(f)
+	return r.register(f)
 }
 
 // Functions lists all functions, sorted by name.

@@ -60,8 +60,14 @@ func splitArchive(archive string, src []byte) []*archiveFile {
 func (c *Case) readArchive(src []byte) (problems diag.List) {
 	defer func() { problems.Sort() }()
 	var argv, stdin, steps [10]*archiveFile
+	seen := map[string]bool{}
 	for _, f := range splitArchive(c.File, src) {
 		name, n := splitNumber(f.name)
+		if key := fmt.Sprintf("%s.%d", name, n); seen[key] {
+			problems = append(problems, f.errorf(0, "the case already has this file"))
+		} else {
+			seen[key] = true
+		}
 		switch {
 		case strings.HasPrefix(f.name, "cwd/"), strings.HasPrefix(f.name, "home/"):
 			problems = append(problems, c.addFile(f)...)

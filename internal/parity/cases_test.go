@@ -99,6 +99,7 @@ func TestProblems(t *testing.T) {
 		{"orphan", good + "-- stdin.2 --\nx\n", ":5: stdin.2: the input of a run needs an argv file"},
 		{"env", good + "-- env --\nA=1\nB\n", `:6: env: invalid line "B": expected KEY=VALUE`},
 		{"servers", good + "-- servers --\nA\n", `:5: servers: invalid server line "A": expected "NAME FIXTURE"`},
+		{"a file twice", good + "-- argv.1 --\n-p\n", ":5: argv.1: the case already has this file"},
 		{"a file that is nearly one", good + "-- stdn --\n", ":4: stdn: unknown file in a case (did you mean `stdin`?)"},
 		{"a step that is nearly one", good + "-- dialogue --\nwiat result\nzzzzzz\n", ":5: dialogue: unknown step \"wiat\" (did you mean `wait`?)\n:6: dialogue: unknown step \"zzzzzz\" (known names here: allow, answer, ask, close, deny, prompt, refuse, request, send, signal, wait)"},
 		{"outside", good + "-- cwd/../x --\n", ":5: cwd/../x: the path leads out of cwd/"},

@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -171,7 +173,8 @@ func (e *Wrapper) recordStdinEnd() {
 	}
 	e.stdinEOF = true
 	e.record(journal.Host{What: "stdin_closed", Results: e.resultsWritten})
-	for id, q := range e.controlRequests {
+	for _, id := range slices.Sorted(maps.Keys(e.controlRequests)) {
+		q := e.controlRequests[id]
 		if !q.answered && q.withdrawn.IsZero() && needsAnswer(q.subtype) {
 			e.record(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
 		}

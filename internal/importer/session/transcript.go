@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -431,21 +432,26 @@ func (t *transcriptReader) startingCall(agentID string) string {
 // assignAgents connects each agent whose call is unknown with a call: the result of this call contains the agent's id,
 // or its input contains the agent's prompt.
 func (b *builder) assignAgents() {
-	for key, a := range b.agents {
+	calls := slices.SortedFunc(maps.Keys(b.calls), func(x, y string) int {
+		return cmp.Or(cmp.Compare(b.calls[x].At.Line, b.calls[y].At.Line), cmp.Compare(x, y))
+	})
+	for _, key := range slices.Sorted(maps.Keys(b.agents)) {
+		a := b.agents[key]
 		if !strings.HasPrefix(key, "agent:") {
 			continue
 		}
-		for id, c := range b.calls {
-			known := b.agents[id]
-			var in struct{ Prompt string }
-			if known != nil && known.ID == a.ID || known == nil && a.Prompt != "" && json.Unmarshal(c.Input, &in) == nil && in.Prompt == a.Prompt {
-				if known != nil {
-					a.Background = known.Background
-				}
-				b.agents[id] = a
-				delete(b.agents, key)
-				break
-			}
+		at := slices.IndexFunc(calls, func(id string) bool { return b.agents[id] != nil && b.agents[id].ID == a.ID })
+		if at >= 0 {
+			a.Background = b.agents[calls[at]].Background
+		} else if a.Prompt != "" {
+			at = slices.IndexFunc(calls, func(id string) bool {
+				var in struct{ Prompt string }
+				return b.agents[id] == nil && json.Unmarshal(b.calls[id].Input, &in) == nil && in.Prompt == a.Prompt
+			})
+		}
+		if at >= 0 {
+			b.agents[calls[at]] = a
+			delete(b.agents, key)
 		}
 	}
 }
