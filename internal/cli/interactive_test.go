@@ -750,11 +750,69 @@ func TestInteractiveKeys(t *testing.T) {
 	r.waitExit(0)
 }
 
+// startInline starts claude with the inline renderer.
+func startInline(t *testing.T, scenario string, args ...string) *interactiveRun {
+	t.Helper()
+	return startInteractive(t, scenario, func(r *interactiveRun, _ *process.System) {
+		r.write(filepath.Join(r.config, "settings.json"), `{"tui":"default"}`)
+	}, args...)
+}
+
+// TestInteractiveInlineCalls: the inline renderer shows commands with their output, as claude 2.1.330 does.
+func TestInteractiveInlineCalls(t *testing.T) {
+	r := startInline(t, `
+[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "seq 1 4" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "seq 1 5" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "cat a" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Grep", input = { pattern = "a" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "echo one\necho two\nexit 3" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "true" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "touch a && rm a" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Edit", input = { file_path = "{{ cwd }}/a", old_string = "a", new_string = "b" } } ]
+[[responses.response.steps]]
+text = "All done."
+`, "--dangerously-skip-permissions")
+	r.wait("bypass permissions on")
+	r.typePrompt("go")
+	const under = "\n  ⎿ \u00a0"
+	r.wait("● Bash(seq 1 4)" + under + "1\n     2\n     3\n     4\n\n● Bash(seq 1 5)" + under + "1\n     2\n     3\n     … +2 lines (ctrl+o to expand)\n\n  Searched for 1 pattern, read 1 file · 2 failed (ctrl+o to expand)\n")
+	r.wait("● Bash(echo one\n      echo two…)" + under + "Error: Exit code 3\n     one\n     two\n\n● Bash(true)" + under + "(No output)\n\n● Bash(touch a && rm a)" + under + "Done\n\n● Update(a)" + under + "File not found\n\n● All done.")
+	r.typePrompt("/exit")
+	r.waitExit(0)
+}
+
+// TestInteractiveInlineDialog: while a dialog is shown, the command waits. After a dialog that did not fit, the screen has
+// all rows again.
+func TestInteractiveInlineDialog(t *testing.T) {
+	r := startInline(t, talkScenario, "--permission-mode", "default")
+	for range 3 {
+		r.wait("? for shortcuts")
+		r.typePrompt("hello")
+	}
+	r.askBash()
+	r.wait("● Bash(mkdir -p seen)\n  ⎿ \u00a0Waiting…\n\n───")
+	r.waitGone("Claude Code v")
+	r.press(keyEsc)
+	r.wait("● Bash(mkdir -p seen)\n  ⎿ \u00a0Interrupted · What should Claude do instead?\n\n───")
+	r.wait("Claude Code v")
+	r.askBash()
+	r.press(keyUp, "\t", "use cp", "\r")
+	r.wait("● Bash(mkdir -p seen)\n  ⎿ \u00a0Not run · rejected\n\n● Made: true")
+}
+
 // TestInteractiveInline: the inline renderer leaves its text on the terminal.
 func TestInteractiveInline(t *testing.T) {
-	r := startInteractive(t, talkScenario, func(r *interactiveRun, _ *process.System) {
-		r.write(filepath.Join(r.config, "settings.json"), `{"tui":"default"}`)
-	}, "--permission-mode", "default")
+	r := startInline(t, talkScenario, "--permission-mode", "default")
 	r.wait("? for shortcuts")
 	if r.term.screen().Alternate {
 		t.Error("the alternate screen is on")

@@ -25,7 +25,7 @@ func TestBackgroundWork(t *testing.T) {
 		}
 		v.showSystem(ev)
 	}
-	shown := func() string { return strings.Join(s.draw(time.Unix(1002, 0)).liveRows, "\n") }
+	shown := func() string { return strings.Join(s.draw(time.Unix(1002, 0)).rows, "\n") }
 
 	event("task_started", "task_id", "a", "description", "Count files", "subagent_type", "general-purpose", "is_backgrounded", true, "task_type", task.KindAgent)
 	if s.title() != "◑ Claude Code" {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +20,9 @@ type callView struct {
 	overwrites   bool     // the call overwrites a file, and fileRows are the lines that differ
 }
 
+// notRunText is under a call that was refused with a text for the model.
+const notRunText = "Not run · rejected"
+
 // mostLines is how many lines of a file or a command the transcript shows. mostColumns is how many columns it shows of
 // a command without a description.
 const mostLines, mostColumns = 10, 50
@@ -30,6 +32,8 @@ func (c *callView) counts() *callCounts {
 	switch {
 	case c.use.Name == "Read":
 		return &callCounts{read: 1}
+	case c.use.Name == "Glob" || c.use.Name == "Grep":
+		return &callCounts{searched: 1}
 	case c.use.Name != "Bash":
 		return nil
 	}
@@ -79,10 +83,13 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
 		return nil // the dialog already contains it
-	case use.Name == "Bash":
+	case v.screen.inline && c.isShownInline():
 		c.extraEntries = 1
+		at.glyph, at.text = answerGlyph+" Bash", c.inlineCommand()
+		return []entry{at, {glyph: resultPrefix, text: runningText, noGap: true}}
+	case use.Name == "Bash":
 		at.text = cmp.Or(progressText(c.input.Description), "Running "+truncate(c.input.Command, mostColumns))
-		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: c.shownCommand(mostLines), noGap: true}}
+		return v.progressEntries(c, at, c.shownCommand(mostLines))
 	case use.Name == "Edit":
 		c.fileRows = editRows(c.input)
 		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
@@ -94,12 +101,11 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	case use.Name == "WebFetch":
 		at.text = "Fetch(" + c.input.URL + ")"
 	case use.Name == "Read":
-		c.extraEntries = 1
 		name := shortPath(v.cwd, c.input.FilePath)
 		at.text = "Reading " + name
-		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: name, noGap: true}}
+		return v.progressEntries(c, at, name)
 	case c.server() != "":
-		at.text = "Calling " + c.server() + "…"
+		at.text, at.isShort = "Calling "+c.server()+"…", true
 	case use.Name == "Agent":
 		at.text = "Agent(" + c.input.Description + ")"
 	case use.Name == "Skill":
@@ -179,13 +185,20 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s.entries[at].callID = ""
 	rows := v.summaryRows(c, failed, refused)
 	switch {
-	case failed && strings.HasPrefix(text, "Error: No such tool available"):
+	case failed && c.counts() == nil && strings.HasPrefix(text, "Error: No such tool available"):
 		rows = []entry{noteEntry(text)}
+	case rows == nil && s.inline && c.isShownInline() && s.isInterrupted():
+		rows = []entry{s.entries[at]}
+	case rows == nil && s.inline && c.isShownInline():
+		rows = []entry{s.entries[at], noteEntry(c.inlineOutput(result.Content.Plain(), failed, s.cols))}
+		if refused {
+			rows[1] = noteEntry(notRunText)
+		}
 	case rows == nil:
 		rows = v.resultRows(c, s.entries[at], text, failed, refused)
 	}
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
-	for i := len(s.entries) - 1; i > 0 && (!s.inline || i > s.settledCount); i-- { // calls that follow one another share a line
+	for i := len(s.entries) - 1; i > 0; i-- { // calls that follow one another share a line
 		if n, next := s.entries[i-1].counts, s.entries[i].counts; n != nil && next != nil {
 			n.add(next)
 			s.entries[i-1].text, s.entries = n.text(), slices.Delete(s.entries, i, i+1)
@@ -196,24 +209,26 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 // summaryRows returns the entries that replace a call, or nil if the call stays.
 func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 	s, counts := v.screen, c.counts()
-	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
+	switch collapses := c.use.Name == "Bash" && !s.inline || c.server() != ""; {
+	case s.inline && c.isShownInline():
+		return nil
 	case collapses && (refused || s.isInterrupted()):
 		amended, text := refused && !s.isInterrupted(), "No result recorded for 1 call"
 		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
-		rows := []entry{{glyph: "  ", text: text}, noteEntry(c.title())}
+		rows := []entry{{glyph: "  ", text: text, isShort: true}, noteEntry(c.title())}
 		if amended {
-			rows = append(rows, noteEntry("Not run · rejected"))
+			rows = append(rows, noteEntry(notRunText))
 		}
 		return rows
-	case counts != nil && !refused:
-		if failed {
+	case counts != nil && (!refused || s.inline && s.isInterrupted()):
+		if failed && !s.isInterrupted() {
 			counts.failed = 1
 		}
 		return []entry{{glyph: "  ", text: counts.text(), counts: counts}}
 	case c.server() != "":
-		return []entry{{glyph: "  ", text: "Called " + c.server() + map[bool]string{true: " · 1 failed"}[failed && !refused]}}
+		return []entry{{glyph: "  ", text: "Called " + c.server() + map[bool]string{true: " · 1 failed"}[failed && !refused], isShort: true}}
 	}
 	return nil
 }
@@ -228,6 +243,8 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 	case changes && (refused || !failed):
 		v.refusalShown = v.refusalShown || refused
 		return append([]entry{announcement, noteEntry(c.fileChangeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
+	case changes && strings.HasPrefix(text, "File does not exist"):
+		text = "File not found"
 	case changes:
 		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
 	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains it
@@ -297,105 +314,6 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	}
 }
 
-// drawBox draws a box around rows. The box is at least width columns wide.
-func drawBox(rows []string, width int) []string {
-	const sides = 4
-	inner := width - sides
-	for _, row := range rows {
-		inner = max(inner, textWidth(row))
-	}
-	box := []string{"╭" + strings.Repeat(ruleGlyph, inner+2) + "╮"}
-	for _, row := range rows {
-		box = append(box, "│ "+row+strings.Repeat(" ", inner-textWidth(row))+" │")
-	}
-	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
-}
-
-func changeSummary(rows []string) string {
-	var added, removed int
-	for _, row := range rows {
-		switch _, text, _ := strings.Cut(row, " "); {
-		case strings.HasPrefix(text, "+"):
-			added++
-		case strings.HasPrefix(text, "-"):
-			removed++
-		}
-	}
-	switch {
-	case added == 0:
-		return "Removed " + countWithNoun(removed, "line")
-	case removed == 0:
-		return "Added " + countWithNoun(added, "line")
-	}
-	return "Added " + countWithNoun(added, "line") + ", removed " + countWithNoun(removed, "line")
-}
-
-func numberedRows(text string) []string {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	for i := range lines {
-		lines[i] = fmt.Sprintf("%*d %s", len(fmt.Sprint(len(lines))), i+1, lines[i])
-	}
-	return lines
-}
-
-// editRows returns the lines that an edit changes and the lines around them, with their numbers.
-func editRows(in callInput) []string {
-	raw, err := os.ReadFile(in.FilePath)
-	before, count := string(raw), 1
-	switch {
-	case err == nil && strings.Contains(before, in.OldString) && in.OldString != "":
-	case err == nil && strings.Contains(before, in.NewString): // the change was already made
-		before = strings.Replace(before, in.NewString, in.OldString, 1)
-	default:
-		before = in.OldString
-	}
-	if in.ReplaceAll {
-		count = -1
-	}
-	return diffRows(before, strings.Replace(before, in.OldString, in.NewString, count))
-}
-
-// diffRows returns the lines that differ between two texts, with numbers and surrounding lines.
-func diffRows(before, after string) []string {
-	const around = 3
-	return hunkRows(textdiff.Hunks(before, after, around))
-}
-
-func hunkRows(hunks []textdiff.Hunk) []string {
-	width := 1
-	for _, h := range hunks {
-		width = len(fmt.Sprint(max(h.OldStart+h.OldLines, h.NewStart+h.NewLines) - 1))
-	}
-	var rows []string
-	for _, h := range hunks {
-		before, after := h.OldStart, h.NewStart
-		for _, line := range h.Lines {
-			n := &after
-			switch line[0] {
-			case '-':
-				n = &before
-			case ' ':
-				before++
-			case '\\': // a remark about the end of the file
-				continue
-			}
-			rows = append(rows, fmt.Sprintf("%*d %s", width, *n, line))
-			*n++
-		}
-	}
-	return rows
-}
-
-// writeRows returns the lines of a file that is written. If the file already has other content, overwrites is true, and
-// the lines are those that differ.
-func writeRows(in callInput) (rows []string, overwrites bool) {
-	before, err := os.ReadFile(in.FilePath)
-	if err != nil || string(before) == in.Content {
-		return numberedRows(in.Content), false
-	}
-	return diffRows(string(before), in.Content), true
-}
-
 // progressText returns a description as work in progress: "Making the directory" for "Make the directory".
 func progressText(description string) string {
 	word, rest, _ := strings.Cut(description, " ")
@@ -432,4 +350,74 @@ func questionRows(input json.RawMessage, answers map[string]string) []string {
 		rows = append(rows, "· "+q.Question+" ("+strings.Join(choices, " / ")+")")
 	}
 	return rows
+}
+
+// The inline renderer shows a command and the first lines of its output. A full screen shows only the number of commands.
+
+// isShownInline reports whether the inline renderer shows the call with its output. It only counts commands that read.
+func (c *callView) isShownInline() bool { return c.use.Name == "Bash" && c.counts().ran > 0 }
+
+// inlineCommand returns the beginning of the command after the name of the tool.
+func (c *callView) inlineCommand() string {
+	const maxLines, maxCharacters = 2, 160
+	lines := strings.SplitN(c.input.Command, "\n", maxLines+1)
+	text := []rune(strings.Join(lines[:min(len(lines), maxLines)], "\n"))
+	short := strings.TrimSpace(string(text[:min(len(text), maxCharacters)]))
+	if len(lines) > maxLines || len(text) > maxCharacters {
+		short += "…"
+	}
+	return "(" + short + ")"
+}
+
+// inlineOutput returns the text under a finished command for a terminal with this number of columns.
+func (c *callView) inlineOutput(output string, failed bool, cols int) string {
+	maxLines := 3
+	output = strings.Trim(toolErrorText(output), "\n")
+	switch {
+	case failed:
+		output, maxLines = "Error: "+output, mostLines
+	case strings.HasPrefix(output, "Command running in background"):
+		return "Running in the background (↓ to manage)"
+	case output == "" || output == "(Bash completed with no output)":
+		return c.emptyOutputText()
+	}
+	var rows []string
+	for line := range strings.SplitSeq(output, "\n") {
+		runes := []rune(printable(expandTabs(line)))
+		for part := range slices.Chunk(runes, max(1, cols-mostLines)) {
+			rows = append(rows, strings.TrimRight(string(part), " "))
+		}
+		if len(runes) == 0 {
+			rows = append(rows, "")
+		}
+	}
+	if more := len(rows) - maxLines; more > 1 {
+		rows = append(rows[:maxLines], fmt.Sprintf("… +%d lines%s", more, expandHint))
+	}
+	return strings.Join(rows, "\n")
+}
+
+// emptyOutputText returns the text under a command without output.
+func (c *callView) emptyOutputText() string {
+	quiet := []string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}
+	for _, part := range strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
+		if word, _, _ := strings.Cut(strings.TrimSpace(part), " "); !slices.Contains(quiet, word) {
+			return "(No output)"
+		}
+	}
+	return "Done"
+}
+
+// progressText returns the line while the calls run, such as "Reading 1 file…".
+func (n *callCounts) progressText() string {
+	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.text()) + "…"
+}
+
+// progressEntries returns the entry of a running call with a detail under it. The inline renderer only counts the call.
+func (v *eventView) progressEntries(c *callView, at entry, detail string) []entry {
+	c.extraEntries = 1
+	if v.screen.inline {
+		at.text, at.isShort = c.counts().progressText(), true
+	}
+	return []entry{at, {glyph: "  " + resultGlyph + "  ", text: detail, noGap: true}}
 }

@@ -143,9 +143,9 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	}
 	for d != nil {
 		c.show(d)
-		f := frame{liveRows: []string{""}, bottomIndex: -1}
+		f := frame{rows: []string{""}, bottomIndex: -1}
 		rows, at := d.rows(c.screen.cols)
-		f.liveRows, f.cursorRow, f.cursorCol = append(f.liveRows, rows...), at+1, d.indent
+		f.rows, f.cursorRow, f.cursorCol = append(f.rows, rows...), at+1, d.indent
 		if err := c.painter.paint(f, c.screen.cols, c.screen.rows); err != nil {
 			return err
 		}

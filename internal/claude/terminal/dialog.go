@@ -402,3 +402,19 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	}
 	return rows
 }
+
+// makeInline changes a dialog that fills a full screen to one of the inline renderer, which has smaller margins.
+func (d *dialog) makeInline(cols int) {
+	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(narrower)
+	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
+		for i := range rows {
+			rows[i] = strings.TrimPrefix(rows[i], narrower)
+		}
+	}
+	if d.body != nil {
+		d.question = slices.Insert(d.question, 0, "", strings.Repeat(ruleGlyph, cols))
+	}
+}
+
+// narrower is the difference between the margins of the renderers.
+const narrower = "  "

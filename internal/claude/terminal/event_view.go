@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -107,7 +106,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		v.showSystem(ev)
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
-			s.entries, s.settledCount = nil, 0
+			s.entries = nil
 			if s.progress != nil {
 				v.showPrompts(s.progress.prompts)
 			}
@@ -184,9 +183,14 @@ func (v *eventView) showResults(ev *protocol.User) {
 	}
 }
 
+// toolErrorText returns the text of a result without the tags of an error.
+func toolErrorText(text string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
+}
+
 func shortResult(text string) string {
 	const most = 4
-	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
+	text = toolErrorText(strings.TrimSpace(text))
 	lines := strings.Split(text, "\n")
 	if len(lines) <= most {
 		return text
@@ -200,29 +204,6 @@ func shortPath(cwd, path string) string {
 		return rel
 	}
 	return path
-}
-
-// callInput has the keys of a tool call's input that the screen shows.
-type callInput struct {
-	Command     string `json:"command"`
-	Description string `json:"description"`
-	FilePath    string `json:"file_path"`
-	Content     string `json:"content"`
-	OldString   string `json:"old_string"`
-	NewString   string `json:"new_string"`
-	URL         string `json:"url"`
-	Prompt      string `json:"prompt"`
-	Query       string `json:"query"`
-	Skill       string `json:"skill"`
-	ReplaceAll  bool   `json:"replace_all"`
-}
-
-func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
-
-// parseCallInput reads the input of a tool call. Keys of another type stay empty.
-func parseCallInput(raw json.RawMessage) (in callInput) {
-	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
-	return in
 }
 
 // showRetry shows that a failed request is sent again. The first attempts do not show the reason.

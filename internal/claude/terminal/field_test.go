@@ -16,7 +16,7 @@ func idleTerminal(t *testing.T) *Terminal {
 	t.Helper()
 	inbox := newMailbox()
 	c := &Console{faults: &Faults{}}
-	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default", settledCount: -1}
+	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default"}
 	c.screen.menu.commands = []slashCommand{{"/clear", "Start again"}, {"/compact", "Summarize"}, {"/config", ""}, {"/fast-compact", ""}, {"/help", ""}}
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
@@ -95,7 +95,7 @@ func TestFieldKeys(t *testing.T) {
 				t.Errorf("draft (-want +got):\n%s", diff)
 			}
 			f := s.draw(time.Unix(1000, 0))
-			if shown := strings.Join(append(f.settledRows, f.liveRows...), "\n"); !strings.Contains(shown, tt.says) {
+			if shown := strings.Join(f.rows, "\n"); !strings.Contains(shown, tt.says) {
 				t.Errorf("%q is not shown:\n%s", tt.says, shown)
 			}
 			if term.quit != tt.quit {
@@ -153,8 +153,8 @@ func TestPlanDialog(t *testing.T) {
 		state: StatePlan, isOverlay: true, indent: 3, showNumbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
 		options: []option{{label: "Yes"}, {label: "Change", isInput: true, note: "below"}}, foot: []string{"", "   foot"},
 	}
-	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}, settledCount: -1}
-	live := s.draw(time.Time{}).liveRows
+	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}}
+	live := s.draw(time.Time{}).rows[2:]
 	if len(live) != s.rows-2 || live[0] != strings.Repeat("▔", 40) || strings.TrimSpace(live[len(live)-1]) != "foot" {
 		t.Errorf("%d rows:\n%s", len(live), strings.Join(live, "\n"))
 	}
@@ -163,7 +163,7 @@ func TestPlanDialog(t *testing.T) {
 	}
 	for _, rows := range []int{5, 11, 16} { // a plan that does not fit is cut
 		s.rows = rows
-		if live := s.draw(time.Time{}).liveRows; rows == 16 && len(live) != rows-2 {
+		if live := s.draw(time.Time{}).rows[2:]; rows == 16 && len(live) != rows-2 {
 			t.Errorf("%d rows on %d", len(live), rows)
 		}
 	}
@@ -184,7 +184,7 @@ func TestAmendHint(t *testing.T) {
 func TestSpilledDialog(t *testing.T) {
 	var out strings.Builder
 	p := painter{w: &out, fullScreen: true}
-	if err := p.paint(frame{settledRows: []string{"gone", "● first", "below"}, liveRows: []string{"a", "b"}, bottomIndex: -1, blankTop: true}, 20, 4); err != nil {
+	if err := p.paint(frame{rows: []string{"gone", "● first", "below", "a", "b"}, bottomIndex: -1, blankTop: true}, 20, 4); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "first") || !strings.Contains(out.String(), "below") {
@@ -211,10 +211,10 @@ func TestTurnsOfTheQueue(t *testing.T) {
 // as busy.
 func TestRunningCallBlinks(t *testing.T) {
 	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}}}
-	s := &screen{cols: 40, rows: 20, dialog: d, progress: &progress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}, settledCount: -1}
+	s := &screen{cols: 40, rows: 20, dialog: d, progress: &progress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}}
 	for frame, want := range map[int]string{0: "● Making it", framesPerBlink: "  Making it", 2 * framesPerBlink: "● Making it"} {
 		s.progress.spinnerFrame = frame
-		if rows := s.draw(time.Time{}).liveRows; rows[1] != want {
+		if rows := s.draw(time.Time{}).rows; rows[1] != want {
 			t.Errorf("frame %d: %q, want %q", frame, rows[1], want)
 		}
 	}

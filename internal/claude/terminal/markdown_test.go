@@ -50,7 +50,7 @@ func TestStartHints(t *testing.T) {
 	shows := func(after int, want bool, text string) {
 		t.Helper()
 		f := s.draw(start.Add(time.Duration(after) * time.Second))
-		if got := strings.Contains(strings.Join(f.liveRows, "\n"), text); got != want {
+		if got := strings.Contains(strings.Join(f.rows, "\n"), text); got != want {
 			t.Errorf("after %d s: %q shown: %v", after, text, got)
 		}
 	}

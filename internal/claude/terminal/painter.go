@@ -13,8 +13,10 @@ type painter struct {
 	fullScreen bool // the alternate screen is on
 	title      string
 
-	lastRows             []string // all rows of a full screen, otherwise the live rows
-	cursorRow, cursorCol int      // position of the cursor in lastRows
+	lastRows             []string
+	cursorRow, cursorCol int  // position of the cursor in lastRows
+	hiddenRows           int  // inline rows that have scrolled away
+	resized              bool // the size of the terminal has changed
 }
 
 const (
@@ -38,7 +40,7 @@ func (p *painter) close() error {
 	if p.fullScreen {
 		b.WriteString(leaveScreen)
 	} else if len(p.lastRows) > 0 {
-		p.moveBelow(&b)
+		fmt.Fprintf(&b, "\x1b[%dB\r", len(p.lastRows)-p.cursorRow)
 	}
 	b.WriteString(keysOffSequence)
 	if p.title != "" {
@@ -48,16 +50,8 @@ func (p *painter) close() error {
 	return p.write(b.String())
 }
 
-// moveBelow moves the cursor to a new row after the inline rows.
-func (p *painter) moveBelow(b *strings.Builder) {
-	if down := len(p.lastRows) - 1 - p.cursorRow; down > 0 {
-		fmt.Fprintf(b, "\x1b[%dB", down)
-	}
-	b.WriteString("\r\n")
-}
-
 // redrawAll makes the next frame draw every row, as after a change of size.
-func (p *painter) redrawAll() { p.lastRows = nil }
+func (p *painter) redrawAll() { p.lastRows, p.resized = nil, true }
 
 func (p *painter) setTitle(title string) error {
 	if title == p.title {
@@ -71,15 +65,15 @@ func (p *painter) paint(f frame, cols, rows int) error {
 	if p.fullScreen {
 		return p.paintFull(f, cols, rows)
 	}
-	return p.paintInline(f, rows)
+	return p.paintInline(f, cols, rows)
 }
 
 // paintFull draws all rows of the screen: the last rows of the text, and the input field at the bottom.
 func (p *painter) paintFull(f frame, cols, rows int) error {
-	all := append(append([]string{}, f.settledRows...), f.liveRows...)
-	row, bottom := f.cursorRow+len(f.settledRows), len(all)
+	all := slices.Clone(f.rows)
+	row, bottom := f.cursorRow, len(all)
 	if f.bottomIndex >= 0 {
-		bottom = len(f.settledRows) + f.bottomIndex
+		bottom = f.bottomIndex
 	}
 	if over := len(all) - rows; over > 0 {
 		all, row = all[over:], max(0, row-over)
@@ -106,29 +100,38 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 	return p.write(b.String())
 }
 
-// paintInline draws each settled row once and the live rows below them.
-func (p *painter) paintInline(f frame, rows int) error {
-	live, row := f.liveRows, f.cursorRow
-	if over := len(live) - rows + 1; over > 0 {
-		live, row = live[over:], max(0, row-over)
+// paintInline draws the rows that differ, below the earlier content of the terminal. Rows that have scrolled away cannot
+// be changed. If such a row differs, or if all rows fit again, the screen is cleared and all rows are drawn.
+func (p *painter) paintInline(f frame, cols, rows int) error {
+	before, first, row := p.lastRows, 0, max(f.cursorRow, p.hiddenRows)
+	for first < min(len(before), len(f.rows)) && before[first] == f.rows[first] {
+		first++
 	}
-	if len(f.settledRows) == 0 && p.cursorRow == row && p.cursorCol == f.cursorCol && slices.Equal(live, p.lastRows) {
+	if first == len(before) && first == len(f.rows) && p.cursorRow == row && p.cursorCol == f.cursorCol {
 		return nil
 	}
 	var b strings.Builder
-	if p.cursorRow > 0 && len(p.lastRows) > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", p.cursorRow)
+	switch {
+	case p.resized || first < p.hiddenRows || p.hiddenRows > 0 && len(f.rows) < rows:
+		b.WriteString("\x1b[H\x1b[J")
+		before, first, p.hiddenRows = nil, 0, 0
+	case first < p.cursorRow:
+		fmt.Fprintf(&b, "\x1b[%dA", p.cursorRow-first)
+	case first > p.cursorRow:
+		fmt.Fprintf(&b, "\x1b[%dB", first-p.cursorRow)
 	}
-	b.WriteString("\r\x1b[J")
-	for _, text := range f.settledRows {
-		b.WriteString(text + "\r\n")
+	b.WriteString("\r")
+	for i, text := range f.rows[first:] {
+		if i += first; i >= len(before) || before[i] != text {
+			b.WriteString("\x1b[K" + truncate(text, cols))
+		}
+		b.WriteString("\r\n")
 	}
-	b.WriteString(strings.Join(live, "\r\n"))
-	if up := len(live) - 1 - row; up > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", up)
-	}
-	fmt.Fprintf(&b, "\x1b[%dG", f.cursorCol+1)
-	p.lastRows, p.cursorRow, p.cursorCol = live, row, f.cursorCol
+	b.WriteString("\x1b[J")
+	p.hiddenRows = max(p.hiddenRows, len(f.rows)-rows+1) // the cursor is on a row of its own
+	row = max(f.cursorRow, p.hiddenRows)
+	fmt.Fprintf(&b, "\x1b[%dA\x1b[%dG", len(f.rows)-row, min(f.cursorCol, cols-1)+1)
+	p.lastRows, p.cursorRow, p.cursorCol, p.resized = f.rows, row, f.cursorCol, false
 	return p.write(b.String())
 }
 

@@ -21,7 +21,11 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 			return f.page()
 		}
 	case "ExitPlanMode":
-		return a.planDialog(q)
+		d := a.planDialog(q)
+		if a.screen.inline {
+			d.makeInline(a.screen.cols)
+		}
+		return d
 	}
 	if a.needsAutoModeCheck(q.request) && !a.auto.isExplained {
 		return a.autoModeDialog(q)

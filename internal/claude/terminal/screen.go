@@ -12,6 +12,7 @@ type entry struct {
 	glyph, text string
 	isError     bool        // the entry is an error of the API
 	blinks      bool        // the glyph blinks while the call runs
+	isShort     bool        // the inline renderer names the key that shows more
 	noGap       bool        // no empty row precedes the entry
 	callID      string      // id of the running call that the entry shows; empty means none
 	counts      *callCounts // calls that the entry sums up; nil means none
@@ -44,17 +45,16 @@ func (n *callCounts) add(o *callCounts) {
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
 type screen struct {
-	cols, rows   int
-	inline       bool // the renderer draws the input field after the text, not at the bottom
-	inTmux       bool
-	header       []string
-	entries      []entry
-	settledCount int // entries that the inline renderer no longer redraws; -1 means the header is not drawn yet
-	composer     composer
-	queued       []string
-	dialog       *dialog
-	progress     *progress // the running turn; nil means no turn is running
-	mode         string
+	cols, rows int
+	inline     bool // the renderer draws the input field after the text, not at the bottom
+	inTmux     bool
+	header     []string
+	entries    []entry
+	composer   composer
+	queued     []string
+	dialog     *dialog
+	progress   *progress // the running turn; nil means no turn is running
+	mode       string
 	hints
 	background      backgroundView
 	menu            menu
@@ -107,62 +107,45 @@ func (s *screen) title() string {
 }
 
 type frame struct {
-	settledRows          []string // rows that no longer change, which the inline renderer lets scroll away
-	liveRows             []string
-	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 means none
-	cursorRow, cursorCol int  // position of the cursor in liveRows
+	rows                 []string
+	bottomIndex          int  // index in rows of the rows at the bottom of a full screen; -1 means none
+	cursorRow, cursorCol int  // position of the cursor in rows
 	blankTop             bool // the first row of a full screen is empty if not all rows fit
 }
 
-// draw lays out the screen without the entries that are already settled, and settles entries that no longer change.
+// draw lays out the screen.
 func (s *screen) draw(now time.Time) frame {
-	f := frame{bottomIndex: -1}
-	last := len(s.entries)
-	if at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID != "" }); at >= 0 {
-		last = at // the result changes this entry
-	}
-	if s.progress != nil && last > 0 && last == len(s.entries) && s.entries[last-1].counts != nil {
-		last-- // the next call may be added
-	}
-	if s.progress != nil && !s.progress.hasReply && last == len(s.entries) && last > 0 {
-		last = max(0, last-len(s.progress.prompts)) // an interrupt may return these prompts to the input field
-	}
-	if s.settledCount < 0 {
-		f.settledRows = append(f.settledRows, s.header...)
-	}
-	for i, e := range s.entries {
-		var rows []string
+	f := frame{bottomIndex: -1, rows: slices.Clone(s.header)}
+	for _, e := range s.entries {
 		if !e.noGap {
-			rows = append(rows, "")
+			f.rows = append(f.rows, "")
 		}
 		cols := s.cols
-		if e.blinks && e.callID != "" && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
-			e.glyph = "  "
+		if e.blinks && e.callID != "" && (s.dialog == nil || !s.inline) && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
+			e.glyph = strings.Replace(e.glyph, answerGlyph, " ", 1)
+		}
+		switch {
+		case s.inline && (e.isShort || e.counts != nil):
+			e.text += expandHint
+		case e.text == runningText && s.dialog != nil:
+			e.text = "Waiting…"
 		}
 		if e.isError {
 			cols -= errorMarginColumns
 		}
-		rows = append(rows, indent(e.glyph, e.text, cols)...)
-		switch {
-		case i < s.settledCount:
-		case i < last:
-			f.settledRows = append(f.settledRows, rows...)
-		default:
-			f.liveRows = append(f.liveRows, rows...)
-		}
+		f.rows = append(f.rows, indent(e.glyph, e.text, cols)...)
 	}
-	s.settledCount = max(s.settledCount, last)
 	if s.dialog != nil {
 		s.drawDialog(&f)
 		return f
 	}
-	f.liveRows = append(f.liveRows, s.queuedRows()...)
+	f.rows = append(f.rows, s.queuedRows()...)
 	if !s.inline {
-		f.bottomIndex = len(f.liveRows)
+		f.bottomIndex = len(f.rows)
 	}
-	f.liveRows = append(f.liveRows, s.activityRows(now)...)
+	f.rows = append(f.rows, s.activityRows(now)...)
 	if s.inline {
-		f.liveRows = append(f.liveRows, "")
+		f.rows = append(f.rows, "")
 	}
 	s.drawComposer(&f, now)
 	return f
@@ -174,17 +157,17 @@ func (s *screen) drawDialog(f *frame) {
 	}
 	rows, at := s.dialog.rows(s.cols)
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
-		f.liveRows = append(f.liveRows, "")
+		f.rows = append(f.rows, "")
 	}
 	if (s.dialog.kind == "auto" || s.dialog.kind == "exit") && !s.inline {
-		f.bottomIndex = len(f.liveRows)
+		f.bottomIndex = len(f.rows)
 	}
 	f.blankTop = s.dialog.state != StateQuestion
 	if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
 		rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
 	}
-	f.cursorRow, f.cursorCol = len(f.liveRows)+at, s.dialog.indent
-	f.liveRows = append(f.liveRows, rows...)
+	f.cursorRow, f.cursorCol = len(f.rows)+at, s.dialog.indent
+	f.rows = append(f.rows, rows...)
 }
 
 func (s *screen) queuedRows() []string {
@@ -198,6 +181,12 @@ func (s *screen) queuedRows() []string {
 	}
 	return rows
 }
+
+// expandHint follows a shortened entry of the inline renderer. runningText is under a running command.
+const (
+	expandHint  = " (ctrl+o to expand)"
+	runningText = "Running…"
+)
 
 // deletedHintDuration is how long the screen offers to insert a deleted text again.
 const deletedHintDuration = 6 * time.Second
@@ -248,24 +237,24 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 	switch {
 	case s.inline:
 	case menu:
-		f.liveRows = append(f.liveRows, s.menu.rows(&s.labels, s.cols)...)
+		f.rows = append(f.rows, s.menu.rows(&s.labels, s.cols)...)
 	default:
 		aside := s.textAboveInput(now)
-		f.liveRows = append(f.liveRows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
+		f.rows = append(f.rows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
 	top := rule
 	if c := &s.composer; c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex] {
 		title := fmt.Sprintf("%s History %d/%d ", strings.Repeat(ruleGlyph, 3), c.historyIndex+1, len(c.history))
 		top = title + strings.Repeat(ruleGlyph, max(0, s.cols-textWidth(title)))
 	}
-	f.liveRows = append(f.liveRows, top)
+	f.rows = append(f.rows, top)
 	const margin = 2
 	rows, row, col := s.composer.rows(s.cols - margin - 1)
 	if most := max(1, s.rows/2-2); len(rows) > most { // the rows around the cursor
 		from := min(max(0, row-most+1), len(rows)-most)
 		rows, row = rows[from:from+most], row-from
 	}
-	f.cursorRow, f.cursorCol = len(f.liveRows)+row, margin+col
+	f.cursorRow, f.cursorCol = len(f.rows)+row, margin+col
 	for i, text := range rows {
 		glyph := "  "
 		if i == 0 {
@@ -274,17 +263,21 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		if i == 0 && s.composer.isEmpty() {
 			text = s.emptyComposerText()
 		}
-		f.liveRows = append(f.liveRows, glyph+text)
+		f.rows = append(f.rows, glyph+text)
 	}
-	f.liveRows = append(f.liveRows, rule)
+	f.rows = append(f.rows, rule)
 	switch {
 	case menu && s.inline:
-		f.liveRows = append(f.liveRows, s.menu.rows(&s.labels, s.cols)...)
+		f.rows = append(f.rows, s.menu.rows(&s.labels, s.cols)...)
 	case s.showShortcuts:
-		f.liveRows = append(f.liveRows, s.labels.shortcutRows(s.cols)...)
+		f.rows = append(f.rows, s.labels.shortcutRows(s.cols)...)
 	default:
-		f.liveRows = append(f.liveRows, truncate("  "+s.footer(now), s.cols))
-		f.liveRows = append(f.liveRows, s.background.rows(s.cols, now)...)
+		aside := ""
+		if s.inline && s.notice == "" {
+			aside = s.textAboveInput(now)
+		}
+		f.rows = append(f.rows, inlineFooterRows("  "+s.footer(now), aside, s.cols)...)
+		f.rows = append(f.rows, s.background.rows(s.cols, now)...)
 	}
 }
 
@@ -337,4 +330,17 @@ func (s *screen) footer(now time.Time) string {
 		text += " · ← for agents"
 	}
 	return text + manage
+}
+
+// inlineFooterRows returns the footer with a text at its right end, or below it if there is no room.
+func inlineFooterRows(footer, aside string, cols int) []string {
+	room := cols - textWidth(aside) - len(narrower)
+	gap := room - textWidth(footer)
+	switch {
+	case aside == "":
+		return []string{truncate(footer, cols)}
+	case gap > 0:
+		return []string{footer + strings.Repeat(" ", gap) + aside}
+	}
+	return []string{truncate(footer, cols), strings.Repeat(" ", max(0, room)) + aside}
 }

@@ -75,7 +75,7 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 		if s.err != nil {
 			return s.answers, s.err
 		}
-		if err := c.painter.paint(frame{liveRows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil {
+		if err := c.painter.paint(frame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil {
 			return s.answers, err
 		}
 	}

@@ -55,7 +55,7 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
-	screen.settledCount, screen.menu.commands = -1, slashCommands(&plan)
+	screen.menu.commands = slashCommands(&plan)
 	screen.effort = plan.Model.Effort
 	if screen.effort == "" {
 		screen.effort = "medium"
@@ -64,6 +64,9 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	if screen.header == nil {
 		screen.header = []string{
 			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + modelName(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
+		}
+		if screen.inline {
+			screen.header = screen.header[1:]
 		}
 	}
 	return t, nil
@@ -197,9 +200,6 @@ func (t *Terminal) receiveAll() error {
 func (t *Terminal) draw() error {
 	c := t.console
 	c.measure()
-	if c.painter.fullScreen {
-		c.screen.settledCount = -1
-	}
 	c.show(c.screen.dialog)
 	f := c.screen.draw(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.title()); err != nil {

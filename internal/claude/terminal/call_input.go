@@ -1,0 +1,132 @@
+package terminal
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/textdiff"
+)
+
+// callInput has the keys of a tool call's input that the screen shows.
+type callInput struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+	FilePath    string `json:"file_path"`
+	Content     string `json:"content"`
+	OldString   string `json:"old_string"`
+	NewString   string `json:"new_string"`
+	URL         string `json:"url"`
+	Prompt      string `json:"prompt"`
+	Query       string `json:"query"`
+	Skill       string `json:"skill"`
+	ReplaceAll  bool   `json:"replace_all"`
+}
+
+func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
+
+// parseCallInput reads the input of a tool call. Keys of another type stay empty.
+func parseCallInput(raw json.RawMessage) (in callInput) {
+	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
+	return in
+}
+
+// drawBox draws a box around rows. The box is at least width columns wide.
+func drawBox(rows []string, width int) []string {
+	const sides = 4
+	inner := width - sides
+	for _, row := range rows {
+		inner = max(inner, textWidth(row))
+	}
+	box := []string{"╭" + strings.Repeat(ruleGlyph, inner+2) + "╮"}
+	for _, row := range rows {
+		box = append(box, "│ "+row+strings.Repeat(" ", inner-textWidth(row))+" │")
+	}
+	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
+}
+
+func changeSummary(rows []string) string {
+	var added, removed int
+	for _, row := range rows {
+		switch _, text, _ := strings.Cut(row, " "); {
+		case strings.HasPrefix(text, "+"):
+			added++
+		case strings.HasPrefix(text, "-"):
+			removed++
+		}
+	}
+	switch {
+	case added == 0:
+		return "Removed " + countWithNoun(removed, "line")
+	case removed == 0:
+		return "Added " + countWithNoun(added, "line")
+	}
+	return "Added " + countWithNoun(added, "line") + ", removed " + countWithNoun(removed, "line")
+}
+
+func numberedRows(text string) []string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i := range lines {
+		lines[i] = fmt.Sprintf("%*d %s", len(fmt.Sprint(len(lines))), i+1, lines[i])
+	}
+	return lines
+}
+
+// editRows returns the lines that an edit changes and the lines around them, with their numbers.
+func editRows(in callInput) []string {
+	raw, err := os.ReadFile(in.FilePath)
+	before, count := string(raw), 1
+	switch {
+	case err == nil && strings.Contains(before, in.OldString) && in.OldString != "":
+	case err == nil && strings.Contains(before, in.NewString): // the change was already made
+		before = strings.Replace(before, in.NewString, in.OldString, 1)
+	default:
+		before = in.OldString
+	}
+	if in.ReplaceAll {
+		count = -1
+	}
+	return diffRows(before, strings.Replace(before, in.OldString, in.NewString, count))
+}
+
+// diffRows returns the lines that differ between two texts, with numbers and surrounding lines.
+func diffRows(before, after string) []string {
+	const around = 3
+	return hunkRows(textdiff.Hunks(before, after, around))
+}
+
+func hunkRows(hunks []textdiff.Hunk) []string {
+	width := 1
+	for _, h := range hunks {
+		width = len(fmt.Sprint(max(h.OldStart+h.OldLines, h.NewStart+h.NewLines) - 1))
+	}
+	var rows []string
+	for _, h := range hunks {
+		before, after := h.OldStart, h.NewStart
+		for _, line := range h.Lines {
+			n := &after
+			switch line[0] {
+			case '-':
+				n = &before
+			case ' ':
+				before++
+			case '\\': // a remark about the end of the file
+				continue
+			}
+			rows = append(rows, fmt.Sprintf("%*d %s", width, *n, line))
+			*n++
+		}
+	}
+	return rows
+}
+
+// writeRows returns the lines of a file that is written. If the file already has other content, overwrites is true, and
+// the lines are those that differ.
+func writeRows(in callInput) (rows []string, overwrites bool) {
+	before, err := os.ReadFile(in.FilePath)
+	if err != nil || string(before) == in.Content {
+		return numberedRows(in.Content), false
+	}
+	return diffRows(string(before), in.Content), true
+}
