@@ -15,12 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func (x *exchange) serveMessages() {
-	if err := x.serveConversation(); err != nil {
-		x.answerError(err)
-	}
-}
-
 // conversationTurn is the state of an answer to a conversation request.
 type conversationTurn struct {
 	request         *history.Request

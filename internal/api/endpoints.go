@@ -22,13 +22,15 @@ func (x *exchange) chooseEndpoint(path string) {
 	_, model, isModel := strings.Cut(path, "/v1/models/")
 	switch {
 	case strings.HasSuffix(path, "/v1/messages") && post:
-		x.serveMessages()
+		if err := x.serveConversation(); err != nil {
+			x.answerError(err)
+		}
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
 		x.serveTokenCount()
 	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
 		x.serveModels()
 	case isModel && x.r.Method == http.MethodGet:
-		x.serveModel(model)
+		x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
 		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
 	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
@@ -94,11 +96,6 @@ func (x *exchange) serveModels() {
 		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
 	}
 	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, page) })
-}
-
-// serveModel handles GET /v1/models/{id}; every model exists.
-func (x *exchange) serveModel(id string) {
-	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(id)) })
 }
 
 func (x *exchange) serveSideRequest(kind string, answer func()) {

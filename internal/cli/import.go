@@ -72,7 +72,9 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		o.Check = &importer.Player{Self: self, Environ: s.Environ}
 	}
 	out, err := importer.Run(ctx, o)
-	shown.clear()
+	if shown.line {
+		fmt.Fprint(shown.w, "\r\x1b[K")
+	}
 	out.Report(s.Stderr)
 	if jsonErr := c.printReport(s, &out); err == nil {
 		err = jsonErr
@@ -148,11 +150,5 @@ func (p *readProgress) Read(n int64) {
 	if n >= every {
 		p.line = true
 		fmt.Fprintf(p.w, "\rread %d MB", n>>20)
-	}
-}
-
-func (p *readProgress) clear() {
-	if p.line {
-		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }

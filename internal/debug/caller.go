@@ -44,17 +44,20 @@ func (n nativeCaller) Actions(phase Phase) []Action {
 	}
 }
 
-// Encode writes the format that rest.Client reads.
+// WireDecision is a decision in the form for claudeless's own callers. Type and Message are set if the call fails.
+type WireDecision struct {
+	Action  Action          `json:"action"`
+	Input   json.RawMessage `json:"modified_input,omitempty"`
+	Result  json.RawMessage `json:"modified_result,omitempty"`
+	Fake    json.RawMessage `json:"fake_result,omitempty"`
+	Type    *string         `json:"exception_type,omitempty"`
+	Message *string         `json:"exception_message,omitempty"`
+	Tool    string          `json:"function_name,omitempty"`
+}
+
+// Encode writes a [WireDecision], which rest.Client reads.
 func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
-	w := struct {
-		Action  Action          `json:"action"`
-		Input   json.RawMessage `json:"modified_input,omitempty"`
-		Result  json.RawMessage `json:"modified_result,omitempty"`
-		Fake    json.RawMessage `json:"fake_result,omitempty"`
-		Type    *string         `json:"exception_type,omitempty"`
-		Message *string         `json:"exception_message,omitempty"`
-		Tool    string          `json:"function_name,omitempty"`
-	}{Action: d.Action, Tool: d.Tool}
+	w := WireDecision{Action: d.Action, Tool: d.Tool}
 	switch d.Action {
 	case ActionModify:
 		if w.Input = d.Input; d.Input == nil {

@@ -42,19 +42,26 @@ type toolMetadata struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
+// FunctionOf describes a tool as a function.
+func FunctionOf(t protocol.Tool) (Function, error) {
+	f := Function{Name: t.Name, Signature: string(t.InputSchema)}
+	if t.Server != "" {
+		f.Alias = t.Server + "/" + t.RawName
+	}
+	var err error
+	if f.Metadata, err = protocol.Marshal(toolMetadata{t.Server, t.RawName, t.Description, t.InputSchema}); err != nil {
+		err = NewError(CodeInvalidPayload, err.Error(), "function_name", t.Name)
+	}
+	return f, err
+}
+
 // Register adds tools with their schemas; it sets no breakpoints.
 func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 	for _, t := range tools {
-		f := Function{Name: t.Name, Signature: string(t.InputSchema)}
-		if t.Server != "" {
-			f.Alias = t.Server + "/" + t.RawName
-		}
-		meta := toolMetadata{Server: t.Server, Original: t.RawName, Description: t.Description, InputSchema: t.InputSchema}
-		raw, err := protocol.Marshal(meta)
+		f, err := FunctionOf(t)
 		if err != nil {
-			return NewError(CodeInvalidPayload, err.Error(), "function_name", t.Name)
+			return err
 		}
-		f.Metadata = raw
 		if err := r.RegisterFunction(f); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 		default:
 			n := len(all) + len(problems)
 			err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() || !isCase(path) {
+				if err != nil || d.IsDir() || !slices.Contains([]string{".txtar", ".toml"}, filepath.Ext(path)) {
 					return err
 				}
 				rel, err := filepath.Rel(name, path)
@@ -103,10 +103,6 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 		}
 	}
 	return all, problems
-}
-
-func isCase(path string) bool {
-	return slices.Contains([]string{".txtar", ".toml"}, filepath.Ext(path))
 }
 
 func baseName(name string) string { return trimExt(filepath.Base(name)) }

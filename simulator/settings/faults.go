@@ -120,7 +120,7 @@ func permissionFaults(object map[string]any) []Fault {
 			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + jsonType(v)})
 		}
 	}
-	if mode, there := object["defaultMode"]; there && !isPermissionMode(mode) {
+	if mode, there := object["defaultMode"]; there && !oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(mode) {
 		found = append(found, Fault{
 			Key:  "permissions.defaultMode",
 			Text: `Invalid value. Expected one of: "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"`,
@@ -130,10 +130,6 @@ func permissionFaults(object map[string]any) []Fault {
 		found = []Fault{{Key: "permissions", Text: "Invalid value"}}
 	}
 	return found
-}
-
-func isPermissionMode(v any) bool {
-	return oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(v)
 }
 
 func jsonType(v any) string {

@@ -166,17 +166,11 @@ func requireFields(c validator, keys ...string) validator {
 func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
-		if isPermissionGuardEvent(event) && !validMatchers(value) {
+		if claudecode.HookEventNamed(event).CanGuardPermissions && !validMatchers(value) {
 			return false
 		}
 	}
 	return true
-}
-
-// isPermissionGuardEvent reports whether hooks of an event may protect permissions. If such a hook is invalid, the CLI ignores
-// the whole file.
-func isPermissionGuardEvent(event string) bool {
-	return claudecode.HookEventNamed(event).CanGuardPermissions
 }
 
 func validMatchers(v any) bool {

@@ -47,10 +47,6 @@ func expandLeadingTabs(text string) string {
 	return b.String()
 }
 
-func updatedMessage(path string) string {
-	return "The file " + path + " has been updated successfully."
-}
-
 // trailingSpacePattern matches white space, as JavaScript defines it, before the end of a line.
 var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)

@@ -105,5 +105,5 @@ func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult 
 	original := strings.ReplaceAll(string(old), "\r\n", "\n")
 	out.Type, out.OriginalFile = "update", &original
 	out.StructuredPatch = structuredPatch(original, in.Content)
-	return tool.Text(updatedMessage(name)+note, out)
+	return tool.Text("The file "+name+" has been updated successfully."+note, out)
 }

@@ -59,9 +59,7 @@ func NewReader(memory int) *Reader {
 // Read parses a body. The error is a [*RefusalError]; the request then contains what was read before the error.
 func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
 	r := &Request{Client: c, Tools: &Toolset{}}
-	err := forEachMember(body, func(key string, value []byte) error {
-		return rd.readMember(r, key, value)
-	})
+	err := forEachSpan(body, '{', '}', func(key string, value []byte) error { return rd.readMember(r, key, value) })
 	switch {
 	case errors.Is(err, errSyntax) && json.Valid(body):
 		return r, &RefusalError{Status: http.StatusBadRequest, Message: "the request body must be a JSON object"}

@@ -8,12 +8,6 @@ import (
 
 var errSyntax = errors.New("the request body is not valid JSON")
 
-// forEachMember calls f for each member of the JSON object in raw, in order. Values are slices of
-// raw. Their brackets and strings are balanced; the reader of the value validates the rest.
-func forEachMember(raw []byte, f func(key string, value []byte) error) error {
-	return forEachSpan(raw, '{', '}', f)
-}
-
 // forEachElement calls f for each element of the JSON array in raw, as [forEachMember] does.
 func forEachElement(raw []byte, f func(value []byte) error) error {
 	return forEachSpan(raw, '[', ']', func(_ string, value []byte) error { return f(value) })

@@ -303,13 +303,8 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 // endGroup kills the remaining processes of a group. The guard ends after the group and not earlier, because this
 // program may be killed at any moment.
 func endGroup(g guard, pgid int) {
-	killGroup(pgid)
-	g.end()
-}
-
-// killGroup kills the remaining processes of a group and waits, up to groupWaitLimit, until none can be signalled.
-func killGroup(pgid int) {
 	waitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
+	g.end()
 }
 
 func waitWhile(is func() bool, most time.Duration) {

@@ -45,10 +45,6 @@ type conversationState struct {
 	startedAt     time.Time
 }
 
-func newRecorderState() recorderState {
-	return recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}}
-}
-
 // Record takes an event of the session. A nil recorder ignores it.
 func (r *Recorder) Record(ev protocol.Event, at SessionMoment) {
 	if r == nil {

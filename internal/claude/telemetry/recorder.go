@@ -89,7 +89,8 @@ func Open(o Options) *Recorder {
 		return nil
 	}
 	r := &Recorder{
-		o: o, exporters: map[string]*exporter{}, sent: map[string]int{}, state: newRecorderState(),
+		o: o, exporters: map[string]*exporter{}, sent: map[string]int{},
+		state:  recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}},
 		tables: map[string][]signalRow{metricSignal: metricTable(), logSignal: eventTable(), traceSignal: spanTable()},
 	}
 	for signal, target := range map[string]*Target{metricSignal: o.Metrics, logSignal: o.Logs, traceSignal: o.Traces} {

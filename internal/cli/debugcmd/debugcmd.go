@@ -105,17 +105,14 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	defer stop()
 	tasks.Go(func() { front.ForwardEvents(ctx) }) // returns when ctx is cancelled
 	if c.MCP {
-		tasks.Go(func() { c.serveStdio(ctx, s, front) }) // returns when ctx is cancelled or at EOF of stdin
+		tasks.Go(func() {
+			if err := front.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
+			}
+		}) // returns when ctx is cancelled or at EOF of stdin
 	}
 	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, debug.PageOptions{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
-}
-
-// serveStdio runs the MCP server on the standard streams; HTTP continues after they end.
-func (c *Serve) serveStdio(ctx context.Context, s *process.System, front *mcpserver.Server) {
-	if err := front.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
-		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
-	}
 }
 
 func (c *Serve) handler(front *mcpserver.Server, o debug.PageOptions) http.Handler {

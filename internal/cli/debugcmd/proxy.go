@@ -213,7 +213,9 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte) {
 	var in params
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
-		p.forward(ctx, c, m, line)
+		if answer := p.callServer(ctx, c, m, line); answer != nil {
+			p.writeClient(answer)
+		}
 		return
 	}
 	name := mcp.CanonicalName(p.o.Name, in.Name)
@@ -298,13 +300,6 @@ func (p *proxy) serverToolName(canonical string) (string, bool) {
 		return t.name, true
 	}
 	return strings.CutPrefix(canonical, mcp.CanonicalName(p.o.Name, ""))
-}
-
-// forward sends a call to the server and its response to the client, unchanged.
-func (p *proxy) forward(ctx context.Context, c *call, m message, line []byte) {
-	if answer := p.callServer(ctx, c, m, line); answer != nil {
-		p.writeClient(answer)
-	}
 }
 
 // callServer sends a call to the server and waits for the response; nil means there will be no response.

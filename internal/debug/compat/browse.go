@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/debug"
 )
@@ -202,16 +201,6 @@ func oneLineJSON(raw json.RawMessage) string {
 		return truncateText(o.Summary, maxLineBytes)
 	}
 	return truncateText(string(raw), maxLineBytes)
-}
-
-func truncateText(s string, size int) string {
-	if len(s) <= size {
-		return s
-	}
-	for !utf8.RuneStart(s[size]) {
-		size--
-	}
-	return s[:size] + "…"
 }
 
 // formatArguments formats the arguments of a call in the syntax of its language. Python values are given by their

@@ -31,7 +31,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hub.Close)
-	older = compat.New(compat.Options{Hub: hub})
+	older = compat.New(hub)
 	ids = map[string]string{}
 	start := func(name string, c debug.Call) debug.StartedCall {
 		t.Helper()
@@ -151,7 +151,7 @@ func FuzzPages(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer hub.Close()
-		older := compat.New(compat.Options{Hub: hub})
+		older := compat.New(hub)
 		for id, v := range map[string]debug.Values{
 			"c": debug.JSONInput{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {

@@ -13,29 +13,22 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// Options configure Clients. Hub must be set.
-type Options struct {
-	Hub *debug.Hub
-	// Lease is how long a pause stays open after the last poll of its client, which may poll rarely; 0 means 5 min.
-	Lease time.Duration
-}
-
-const defaultLease = 5 * time.Minute
+// pauseLease is how long a pause stays open after the last poll of its client, which may poll rarely.
+const pauseLease = 5 * time.Minute
 
 // Clients serves all older clients of a hub. Its methods may be called from many goroutines.
 type Clients struct {
 	hub    *debug.Hub
-	lease  time.Duration
 	resent resendSet
 	relay  evalRelay
 
 	mu        sync.Mutex
-	comErrors []CommunicationError
+	comErrors []json.RawMessage // as the clients reported them, oldest first
 }
 
 // New creates the Clients of a hub; it starts nothing.
-func New(o Options) *Clients {
-	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: evalRelay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
+func New(hub *debug.Hub) *Clients {
+	return &Clients{hub: hub, relay: evalRelay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
 }
 
 // request is a client's description of a call.
@@ -105,7 +98,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 
 // ForeignCall converts call to a call of an older client with the values d, whose bytes are already in the hub's store.
 func (c *Clients) ForeignCall(call debug.Call, d CallData) debug.Call {
-	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: c.lease}
+	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: pauseLease}
 	return call
 }
 
@@ -210,29 +203,6 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	return SuccessFields("function_name", in.Name, "signature", in.Signature), nil
 }
 
-// CommunicationError is a communication failure in the form in which a client reported it.
-type CommunicationError = json.RawMessage
-
-const maxComErrors = 500
-
-// ReportCommunicationError stores a client's report; the newest 500 are kept.
-func (c *Clients) ReportCommunicationError(e CommunicationError) {
-	c.mu.Lock()
-	c.comErrors = append(c.comErrors, debug.TruncationMarker(e, ""))
-	if n := len(c.comErrors) - maxComErrors; n > 0 {
-		c.comErrors = slices.Clone(c.comErrors[n:])
-	}
-	c.mu.Unlock()
-	c.hub.PublishChange(debug.TopicErrors)
-}
-
-// CommunicationErrors returns the clients' reports, oldest first.
-func (c *Clients) CommunicationErrors() []CommunicationError {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]CommunicationError{}, c.comErrors...)
-}
-
 // Route is one of the older clients' routes.
 type Route struct {
 	Method, Path, Summary string
@@ -256,7 +226,9 @@ func Routes() []Route {
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).recordEvent},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).handleErrorReport},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
-			return Fields{"errors": c.CommunicationErrors()}, nil
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return Fields{"errors": append([]json.RawMessage{}, c.comErrors...)}, nil
 		}},
 		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
 			if q := c.NextEvalRequest(r.ID); q != nil {
@@ -269,11 +241,20 @@ func Routes() []Route {
 	}
 }
 
+const maxComErrors = 500
+
+// handleErrorReport stores a client's report of a failed communication; the newest 500 are kept.
 func (c *Clients) handleErrorReport(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
-	c.ReportCommunicationError(r.Body)
+	c.mu.Lock()
+	c.comErrors = append(c.comErrors, debug.TruncationMarker(r.Body, ""))
+	if n := len(c.comErrors) - maxComErrors; n > 0 {
+		c.comErrors = slices.Clone(c.comErrors[n:])
+	}
+	c.mu.Unlock()
+	c.hub.PublishChange(debug.TopicErrors)
 	return SuccessFields(), nil
 }
 

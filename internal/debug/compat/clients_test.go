@@ -28,7 +28,7 @@ func newClients(t *testing.T, o debug.Options) (*debug.Hub, *Clients) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	return h, New(Options{Hub: h})
+	return h, New(h)
 }
 
 func breakOn(t *testing.T, h *debug.Hub) {

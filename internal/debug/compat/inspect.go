@@ -35,7 +35,7 @@ type Inspection struct {
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
 	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
-		in.Type, in.Repr = jsonType(v), truncate(string(data))
+		in.Type, in.Repr = jsonType(v), truncateText(string(data), maxReprBytes)
 		in.Attributes = jsonMembers(v, 1)
 		return in
 	}
@@ -48,23 +48,12 @@ func Inspect(cid string, data []byte) Inspection {
 		in.Type, in.Error = "unknown", "deserialization_failed"
 		in.Repr = fmt.Sprintf("<deserialization failed: %v>", err)
 	case utf8.Valid(data):
-		in.Type, in.Repr, in.Error = "unknown", truncate(string(data)), "deserialization_failed"
+		in.Type, in.Repr, in.Error = "unknown", truncateText(string(data), maxReprBytes), "deserialization_failed"
 	default:
 		in.Type = "bytes"
 		in.Repr = fmt.Sprintf("%d bytes, the first: % x", len(data), data[:min(len(data), 32)])
 	}
 	return in
-}
-
-func truncate(s string) string {
-	if len(s) <= maxReprBytes {
-		return s
-	}
-	end := maxReprBytes
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
 }
 
 func jsonType(v any) string {
@@ -102,7 +91,7 @@ func jsonMembers(v any, depth int) map[string]any {
 func jsonMember(v any, depth int) any {
 	switch x := v.(type) {
 	case string:
-		return truncate(x)
+		return truncateText(x, maxReprBytes)
 	case map[string]any, []any:
 		if depth < inspectDepth {
 			return jsonMembers(v, depth+1)
@@ -132,7 +121,7 @@ func PickleMembers(v any, depth int) map[string]any {
 			if !ok {
 				name = pickle.Repr(key, maxReprBytes)
 			}
-			out[truncate(name)] = memberValue(x.Values[i], depth)
+			out[truncateText(name, maxReprBytes)] = memberValue(x.Values[i], depth)
 		}
 	case *pickle.List:
 		addIndexed(x.Items, out, depth)
@@ -162,4 +151,14 @@ func memberValue(v any, depth int) any {
 		}
 	}
 	return scalarOrRepr(v)
+}
+
+func truncateText(s string, size int) string {
+	if len(s) <= size {
+		return s
+	}
+	for !utf8.RuneStart(s[size]) {
+		size--
+	}
+	return s[:size] + "…"
 }

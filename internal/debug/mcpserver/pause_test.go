@@ -223,7 +223,7 @@ func TestOlderClient(t *testing.T) {
 	f := newTestServer(t, mcpserver.Options{})
 	c, other := f.dialStdio(t), f.dialHTTP(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"add"}`)
-	older := compat.New(compat.Options{Hub: f.hub})
+	older := compat.New(f.hub)
 	begun, err := f.hub.Start(t.Context(), older.ForeignCall(debug.Call{Tool: "add", PID: 7, Started: 1, Signature: "(a, b)"}, compat.CallData{}))
 	if err != nil || begun.PauseID == "" {
 		t.Fatalf("%+v, %v", begun, err)

@@ -87,25 +87,16 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 		return err
 	}
 	for _, t := range tools {
-		in := map[string]any{
-			"function_name": t.Name, "signature": string(t.InputSchema),
-			"function_metadata": toolMetadata{Server: t.Server, Original: t.RawName, Description: t.Description, InputSchema: t.InputSchema},
+		f, err := debug.FunctionOf(t)
+		if err != nil {
+			return err
 		}
-		if t.Server != "" {
-			in["alias"] = t.Server + "/" + t.RawName
-		}
+		in := fields{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
 		if err := c.send(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
 			return fmt.Errorf("registering %s: %w", t.Name, err)
 		}
 	}
 	return nil
-}
-
-type toolMetadata struct {
-	Server      string          `json:"server,omitempty"`
-	Original    string          `json:"original_name,omitempty"`
-	Description string          `json:"description,omitempty"`
-	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
 // callReply is the debugger's response to call/start and call/complete.
@@ -174,16 +165,6 @@ func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcom
 	return c.await(ctx, a.PollURL)
 }
 
-type wireDecision struct {
-	Action         debug.Action    `json:"action"`
-	ModifiedInput  json.RawMessage `json:"modified_input"`
-	ModifiedResult json.RawMessage `json:"modified_result"`
-	FakeResult     json.RawMessage `json:"fake_result"`
-	Type           string          `json:"exception_type"`
-	Message        string          `json:"exception_message"`
-	Function       string          `json:"function_name"`
-}
-
 // pollPath, followed by a pause id, is the route that returns a decision.
 const pollPath = "/api/poll/"
 
@@ -223,8 +204,8 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 // poll makes one long poll; nil, nil means that there is no decision yet.
 func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
 	var out struct {
-		Status string        `json:"status"`
-		Action *wireDecision `json:"action"`
+		Status string              `json:"status"`
+		Action *debug.WireDecision `json:"action"`
 	}
 	if err := c.send(ctx, http.MethodGet, pollURL+"?wait="+pollWait.String(), nil, &out); err != nil {
 		return nil, err
@@ -233,9 +214,12 @@ func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision
 		return none, nil
 	}
 	w := out.Action
-	d := &debug.Decision{Action: w.Action, Input: w.ModifiedInput, Result: w.FakeResult, Type: w.Type, Message: w.Message, Tool: w.Function}
-	if len(w.ModifiedResult) > 0 {
-		d.Result = w.ModifiedResult
+	d := &debug.Decision{Action: w.Action, Input: w.Input, Result: w.Fake, Tool: w.Tool}
+	if len(w.Result) > 0 {
+		d.Result = w.Result
+	}
+	if w.Type != nil && w.Message != nil {
+		d.Type, d.Message = *w.Type, *w.Message
 	}
 	return d, nil
 }

@@ -19,9 +19,9 @@ import (
 // origins may call only the routes of the older clients.
 func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBodyBytes)
-	a := &api{o, compat.New(compat.Options{Hub: o.Hub})}
+	a := &api{o, compat.New(o.Hub)}
 	mux := http.NewServeMux()
-	table := a.routes()
+	table := slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
 	open := map[string]bool{}
 	for _, r := range table {
 		mux.HandleFunc(r.method+" "+r.path, a.serve(r))
@@ -41,10 +41,6 @@ func Handler(o Options) http.Handler {
 	}
 	mux.Handle("/", a.olderClients.Pages(o.Fallback))
 	return mux
-}
-
-func (a *api) routes() []route {
-	return slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
 }
 
 func (a *api) serve(rt route) http.HandlerFunc {

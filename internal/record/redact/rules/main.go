@@ -53,7 +53,7 @@ var maintained = [...]rule{
 		if r.Regex == "" || r.Path != "" {
 			continue // about file names
 		}
-		fmt.Fprintf(&b, "\t{id: %q, expr: %q, keywords: %s, entropy: %g, group: %d", r.ID, r.Regex, quoteJoined(r.Keywords), r.Entropy, r.SecretGroup)
+		fmt.Fprintf(&b, "\t{id: %q, expr: %q, keywords: %q, entropy: %g, group: %d", r.ID, r.Regex, strings.Join(r.Keywords, "|"), r.Entropy, r.SecretGroup)
 		if r.ID == "generic-api-key" {
 			fmt.Fprint(&b, ", isGuess: true")
 		}
@@ -75,8 +75,4 @@ var maintained = [...]rule{
 		fmt.Fprintf(&b, "\n// Texts that a guess must not contain.\nconst (\n\tharmlessMatch = %q\n\tharmlessWords = %q\n)\n", strings.Join(match, "|"), strings.Join(stop, " "))
 	}
 	return os.WriteFile("gitleaks.go", []byte(b.String()), 0o644)
-}
-
-func quoteJoined(words []string) string {
-	return fmt.Sprintf("%q", strings.Join(words, "|"))
 }
