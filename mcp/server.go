@@ -288,7 +288,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (note string,
 			a.failures, a.next = 0, time.Time{}
 			return "", err
 		}
-		pause := firstCallConnectPause << a.failures
+		pause := firstCallConnectPause << min(a.failures, 16)
 		a.failures, a.next = a.failures+1, s.options.Credentials.Now().Add(pause)
 		a.note = fmt.Sprintf("Claude Code tried to connect to MCP server %q again and could not. It can be tried again in %.0f s.", s.cfg.Name, pause.Seconds())
 	}

@@ -95,7 +95,7 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	var pairs []string
 	chosen := true
 	for _, q := range questions {
-		answer := answerText(o.Answers.Get(q.Question))
+		answer, parts := q.answer(o.Answers.Get(q.Question))
 		if answer == "" {
 			continue
 		}
@@ -107,7 +107,7 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 			pair += " notes: " + remark.Notes
 		}
 		pairs = append(pairs, pair)
-		chosen = chosen && remark.Notes == "" && q.hasOption(answer)
+		chosen = chosen && remark.Notes == "" && q.hasOptions(parts)
 	}
 	switch all := strings.Join(pairs, ", "); {
 	case all == "":
@@ -120,27 +120,26 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	}
 }
 
-// hasOption reports whether the answer is one of the options. If several options may be chosen, the answer may consist
-// of options that are separated by ", ".
-func (q question) hasOption(answer string) bool {
-	parts := []string{answer}
-	if q.MultiSelect {
-		parts = strings.Split(answer, ", ")
+// answer returns the text of an answer, which is a string or a list of strings, and its parts. It has several parts only
+// if several options may be chosen (observed with 2.1.330).
+func (q question) answer(raw json.RawMessage) (text string, parts []string) {
+	switch {
+	case len(raw) == 0:
+	case json.Unmarshal(raw, &text) == nil:
+		parts = strings.Split(text, ", ")
+	case json.Unmarshal(raw, &parts) == nil:
+		text = strings.Join(parts, ",")
+	default:
+		text = string(raw)
 	}
-	return !slices.ContainsFunc(parts, func(part string) bool {
-		return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == part })
-	})
+	if !q.MultiSelect {
+		parts = []string{text}
+	}
+	return text, parts
 }
 
-// answerText returns the text of an answer, which is a string or a list of strings.
-func answerText(raw json.RawMessage) string {
-	var s string
-	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var several []string
-	if json.Unmarshal(raw, &several) == nil {
-		return strings.Join(several, ",")
-	}
-	return string(raw)
+func (q question) hasOptions(labels []string) bool {
+	return !slices.ContainsFunc(labels, func(label string) bool {
+		return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == label })
+	})
 }

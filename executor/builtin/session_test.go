@@ -92,7 +92,9 @@ func TestAskUserQuestion(t *testing.T) {
 		{"call answers more", `{"Colour?":"blue","Z":"1"}`, nil, chosen, `"Colour?"="blue"`, `{"Colour?":"blue","Z":"1"}`},
 		{"own words", `{"Colour?":"Blue"}`, nil, own, `"Colour?"="Blue"`, `{"Colour?":"Blue"}`},
 		{"own words beside an option", `{"Also?":"x, z"}`, nil, own, `"Also?"="x, z"`, `{"Also?":"x, z"}`},
-		{"list", `{"Colour?":["red","blue"]}`, nil, own, `"Colour?"="red,blue"`, `{"Colour?":["red","blue"]}`},
+		{"list of options", `{"Also?":["x","y"]}`, nil, chosen, `"Also?"="x,y"`, `{"Also?":["x","y"]}`},
+		{"list with own words", `{"Also?":["x","z"]}`, nil, own, `"Also?"="x,z"`, `{"Also?":["x","z"]}`},
+		{"list for one option", `{"Colour?":["red","blue"]}`, nil, own, `"Colour?"="red,blue"`, `{"Colour?":["red","blue"]}`},
 		{
 			"preview", `{"Colour?":"red"},"annotations":{"Colour?":{"preview":"p"}}`, nil, chosen, "\"Colour?\"=\"red\" selected preview:\np",
 			`{"Colour?":"red"},"annotations":{"Colour?":{"preview":"p"}}`,

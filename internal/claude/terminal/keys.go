@@ -109,9 +109,11 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	return k, rest, true
 }
 
-// hasLoneEscape reports whether the input ended within a sequence. A lone Escape is the Escape key unless the rest of a
-// sequence follows soon.
-func (r *keyReader) hasLoneEscape() bool { return len(r.pending) > 0 && !r.pasting }
+// hasLoneEscape reports whether the input ended within an escape sequence. A lone Escape is the Escape key unless the rest
+// of a sequence follows soon. Half of a character waits for its other half without a limit.
+func (r *keyReader) hasLoneEscape() bool {
+	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
+}
 
 // flush drops the kept bytes, because no further bytes followed. If they are a lone Escape, flush returns the Escape
 // key.

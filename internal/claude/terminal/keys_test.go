@@ -41,6 +41,20 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestSlowCharacter: the two halves of a character may arrive in two reads, however slow.
+func TestSlowCharacter(t *testing.T) {
+	var r keyReader
+	for _, half := range []string{"a\xc3", "\xa9"} {
+		keys := r.read([]byte(half))
+		if r.hasLoneEscape() {
+			t.Errorf("%q starts the time limit of the Escape key", half)
+		}
+		if want := map[string]string{"a\xc3": "a", "\xa9": "é"}[half]; len(keys) != 1 || keys[0].text != want {
+			t.Errorf("%q: keys %v, want the text %q", half, keys, want)
+		}
+	}
+}
+
 // TestKeysAreBounded: an endless sequence or paste keeps a bounded number of bytes.
 func TestKeysAreBounded(t *testing.T) {
 	var r keyReader

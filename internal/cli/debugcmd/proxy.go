@@ -243,12 +243,12 @@ func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte)
 	d, err = p.o.Gate.AfterCall(ctx, id, o)
 	switch {
 	case answer == nil || ctx.Err() != nil:
-	case err != nil || d.Action == debug.ActionContinue:
-		p.writeClient(answer)
-	case d.Action == debug.ActionRaise:
+	case err == nil && d.Action == debug.ActionRaise:
 		p.reply(m.ID, errorResult(d.Message))
-	case d.Action == debug.ActionModify:
+	case err == nil && d.Action == debug.ActionModify:
 		p.reply(m.ID, p.shapeResult(name, d.Result, debug.EditedContent(d.Result)))
+	default:
+		p.writeClient(answer)
 	}
 }
 
