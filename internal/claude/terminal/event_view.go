@@ -139,7 +139,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			}
 			failed := ev.Error != "" || ev.IsAPIErrorMessage
 			if !failed {
-				block.Text = plainMarkdown(block.Text)
+				block.Text = plainMarkdown(block.Text, s.cols)
 			}
 			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
 		case protocol.ToolUse:

@@ -5,11 +5,15 @@ import (
 	"strings"
 )
 
-// plainMarkdown returns a reply as the screen shows it: without the marks of headings, emphasis and code.
-func plainMarkdown(text string) string {
+// plainMarkdown returns a reply as a screen with this number of columns shows it: without the marks of headings, emphasis
+// and code, and with tables in boxes.
+func plainMarkdown(text string, cols int) string {
 	var rows []string
 	fence := ""
-	for line := range strings.SplitSeq(text, "\n") {
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		table := tableLength(lines[i:])
 		switch mark := strings.TrimSpace(line); {
 		case fence != "" && mark == fence:
 			fence = ""
@@ -17,6 +21,9 @@ func plainMarkdown(text string) string {
 			rows = append(rows, line)
 		case strings.HasPrefix(mark, "```") || strings.HasPrefix(mark, "~~~"):
 			fence = mark[:3]
+		case table > 0:
+			rows = append(rows, newTable(lines[i:i+table]).rows(cols)...)
+			i += table - 1
 		default:
 			rows = append(rows, plainLine(line))
 		}

@@ -17,8 +17,128 @@ func TestMarkdown(t *testing.T) {
 		"```go\nfunc  main() {}\n    # kept\n```\n\n~~~\n| a |\n~~~\n":                       "func  main() {}\n    # kept\n\n| a |",
 		"2 * 3 * 4 and snake_case_name and \\*escaped\\*, a | b":                             "2 * 3 * 4 and snake_case_name and *escaped*, a | b",
 	} {
-		if diff := cmp.Diff(want, plainMarkdown(text)); diff != "" {
+		if diff := cmp.Diff(want, plainMarkdown(text, 80)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// TestTables: the rows are those of claude 2.1.330.
+func TestTables(t *testing.T) {
+	const (
+		wide = `| Name | Count |
+|------|------:|
+| one | 1 |
+| two **bold** | 22 |
+
+| A | B | C |
+|:--|:-:|---|
+| a very long cell that goes on and on for quite a while indeed and even longer than that because it should not fit in four rows of a narrow column | another long cell that has many words in it as well and so on | and a third long cell with words |
+| short | | x |`
+		narrow = "| A | B |\n|---|---|\n| averyveryverylongwordwithoutanyspaceinitthatdoesnotfit | anotherveryverylongwordwithoutanyspaceinitthatdoesnotfit |\n\n| Left | Center | Right |\n|:--|:-:|--:|\n| a | b | c |\n| `code` | [link](http://x.y) | *it* |\n| one two three four five six seven eight nine ten eleven twelve thirteen | x | y |"
+	)
+	for _, tt := range []struct {
+		cols       int
+		text, want string
+	}{
+		{60, wide, `
+┌──────────┬───────┐
+│   Name   │ Count │
+├──────────┼───────┤
+│ one      │     1 │
+├──────────┼───────┤
+│ two bold │    22 │
+└──────────┴───────┘
+
+A: a very long cell that goes on and on for quite a
+  while indeed and even longer than that because it
+  should not fit in four rows of a narrow column
+B: another long cell that has many words in it as well
+  and so on
+C: and a third long cell with words
+────────────────────────────────────────
+A: short
+B:
+C: x
+`},
+		{84, wide, `
+┌──────────┬───────┐
+│   Name   │ Count │
+├──────────┼───────┤
+│ one      │     1 │
+├──────────┼───────┤
+│ two bold │    22 │
+└──────────┴───────┘
+
+┌─────────────────────────────────────────┬─────────────────────┬─────────────┐
+│                    A                    │          B          │      C      │
+├─────────────────────────────────────────┼─────────────────────┼─────────────┤
+│ a very long cell that goes on and on    │ another long cell   │ and a third │
+│ for quite a while indeed and even       │ that has many words │  long cell  │
+│ longer than that because it should not  │  in it as well and  │ with words  │
+│ fit in four rows of a narrow column     │        so on        │             │
+├─────────────────────────────────────────┼─────────────────────┼─────────────┤
+│ short                                   │                     │ x           │
+└─────────────────────────────────────────┴─────────────────────┴─────────────┘
+`},
+		{60, narrow, `
+┌──────────────────────────┬──────────────────────────┐
+│            A             │            B             │
+├──────────────────────────┼──────────────────────────┤
+│ averyveryverylongwordwit │ anotherveryverylongwordw │
+│ houtanyspaceinitthatdoes │ ithoutanyspaceinitthatdo │
+│ notfit                   │ esnotfit                 │
+└──────────────────────────┴──────────────────────────┘
+
+┌─────────────────────────────┬───────────────┬───────┐
+│            Left             │    Center     │ Right │
+├─────────────────────────────┼───────────────┼───────┤
+│ a                           │       b       │     c │
+├─────────────────────────────┼───────────────┼───────┤
+│ code                        │     link      │    it │
+│                             │ (http://x.y)  │       │
+├─────────────────────────────┼───────────────┼───────┤
+│ one two three four five six │               │       │
+│  seven eight nine ten       │       x       │     y │
+│ eleven twelve thirteen      │               │       │
+└─────────────────────────────┴───────────────┴───────┘
+`},
+		{84, narrow, `
+┌──────────────────────────────────────┬──────────────────────────────────────┐
+│                  A                   │                  B                   │
+├──────────────────────────────────────┼──────────────────────────────────────┤
+│ averyveryverylongwordwithoutanyspace │ anotherveryverylongwordwithoutanyspa │
+│ initthatdoesnotfit                   │ ceinitthatdoesnotfit                 │
+└──────────────────────────────────────┴──────────────────────────────────────┘
+
+┌───────────────────────────────────────────────────┬─────────────────┬───────┐
+│                       Left                        │     Center      │ Right │
+├───────────────────────────────────────────────────┼─────────────────┼───────┤
+│ a                                                 │        b        │     c │
+├───────────────────────────────────────────────────┼─────────────────┼───────┤
+│ code                                              │      link       │    it │
+│                                                   │  (http://x.y)   │       │
+├───────────────────────────────────────────────────┼─────────────────┼───────┤
+│ one two three four five six seven eight nine ten  │        x        │     y │
+│ eleven twelve thirteen                            │                 │       │
+└───────────────────────────────────────────────────┴─────────────────┴───────┘
+`},
+	} {
+		if diff := cmp.Diff(tt.want, "\n"+plainMarkdown(tt.text, tt.cols)+"\n"); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", tt.cols, diff)
+		}
+	}
+	const pipes = "a | b\n\n| a |\n|---|---|\n| b |"
+	if diff := cmp.Diff(pipes, plainMarkdown(pipes, 80)); diff != "" {
+		t.Errorf("not a table (-want +got):\n%s", diff)
+	}
+}
+
+// TestFairWidths: columns that need less than the others keep their width.
+func TestFairWidths(t *testing.T) {
+	for _, tt := range [][2][]int{{{5, 54}, {5, 44}}, {{20, 90}, {20, 29}}, {{54, 30}, {24, 24}}, {{90, 2, 90}, {23, 2, 23}}} {
+		if diff := cmp.Diff(tt[1], fairWidths(tt[0], 49)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt[0], diff)
 		}
 	}
 }

@@ -1,0 +1,199 @@
+package terminal
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// table is a table of a reply. Every row has as many cells as the header.
+type table struct {
+	header []string
+	align  []string // delimiters of the columns, such as ":-:" for centered cells
+	body   [][]string
+}
+
+// tableLength returns the number of lines of the table at the start of lines; 0 means there is none.
+func tableLength(lines []string) int {
+	delimiter := regexp.MustCompile(`^ *\|? *:?-+:? *(\| *:?-+:? *)*\|? *$`)
+	if len(lines) < 2 || !strings.Contains(lines[0], "|") || !delimiter.MatchString(lines[1]) || len(tableCells(lines[0])) != len(tableCells(lines[1])) {
+		return 0
+	}
+	n := 2
+	for n < len(lines) && strings.Contains(lines[n], "|") {
+		n++
+	}
+	return n
+}
+
+// tableCells returns the cells of a line.
+func tableCells(line string) []string {
+	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
+	cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(plainLine(strings.ReplaceAll(cells[i], "\x00", "|")))
+	}
+	return cells
+}
+
+func newTable(lines []string) *table {
+	t := &table{header: tableCells(lines[0]), align: tableCells(lines[1])}
+	for _, line := range lines[2:] {
+		cells := append(tableCells(line), make([]string, len(t.header))...)
+		t.body = append(t.body, cells[:len(t.header)])
+	}
+	return t
+}
+
+// columnWidths returns the width of each column in a table of this width.
+func (t *table) columnWidths(width int) []int {
+	room := width - 1 - 3*len(t.header)
+	words, full := make([]int, len(t.header)), make([]int, len(t.header))
+	var sumWords, sumFull int
+	const least = 3
+	for i := range t.header {
+		words[i], full[i] = least, least
+		for _, row := range append([][]string{t.header}, t.body...) {
+			full[i] = max(full[i], textWidth(row[i]))
+			for word := range strings.FieldsSeq(row[i]) {
+				words[i] = max(words[i], textWidth(word))
+			}
+		}
+		sumWords, sumFull = sumWords+words[i], sumFull+full[i]
+	}
+	switch {
+	case sumFull <= room:
+		return full
+	case sumWords > room:
+		return fairWidths(words, room)
+	}
+	for i := range words {
+		words[i] += (full[i] - words[i]) * (room - sumWords) / (sumFull - sumWords)
+	}
+	return words
+}
+
+// fairWidths distributes the room to columns. Those that need less than the others keep their width.
+func fairWidths(wanted []int, room int) []int {
+	widths := slices.Clone(wanted)
+	sorted := slices.Sorted(slices.Values(wanted))
+	for i, w := range sorted {
+		if fair := max(3, room/(len(sorted)-i)); w > fair {
+			for j := range widths {
+				widths[j] = min(widths[j], fair)
+			}
+			break
+		}
+		room -= w
+	}
+	return widths
+}
+
+// rows draws the table. If a cell is too long, the cells are below one another.
+func (t *table) rows(cols int) []string {
+	const maxCellRows, margin = 4, 4
+	widths := t.columnWidths(cols - margin)
+	line := func(left, middle, right string) string {
+		var parts []string
+		for _, w := range widths {
+			parts = append(parts, strings.Repeat(ruleGlyph, w+2))
+		}
+		return left + strings.Join(parts, middle) + right
+	}
+	rows := []string{line("┌", "┬", "┐")}
+	for i, cells := range append([][]string{t.header}, t.body...) {
+		if i > 0 {
+			rows = append(rows, line("├", "┼", "┤"))
+		}
+		drawn := t.rowRows(cells, widths, i == 0)
+		if len(drawn) > maxCellRows {
+			return t.cellRows(cols - margin)
+		}
+		rows = append(rows, drawn...)
+	}
+	return append(rows, line("└", "┴", "┘"))
+}
+
+// rowRows draws one row. The cells of a header are centered.
+func (t *table) rowRows(cells []string, widths []int, isHeader bool) []string {
+	var columns [][]string
+	height := 0
+	for i, cell := range cells {
+		columns = append(columns, wrapCell(cell, widths[i]))
+		height = max(height, len(columns[i]))
+	}
+	rows := make([]string, height)
+	for i, column := range columns {
+		above := (height - len(column)) / 2
+		for row := range rows {
+			text := ""
+			if at := row - above; at >= 0 && at < len(column) {
+				text = column[at]
+			}
+			rows[row] += "│ " + alignCell(text, t.align[i], widths[i], isHeader) + " "
+		}
+	}
+	for i := range rows {
+		rows[i] += "│"
+	}
+	return rows
+}
+
+// wrapCell breaks a cell into rows. As in the real CLI, a row keeps the space after its last word. If there is no room, the
+// space begins the next row.
+func wrapCell(text string, width int) []string {
+	rows := []string{""}
+	last := &rows[0]
+	add := func(part string) {
+		if textWidth(*last)+textWidth(part) > width && *last != "" {
+			rows = append(rows, "")
+			last = &rows[len(rows)-1]
+		}
+		*last += part
+	}
+	for i, word := range strings.Fields(text) {
+		if i > 0 {
+			add(" ")
+		}
+		if textWidth(word) <= width {
+			add(word)
+			continue
+		}
+		for _, r := range word {
+			add(string(r))
+		}
+	}
+	return rows
+}
+
+// alignCell pads a text to the width of its column.
+func alignCell(text, align string, width int, isHeader bool) string {
+	room := max(0, width-textWidth(text))
+	left := 0
+	switch {
+	case isHeader || strings.HasPrefix(align, ":") && strings.HasSuffix(align, ":"):
+		left = room / 2
+	case strings.HasSuffix(align, ":"):
+		left = room
+	}
+	return strings.Repeat(" ", left) + text + strings.Repeat(" ", room-left)
+}
+
+// cellRows draws a table without columns: each cell follows the header of its column.
+func (t *table) cellRows(width int) (rows []string) {
+	const longestRule, more = 40, "  "
+	for i, cells := range t.body {
+		if i > 0 {
+			rows = append(rows, strings.Repeat(ruleGlyph, min(width-1, longestRule)))
+		}
+		for j, cell := range cells {
+			label := t.header[j] + ":"
+			first := wrap(cell, width-textWidth(label)-2)[0]
+			rows = append(rows, strings.TrimSpace(label+" "+first))
+			if rest := strings.TrimSpace(strings.TrimPrefix(cell, first)); rest != "" {
+				rows = append(rows, indent(more, rest, width-1)...)
+			}
+		}
+	}
+	return rows
+}
