@@ -56,7 +56,7 @@ func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 		return nil, fmt.Errorf("%s%s: %w", file, syntaxErrorPosition(data, err), err)
 	}
 	if doc.Servers == nil {
-		return nil, fmt.Errorf(`%s: there is no "servers"`, file)
+		return nil, fmt.Errorf(`%s: the key "servers" is missing`, file)
 	}
 	dec := json.NewDecoder(bytes.NewReader(*doc.Servers))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

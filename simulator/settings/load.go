@@ -150,7 +150,7 @@ func (s *Settings) addLayer(layer Layer) {
 		return
 	}
 	if bad := invalidKeys(file); len(bad) > 0 {
-		s.addWarning(layer, fmt.Errorf("ignored because of an invalid value of %s", strings.Join(bad, ", ")))
+		s.addWarning(layer, fmt.Errorf("the whole file is ignored, because the value of %s is invalid", strings.Join(bad, ", ")))
 		s.addFaults(layer, true, invalidFileFaults(bad, file)...)
 		return
 	}

@@ -128,7 +128,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"no JSON", `{"model":`, "settings.json: ", ""},
 		{"no object", `[1]`, "settings.json: ", ""},
 		{"null", `null`, "not a JSON object", ""},
-		{"wrong type", `{"model":"m","outputStyle":5}`, "ignored because of an invalid value of outputStyle", ""},
+		{"wrong type", `{"model":"m","outputStyle":5}`, "the whole file is ignored, because the value of outputStyle is invalid", ""},
 		{"two", `{"model":"m","verbose":"x","env":[]}`, "env, verbose", ""},
 		{"wrong rule", `{"model":"m","permissions":{"allow":[1]}}`, "allow: 1 is not a string", "m"},
 		{"wrong permissions", `{"model":"m","permissions":[]}`, "value of permissions", ""},

@@ -138,7 +138,7 @@ type AttachOptions struct {
 }
 
 // ErrNetwork means that the system does not allow a separate network namespace.
-var ErrNetwork = errors.New("creating a network namespace is not allowed here")
+var ErrNetwork = errors.New("the system does not allow a separate network namespace")
 
 // Attached is a command that uses this program's standard streams. The caller must call [Attached.Stop], even if the
 // command has exited.

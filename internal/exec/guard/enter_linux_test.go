@@ -509,9 +509,9 @@ func TestJoinRefuses(t *testing.T) {
 		wants string
 	}{
 		{"an error", func(link int) error { return sendOverLink(link, "no rights", false, nil) }, "no rights"},
-		{"nothing", func(int) error { return nil }, "cannot watch the connections"},
-		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the connections"},
-		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the connections"},
+		{"nothing", func(int) error { return nil }, "cannot watch the network connections of the command"},
+		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the network connections of the command"},
+		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the network connections of the command"},
 		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "the process in the network namespace sent no sockets"},
 		{"files", func(link int) error { return sendOverLink(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
 		{"a file for a name server", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},

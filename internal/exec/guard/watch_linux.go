@@ -90,7 +90,7 @@ func (w *callWatch) receive() (files []*os.File, err error) {
 	case n > linkHeaderBytes:
 		return files, errors.New(string(text[linkHeaderBytes:n]))
 	case n < linkHeaderBytes || len(files) != int(text[0]):
-		return files, errors.Join(errors.New("cannot watch the connections"), err)
+		return files, errors.Join(errors.New("cannot watch the network connections of the command"), err)
 	case text[1] == 1:
 		last := len(files) - 1
 		w.notifications, files = files[last], files[:last]

@@ -78,7 +78,7 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 	}
 	t.endpoint, err = req.URL.Parse(string(first.data))
 	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
-		return fmt.Errorf("endpoint %q is on another server", first.data)
+		return fmt.Errorf("the server sent the endpoint %q, which is on another host than its URL", first.data)
 	}
 	lines := newLineFilter(filterOptions{Source: &messageLines{events: events}, Limit: to.MaxMessage, Owner: base})
 	t.Stdio = transport.NewIO(lines, messagePoster{t}, nil)
