@@ -87,6 +87,8 @@ type Options struct {
 	Model string
 	// CWD is removed from the start of paths in progress messages; empty means nothing is removed.
 	CWD string
+	// Foreground is true if no agent runs in the background. Calls that ask for it count as calls that do not.
+	Foreground bool
 }
 
 // Agents runs the calls of the Agent tool. It is safe for concurrent use.
@@ -172,6 +174,9 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 		if dir, err = a.options.Session.Isolate(ctx, id); err != nil {
 			return failedResult(err.Error()), nil
 		}
+	}
+	if a.options.Foreground {
+		in.Background, def.Background = nil, new(false)
 	}
 	a.options.Tasks.CountRequest(in.Background)
 	if depth >= MaxDepth {

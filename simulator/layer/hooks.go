@@ -120,7 +120,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	if result.NonExecutionKind == "" {
 		h.runAfter(ctx, use, &result)
 	}
-	if now := h.o.Location.Dir(); now != dir {
+	if now := cmp.Or(result.LeftTo, h.o.Location.Dir()); now != dir {
 		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.StopTurn && result.Stop == nil {

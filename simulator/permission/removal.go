@@ -206,11 +206,15 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalR
 			what = "what can't be told before it runs"
 		}
 	}
-	if what == "" {
+	kind := "critical path"
+	switch {
+	case what == "":
 		return nil
+	case what == workspaceDirectory && !all:
+		kind = "working directory or its ancestor"
 	}
 	return dangerousApproval("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
-		"Dangerous "+name+" operation on critical path: "+filepath.Clean(target))
+		"Dangerous "+name+" operation on "+kind+": "+filepath.Clean(target))
 }
 
 // dangerousApproval returns a question that no rule and no mode answers.
@@ -280,16 +284,18 @@ func emptiedDirectory(target string) (dir string, all bool) {
 	return dir, true
 }
 
+const workspaceDirectory = "a workspace directory (the working directory, an additional working directory, or one of their parent directories)"
+
 // describeCritical describes an absolute path that must not be removed by accident; empty means that it may be removed.
 func (c commandLine) describeCritical(abs string) string {
 	clean := filepath.Clean(abs)
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(c.judge.resolver.dirs, func(work string) bool {
+	if slices.ContainsFunc(append([]string{c.judge.resolver.callPath("")}, c.judge.resolver.dirs...), func(work string) bool {
 		return isBelow(clean, work) || isBelow(c.judge.resolver.resolveLinks(clean), c.judge.resolver.resolveLinks(work))
 	}) {
-		return "a workspace directory (the working directory, one added to it, or one around them)"
+		return workspaceDirectory
 	}
 	return ""
 }

@@ -35,6 +35,7 @@ type ToolResult struct {
 	Server string
 	// Feedback is what a person typed when permitting the call. The model receives it next to the result, as a prompt.
 	Feedback string
+	LeftTo   string // directory in which a shell command ended and from which the shell returned; empty means none
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
 

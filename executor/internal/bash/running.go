@@ -74,7 +74,7 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		return interruptedResult()
 	default:
 		// A command that begins with a sleep is stopped, because it is not worth continuing.
-		if r.commands.options.Tasks != nil && r.commands.options.Shell.Getenv(noBackgroundVariable) == "" && !tool.BeginsWithSleep(r.in.Command) {
+		if r.commands.options.Tasks != nil && !r.commands.foregroundOnly() && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
@@ -141,7 +141,10 @@ func (r *runningCommand) stopAndRead() string {
 	return r.cmd.Output(maxCapturedBytes)
 }
 
-const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+// foregroundOnly reports whether the environment disables background commands.
+func (c *Commands) foregroundOnly() bool {
+	return c != nil && isEnabled(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // nil: only definitions
+}
 
 // minForegroundTime is the minimum duration of a call whose command moves to the background. The command may exit
 // within that time.
@@ -269,10 +272,12 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	} else {
 		r.cmd.Close()
 	}
-	output, note := trimOutput(raw), ""
-	if out.TaskID == "" && !r.staysInBackground && r.cmd.UpdateShellDir() {
-		note = "Shell cwd was reset to " + r.commands.options.Shell.Dir()
-		out.Stderr = "\n" + note
+	output, note, left := trimOutput(raw), "", ""
+	if out.TaskID == "" && !r.staysInBackground {
+		if left = r.cmd.UpdateShellDir(); left != "" {
+			note = "Shell cwd was reset to " + r.commands.options.Shell.Dir()
+			out.Stderr = "\n" + note
+		}
 	}
 	out.NoOutputExpected = tool.PrintsNothing(r.in.Command)
 	if code != 0 {
@@ -291,7 +296,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 		out.StaleHint = r.commands.modifiedFilesHint(r.versionsBefore)
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
-	shown.ShowsIsErrorFalse, shown.Output = true, out
+	shown.ShowsIsErrorFalse, shown.Output, shown.LeftTo = true, out, left
 	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
 		r.files.RecordPrinted(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {

@@ -254,11 +254,11 @@ func exitCode(e proc.Exit) int {
 }
 
 // UpdateShellDir sets the shell's directory to the directory in which the command ended. If the shell may not change to
-// that directory, it returns to its root and reset is true. A failed command changes nothing. Call UpdateShellDir only
-// for commands that did not run in the background.
-func (c *ShellCommand) UpdateShellDir() (reset bool) {
+// that directory, it returns to its root, and left is that directory. A failed command changes nothing. Call
+// UpdateShellDir only for commands that did not run in the background.
+func (c *ShellCommand) UpdateShellDir() (left string) {
 	if c.dir == "" {
-		return false
+		return ""
 	}
 	s := c.shell
 	s.mu.Lock()
@@ -267,12 +267,12 @@ func (c *ShellCommand) UpdateShellDir() (reset bool) {
 		for _, base := range []string{root, resolveLinks(root)} {
 			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
 				s.dir = filepath.Join(root, rel)
-				return false
+				return ""
 			}
 		}
 	}
 	s.dir = s.startDir
-	return true
+	return c.dir
 }
 
 func resolveLinks(path string) string {

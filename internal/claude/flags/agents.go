@@ -30,14 +30,14 @@ func checkAgents(s *process.System, f *Flags) error {
 		}
 		f.Agents, from = string(content), "\n(read from "+path+")"
 	}
-	if problems := agentsProblems(json.RawMessage(f.Agents)); len(problems) > 0 {
+	if problems := AgentsProblems(json.RawMessage(f.Agents)); len(problems) > 0 {
 		return process.Verbatimf("Error: Invalid --agents configuration:\n%s%s", strings.Join(problems, "\n"), from)
 	}
 	return nil
 }
 
-// agentsProblems describes the problems in a JSON object of agents, with the texts of the real CLI.
-func agentsProblems(raw json.RawMessage) []string {
+// AgentsProblems describes the problems in a JSON object of agents, with the texts of the real CLI.
+func AgentsProblems(raw json.RawMessage) []string {
 	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
 	}

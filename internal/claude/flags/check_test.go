@@ -82,7 +82,7 @@ x.isolation: Invalid option: expected one of "worktree"|"remote"`,
 		head + `"effort":"max","color":"wibble"}}`:  ``,
 		head + `"permissionMode":"manual","z":[]}}`: ``,
 	} {
-		if diff := cmp.Diff(want, strings.Join(agentsProblems([]byte(raw)), "\n")); diff != "" {
+		if diff := cmp.Diff(want, strings.Join(AgentsProblems([]byte(raw)), "\n")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}
 	}

@@ -26,6 +26,8 @@ func (t Tools) IsDefault() bool {
 // withFlagRules returns the tools with the rules that the flags set. NoTasks comes from CLAUDE_CODE_ENABLE_TASKS.
 func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
+	t.NoSearch = slices.Contains([]string{"0", "false"}, sys.Getenv("ENABLE_TOOL_SEARCH"))
+	t.NoBackground = isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
 	return t
 }
 

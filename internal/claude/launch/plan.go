@@ -180,6 +180,9 @@ type Tools struct {
 	Disallowed []string // --disallowedTools
 	Hidden     []string // tools that the session's agent must not use
 	NoTasks    bool     // the session has TodoWrite instead of the task list
+	NoSearch   bool     // the model receives the definitions of all tools
+	// NoBackground is true if commands and agents do not run in the background.
+	NoBackground bool
 }
 
 // Permission has the rules and modes at the start, and the prompter.

@@ -61,10 +61,11 @@ func answersUserTools(s launch.Scenario) bool {
 }
 
 func (v *toolInventory) listingOptions(resources bool) toolListing {
+	tools := v.plan
+	tools.Disallowed = v.denied
 	return toolListing{
-		Tools: v.plan.Requested, ToolsGiven: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.customization.Bare,
-		HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		HasResources: resources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList, NoTasks: v.plan.NoTasks,
+		Tools: tools, Bare: v.customization.Bare, HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
+		HasResources: resources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList,
 	}
 }
 
@@ -108,7 +109,7 @@ func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 	switch user := t.Listing == claudecode.ListWithUser; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
-	case t.Listing == claudecode.ListWithTaskList && v.plan.NoTasks:
+	case t.Listing == claudecode.ListWithTaskList && v.plan.NoTasks, t.Name == "ToolSearch" && v.plan.NoSearch:
 		return text, true
 	case search && !available:
 		return text + ". " + call.Name + " is disabled for this session.", true
@@ -133,7 +134,7 @@ func (v *toolInventory) isAvailable(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if name == "Skill" && v.customization.NoCommands || slices.Contains(userTools(), name) && !v.answersUserTools {
+	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || slices.Contains(userTools(), name) && !v.answersUserTools {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
@@ -161,11 +162,7 @@ func (v *toolInventory) isDisallowed(name string) bool {
 
 // toolListing holds the options that decide which built-in tools a session lists.
 type toolListing struct {
-	// Tools is --tools; nil means not given; the single name "default" means the default list.
-	Tools        []string
-	ToolsGiven   bool // --tools was given, even if empty
-	Allowed      []string
-	Disallowed   []string
+	launch.Tools
 	Bare         bool
 	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
 	NoSkills     bool // --disable-slash-commands
@@ -173,9 +170,7 @@ type toolListing struct {
 	HostSchema   bool // the host set a schema later, so its tool is the last of the list
 	HasResources bool // an MCP server has resources
 	HasTaskList  bool // the model is offered the task list
-	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
-	NoTasks bool
-	Profile claudecode.Profile
+	Profile      claudecode.Profile
 }
 
 func defaultTools() []string { return claudecode.ToolsListed(claudecode.ListAlways) }
@@ -198,7 +193,7 @@ func taskListTools(o toolListing) []string {
 func listTools(o toolListing) []string {
 	var list []string
 	switch {
-	case o.ToolsGiven && !slices.Equal(o.Tools, []string{"default"}):
+	case !o.IsDefault():
 		list = requestedTools(o)
 	case o.Bare:
 		list = []string{"Bash", "Edit", "Read"}
@@ -218,7 +213,7 @@ func listTools(o toolListing) []string {
 		list = append(list, claudecode.ToolsListed(claudecode.ListWithResources)...)
 	}
 	out := func(name string) bool {
-		if name == "Skill" && o.NoSkills || !o.Profile.HasTool(name) {
+		if name == "Skill" && o.NoSkills || name == "ToolSearch" && o.NoSearch || !o.Profile.HasTool(name) {
 			return true
 		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
@@ -246,7 +241,7 @@ func requestedTools(o toolListing) []string {
 		known = append(known, userTools()...)
 	}
 	var list []string
-	for _, name := range o.Tools {
+	for _, name := range o.Requested {
 		name = claudecode.NameInInit(name)
 		// The session has either TodoWrite or the Task tools, never both.
 		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)

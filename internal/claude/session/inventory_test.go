@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -20,15 +21,15 @@ func TestTools(t *testing.T) {
 		want string
 	}{
 		{"default", toolListing{}, byDefault},
-		{"tools default", toolListing{ToolsGiven: true, Tools: []string{"default"}}, byDefault},
+		{"tools default", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"default"}}}, byDefault},
 		{
 			"named in --allowedTools",
-			toolListing{Allowed: allowed},
+			toolListing{Tools: launch.Tools{Allowed: allowed}},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"--tools (checklist row 45)", toolListing{ToolsGiven: true, Tools: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}, "Glob Grep"},
-		{"--tools with an unknown name", toolListing{ToolsGiven: true, Tools: []string{"Nope", "Read"}}, "Read"},
-		{"--tools empty", toolListing{ToolsGiven: true}, ""},
+		{"--tools (checklist row 45)", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}}, "Glob Grep"},
+		{"--tools with an unknown name", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Nope", "Read"}}}, "Read"},
+		{"--tools empty", toolListing{Tools: launch.Tools{Restricted: true}}, ""},
 		{"--bare", toolListing{Bare: true}, "Bash Edit Read"},
 		{
 			"a host answers",
@@ -40,7 +41,7 @@ func TestTools(t *testing.T) {
 			toolListing{HasSchema: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill StructuredOutput TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"a schema that the host gave later", toolListing{ToolsGiven: true, Tools: []string{"Read", "Write"}, HostSchema: true}, "Read Write StructuredOutput"},
+		{"a schema that the host gave later", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "Write"}}, HostSchema: true}, "Read Write StructuredOutput"},
 		{
 			"a server has resources",
 			toolListing{HasResources: true},
@@ -48,25 +49,25 @@ func TestTools(t *testing.T) {
 		},
 		{
 			"disallowed",
-			toolListing{Disallowed: []string{"Bash", "Agent", "Write(x)"}},
+			toolListing{Tools: launch.Tools{Disallowed: []string{"Bash", "Agent", "Write(x)"}}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"disallowed by patterns", toolListing{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}, "Task Bash Edit Monitor Skill TaskStop"},
-		{"all disallowed", toolListing{Disallowed: []string{"*"}}, ""},
-		{"--tools names a tool that needs a host (contract 3.3)", toolListing{ToolsGiven: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
-		{"the same with a host", toolListing{ToolsGiven: true, Tools: []string{"Read", "AskUserQuestion"}, HostAnswers: true}, "AskUserQuestion Read"},
+		{"disallowed by patterns", toolListing{Tools: launch.Tools{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}}, "Task Bash Edit Monitor Skill TaskStop"},
+		{"all disallowed", toolListing{Tools: launch.Tools{Disallowed: []string{"*"}}}, ""},
+		{"--tools names a tool that needs a host (contract 3.3)", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}}, "Read"},
+		{"the same with a host", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}, HostAnswers: true}, "AskUserQuestion Read"},
 		{
 			"a model with a task list",
-			toolListing{HasTaskList: true, Disallowed: []string{"TaskCreate"}},
+			toolListing{Tools: launch.Tools{Disallowed: []string{"TaskCreate"}}, HasTaskList: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"the same, tasks off",
-			toolListing{HasTaskList: true, NoTasks: true},
+			toolListing{Tools: launch.Tools{NoTasks: true}, HasTaskList: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop TodoWrite ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"tasks named while off", toolListing{ToolsGiven: true, Tools: []string{"TaskCreate", "Bash"}, NoTasks: true}, "Bash"},
-		{"tasks off", toolListing{ToolsGiven: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
+		{"tasks named while off", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"TaskCreate", "Bash"}, NoTasks: true}}, "Bash"},
+		{"tasks off", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"TodoWrite"}, NoTasks: true}}, "TodoWrite"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

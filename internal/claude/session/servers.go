@@ -221,7 +221,7 @@ func (v *servers) toolNames() []string {
 
 // isDeferred reports whether the model sees only the name of a tool.
 func (v *servers) isDeferred(t protocol.Tool) bool {
-	loaded := slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
+	loaded := v.inventory.plan.NoSearch || slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
 }
 

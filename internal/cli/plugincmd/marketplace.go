@@ -201,11 +201,7 @@ func (c *command) removeMarketplace(name string) error {
 	if known.Get(name) == nil {
 		return c.fail("Failed to remove marketplace: Marketplace '%s' not found", name)
 	}
-	left := known.Without(name)
-	if left == nil {
-		left = plainjson.Object{}
-	}
-	if err := c.writeObject(marketplacesFile, left); err != nil {
+	if err := c.writeObject(marketplacesFile, known.Without(name)); err != nil {
 		return err
 	}
 	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }); err != nil {

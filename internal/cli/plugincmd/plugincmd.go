@@ -120,7 +120,7 @@ func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.M
 // objectAt returns the object under a key; it is empty if there is no object.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
 	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
-	return inner
+	return append(plainjson.Object{}, inner...)
 }
 
 // changeSettings changes the object under a key of the settings. The real CLI writes existing keys in the order of its
@@ -142,11 +142,7 @@ func (c *command) changeSettings(key string, change func(plainjson.Object) plain
 		field := settings[enabled]
 		settings = slices.Insert(slices.Delete(settings, enabled, enabled+1), known, field)
 	}
-	inner := change(objectAt(settings, key))
-	if inner == nil {
-		inner = plainjson.Object{}
-	}
-	return c.writeObject(settingsFile, settings.With(key, encodeValue(inner)))
+	return c.writeObject(settingsFile, settings.With(key, encodeValue(change(objectAt(settings, key)))))
 }
 
 func (c *command) absolutePath(given string) string {
@@ -343,11 +339,7 @@ func (c *command) uninstall(name string) error {
 	if err != nil {
 		return err
 	}
-	left := objectAt(file, "plugins").Without(p.ID)
-	if left == nil {
-		left = plainjson.Object{}
-	}
-	if err := c.writeObject(installedFile, file.With("plugins", encodeValue(left))); err != nil {
+	if err := c.writeObject(installedFile, file.With("plugins", encodeValue(objectAt(file, "plugins").Without(p.ID)))); err != nil {
 		return err
 	}
 	if err := c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(p.ID) }); err != nil {
