@@ -8,7 +8,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
-	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -128,10 +127,8 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 		}
 	}
 	if plainjson.IsSet(in.Agents) {
-		if problems := flags.AgentsProblems(in.Agents); len(problems) > 0 { // one invalid agent drops all of them
-			h.session.Log().Hint("agents: " + problems[0])
-		} else if err := h.session.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
-			return Description{}, err
+		if err := h.session.Plan().DefineAgents(in.Agents); err != nil {
+			h.session.Log().Hint(err.Error())
 		}
 	}
 	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})

@@ -2,6 +2,8 @@ package launch
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
@@ -88,6 +91,14 @@ func (r *resolver) applyAgent() error {
 	}
 	r.plan.Tools.Requested, r.plan.Tools.Restricted = tools, true
 	return nil
+}
+
+// DefineAgents adds the agents of a host. If one of them is invalid, it adds none.
+func (p *Plan) DefineAgents(raw json.RawMessage) error {
+	if problems := flags.AgentsProblems(raw); len(problems) > 0 {
+		return errors.New("agents: " + problems[0])
+	}
+	return p.Catalog.DefineAgents(raw, "flagSettings")
 }
 
 // toolNames returns the tools named by rules such as Bash(git *).
