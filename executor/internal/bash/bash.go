@@ -51,8 +51,6 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	return r.runForeground(ctx)
 }
 
-func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
-
 // isHiddenChar reports whether a character could hide a part of a command from a person who reviews it.
 func isHiddenChar(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 

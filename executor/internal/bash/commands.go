@@ -76,6 +76,13 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
+// foregroundOnly reports whether the environment disables background commands.
+func (c *Commands) foregroundOnly() bool {
+	return c != nil && isEnabled(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // nil: only definitions
+}
+
+func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
+
 func (c *Commands) envMilliseconds(key string) int {
 	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
 	if err != nil {

@@ -141,11 +141,6 @@ func (r *runningCommand) stopAndRead() string {
 	return r.cmd.Output(maxCapturedBytes)
 }
 
-// foregroundOnly reports whether the environment disables background commands.
-func (c *Commands) foregroundOnly() bool {
-	return c != nil && isEnabled(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // nil: only definitions
-}
-
 // minForegroundTime is the minimum duration of a call whose command moves to the background. The command may exit
 // within that time.
 const minForegroundTime = 2 * time.Second
