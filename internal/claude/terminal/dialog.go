@@ -333,7 +333,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 // choiceRows draws the question, the options and the foot. It also returns the index of the row of the selected option.
 func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	for _, text := range d.question {
-		rows = append(rows, wrap(text, cols)...)
+		rows = append(rows, wrapIndented(text, cols)...)
 	}
 	for i := range d.options {
 		if d.options[i].lineAbove {
@@ -351,11 +351,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 		if d.state == StateQuestion && d.options[d.selected].isInput {
 			text = strings.Replace(text, "Esc to cancel", "ctrl+g to edit in Vim · Esc to cancel", 1)
 		}
-		if d.isOverlay {
-			rows = append(rows, truncate(text, cols))
-			continue
-		}
-		rows = append(rows, wrap(text, cols)...)
+		rows = append(rows, wrapIndented(text, cols)...)
 	}
 	return rows, at
 }

@@ -180,15 +180,22 @@ func TestAmendHint(t *testing.T) {
 	}
 }
 
-// TestSpilledDialog: an entry that begins at the top of a full screen loses its first row while a dialog is shown.
-func TestSpilledDialog(t *testing.T) {
-	var out strings.Builder
-	p := painter{w: &out, fullScreen: true}
-	if err := p.paint(frame{rows: []string{"gone", "● first", "below", "a", "b"}, bottomIndex: -1, blankTop: true}, 20, 4); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(out.String(), "first") || !strings.Contains(out.String(), "below") {
-		t.Errorf("%q", out.String())
+// TestTopRow: the last row of a block does not stand alone at the top of a full screen.
+func TestTopRow(t *testing.T) {
+	s := &screen{cols: 20, rows: 4, entries: []entry{
+		{glyph: "● ", text: "one"}, noteEntry("two"), {glyph: "      ", text: "three", noGap: true}, {glyph: "  ", text: "Ran"}, noteEntry("cat"), {glyph: "● ", text: "end\nof text"},
+	}}
+	f := s.draw(time.Time{})
+	f.rows, f.bottomIndex = f.rows[:f.bottomIndex], -1
+	for top, want := range []string{"", "", "  ⎿  two", "", "", "  Ran", "", "", "● end", ""} {
+		var out strings.Builder
+		p := painter{w: &out, fullScreen: true}
+		if err := p.paint(f, 20, len(f.rows)-top); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(p.lastRows[0], "\u00a0", " "); got != want {
+			t.Errorf("row %d at the top: %q, want %q", top, got, want)
+		}
 	}
 }
 

@@ -100,12 +100,15 @@ func FuzzKeys(f *testing.F) {
 
 func TestWrap(t *testing.T) {
 	for text, want := range map[string][]string{
-		"":                {""},
-		"one two three":   {"one two", "three"},
-		"abcdefghijkl":    {"abcdefgh", "ijkl"},
-		"日本語日本語":          {"日本語日", "本語"},
-		"a\nb":            {"a", "b"},
-		"x\x1b[31mred\a!": {"x[31mred", "!"},
+		"":                  {""},
+		"one two three":     {"one two", "three"},
+		"ab abcdefghij":     {"ab abcde", "fghij"},
+		"abcdef abcdefghi":  {"abcdef a", "bcdefghi"},
+		"abcdefg abcdefghi": {"abcdefg", "abcdefgh", "i"},
+		"abcdefghijkl":      {"abcdefgh", "ijkl"},
+		"日本語日本語":            {"日本語日", "本語"},
+		"a\nb":              {"a", "b"},
+		"x\x1b[31mred\a!":   {"x[31mred", "!"},
 	} {
 		if diff := cmp.Diff(want, wrap(text, 8)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)

@@ -77,8 +77,8 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 	}
 	if over := len(all) - rows; over > 0 {
 		all, row = all[over:], max(0, row-over)
-		if f.blankTop && (strings.HasPrefix(all[0], answerGlyph) || strings.HasPrefix(all[0], promptGlyph)) {
-			all[0] = "" // the real CLI draws this row empty
+		if at, _ := slices.BinarySearch(f.blocks, over); slices.Contains(f.blocks, over+1) && at < len(f.blocks) && f.blocks[at] != over {
+			all[0] = "" // the real CLI does not draw the last row of a block alone
 		}
 	} else {
 		if row >= bottom {

@@ -80,6 +80,10 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	grants = append(grants, no)
 	if a.needsAutoModeCheck(r) {
 		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + noCheckReason}, true
+		d.head = slices.DeleteFunc(d.head, func(row string) bool { return strings.HasPrefix(row, " Tip: ") })
+		if textWidth(d.reason[0]) >= a.screen.cols {
+			d.reason[0] = quoteMark + noCheckReason
+		}
 	}
 	a.addOptions(q, d, grants)
 	return d

@@ -108,17 +108,21 @@ func (s *screen) title() string {
 
 type frame struct {
 	rows                 []string
-	bottomIndex          int  // index in rows of the rows at the bottom of a full screen; -1 means none
-	cursorRow, cursorCol int  // position of the cursor in rows
-	blankTop             bool // the first row of a full screen is empty if not all rows fit
+	bottomIndex          int   // index in rows of the rows at the bottom of a full screen; -1 means none
+	cursorRow, cursorCol int   // position of the cursor in rows
+	blocks               []int // first rows of the parts of the transcript, and the row after it
 }
 
 // draw lays out the screen.
 func (s *screen) draw(now time.Time) frame {
 	f := frame{bottomIndex: -1, rows: slices.Clone(s.header)}
+	isGroup := false // the block is a line about several calls, with its details
 	for _, e := range s.entries {
+		if !e.noGap || e.glyph == resultPrefix && !isGroup {
+			f.blocks = append(f.blocks, len(f.rows))
+		}
 		if !e.noGap {
-			f.rows = append(f.rows, "")
+			f.rows, isGroup = append(f.rows, ""), e.glyph == "  "
 		}
 		cols := s.cols
 		if e.blinks && e.callID != "" && (s.dialog == nil || !s.inline) && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
@@ -135,6 +139,7 @@ func (s *screen) draw(now time.Time) frame {
 		}
 		f.rows = append(f.rows, indent(e.glyph, e.text, cols)...)
 	}
+	f.blocks = append(f.blocks, len(f.rows))
 	if s.dialog != nil {
 		s.drawDialog(&f)
 		return f
@@ -162,7 +167,6 @@ func (s *screen) drawDialog(f *frame) {
 	if (s.dialog.kind == "auto" || s.dialog.kind == "exit") && !s.inline {
 		f.bottomIndex = len(f.rows)
 	}
-	f.blankTop = s.dialog.state != StateQuestion
 	if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
 		rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
 	}
@@ -223,7 +227,8 @@ func (s *screen) activityRows(now time.Time) []string {
 		}
 		rows = append(rows, row)
 	}
-	calls := slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
+	last := len(s.entries) - 1
+	calls := s.progress.hasReply && last >= 0 && s.entries[last].glyph == answerGlyph+" " || slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
 	if tip := s.labels.pages.tip(); tip != "" && s.progress.retryText == "" && !calls {
 		rows = append(rows, truncate(tip, s.cols))
 	}
@@ -276,7 +281,7 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		if s.inline && s.notice == "" {
 			aside = s.textAboveInput(now)
 		}
-		f.rows = append(f.rows, inlineFooterRows("  "+s.footer(now), aside, s.cols)...)
+		f.rows = append(f.rows, inlineFooterRows(truncate("  "+s.footer(now), s.cols-2), aside, s.cols)...)
 		f.rows = append(f.rows, s.background.rows(s.cols, now)...)
 	}
 }

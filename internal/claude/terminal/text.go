@@ -84,7 +84,7 @@ func wrapLine(line string, cols int) []string {
 			}
 		}
 		switch {
-		case space > 0 && strings.TrimSpace(line[:space]) != "":
+		case space > 0 && strings.TrimSpace(line[:space]) != "" && !fillsRow(line[space:], cols, cols-textWidth(line[:space])):
 			end = space
 		case end == 0: // a character that is wider than the row
 			end = len(string([]rune(line)[0]))
@@ -93,6 +93,14 @@ func wrapLine(line string, cols int) []string {
 		line = line[end:]
 	}
 	return append(rows, line)
+}
+
+// fillsRow reports whether the first word of a text is longer than a row, and begins in the room at the end of the row before,
+// because it then needs no more rows.
+func fillsRow(text string, cols, room int) bool {
+	word, _, _ := strings.Cut(text, " ")
+	n := textWidth(word)
+	return n > cols && 1+(n-room-1)/cols <= (n-1)/cols
 }
 
 // indent wraps a text. The first row begins with first, the other rows with as many spaces.
@@ -104,6 +112,12 @@ func indent(first, text string, cols int) []string {
 		first = strings.Repeat(" ", n)
 	}
 	return rows
+}
+
+// wrapIndented wraps a text. All rows begin with the spaces before the text.
+func wrapIndented(text string, cols int) []string {
+	words := strings.TrimLeft(text, " ")
+	return indent(text[:len(text)-len(words)], words, cols)
 }
 
 func truncate(row string, cols int) string {
