@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claude/host"
@@ -202,4 +205,92 @@ func isUnknownSession(err error) bool {
 	_, title := errors.AsType[*transcript.TitleError](err)
 	_, several := errors.AsType[*transcript.AmbiguousTitleError](err)
 	return path || title || several
+}
+
+// readPrompt returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
+// Do not call it for stream-json input. If ctx ends first, the error is its cause.
+func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
+	prompt, err := readOptionalPrompt(ctx, s, f)
+	switch {
+	case err != nil:
+		return "", err
+	case prompt == "" && (f.Continue || f.Resume != ""):
+		return "", process.Verbatimf("Error: No deferred tool marker found in the resumed session. Either the session was not deferred, the marker is " +
+			"stale (tool already ran), or it exceeds the tail-scan window. Provide a prompt to continue the conversation.")
+	case prompt == "":
+		return "", process.Verbatimf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", f.SwallowedPromptHint())
+	case strings.TrimSpace(prompt) == "":
+		return "", process.Verbatimf("Error: Input contained only whitespace. Provide a prompt with text through stdin or as a prompt argument when using --print")
+	}
+	return prompt, nil
+}
+
+// readOptionalPrompt is like readPrompt, but the prompt may be empty.
+func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
+	piped, err := s.ReadStdin(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case f.Prompt == "":
+		return piped, nil
+	case piped == "":
+		return f.Prompt, nil
+	}
+	return f.Prompt + "\n" + piped, nil
+}
+
+// prompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues that call, and
+// the user need not give a prompt.
+func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
+	deferred, ok := s.DeferredPrompt()
+	if !ok {
+		prompt, err := readPrompt(ctx, sys, f)
+		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
+	}
+	prompt, err := readOptionalPrompt(ctx, sys, f)
+	if err != nil || prompt == "" {
+		return []protocol.UserMessage{deferred}, err
+	}
+	return []protocol.UserMessage{deferred, {Content: protocol.Content{Text: prompt}}}, nil
+}
+
+// enterWorktree creates the worktree of --worktree and moves the run into it; it returns nil without the flag. The
+// worktree is kept when the run ends.
+func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
+	if !f.Has("worktree") {
+		return nil, nil
+	}
+	dir, err := f.Dir(sys)
+	if err != nil {
+		return nil, err
+	}
+	git := gitworktree.Git{Environ: sys.Environ}
+	top, err := git.Top(ctx, dir)
+	if err != nil {
+		return nil, process.Verbatimf("Error: Can only use --worktree in a git repository, but %s is not a git repository. "+
+			"Configure a WorktreeCreate hook to use --worktree with other VCS systems.", dir)
+	}
+	name := cmp.Or(f.Worktree, gitworktree.RandomName(sys.Now().UnixNano()))
+	if fault := gitworktree.CheckName(name); fault != "" {
+		return nil, process.Verbatimf("Error creating worktree: %s", fault)
+	}
+	former := git.Branch(ctx, dir)
+	tree, err := git.Add(ctx, gitworktree.Options{
+		Top: top, Name: name, Lock: fmt.Sprintf("claude session %s (pid %d)", strings.ReplaceAll(name, "/", "+"), sys.PID),
+	})
+	if err != nil {
+		return nil, process.Verbatimf("Error creating worktree: %v", err)
+	}
+	f.WorktreeDir = tree.Path
+	return &launch.Worktree{Worktree: tree, Name: name, OriginalDir: dir, OriginalBranch: former}, nil
+}
+
+func resolvePlan(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
+	tree, err := enterWorktree(ctx, sys, f)
+	if err != nil {
+		return launch.Plan{}, err
+	}
+	plan, err := launch.Resolve(sys, f)
+	plan.Worktree = tree
+	return plan, err
 }

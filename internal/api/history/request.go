@@ -10,8 +10,11 @@ import (
 	"errors"
 	"hash/maphash"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Request is the parsed body of a request to the Messages API. System prompt and tools are parsed only when they are
@@ -235,4 +238,164 @@ func (rd *Reader) readMessages(r *Request) error {
 	}
 	r.Messages = out
 	return nil
+}
+
+// Client holds information about the sender from the headers.
+type Client struct {
+	Namespace, Path string
+	Session, Agent  string // sent by Claude Code; "" means unknown
+	UserAgent       string
+	Betas           []string
+	Retries         int         // how often an SDK has repeated the request
+	Header          http.Header // headers of the request
+}
+
+const maxReportedRetries = 1000
+
+// ReadClient reads the headers of a request to a path of a namespace.
+func ReadClient(r *http.Request, namespace, path string) Client {
+	c := Client{
+		Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(),
+		Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id"),
+	}
+	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is not a retry
+	c.Retries = min(max(c.Retries, 0), maxReportedRetries)
+	for _, line := range r.Header.Values("Anthropic-Beta") {
+		for beta := range strings.SplitSeq(line, ",") {
+			if beta = strings.TrimSpace(beta); beta != "" {
+				c.Betas = append(c.Betas, beta)
+			}
+		}
+	}
+	return c
+}
+
+// IsClaudeCode reports whether the request comes from Claude Code.
+func (c *Client) IsClaudeCode() bool {
+	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
+}
+
+// VisibleHeaders returns the headers that expressions may read. Their names are in lower case, and credentials are
+// replaced by "[redacted]".
+func (c *Client) VisibleHeaders() map[string]string {
+	out := make(map[string]string, len(c.Header))
+	for name, values := range c.Header {
+		name = strings.ToLower(name)
+		if isSecretHeader(name) {
+			out[name] = "[redacted]"
+			continue
+		}
+		out[name] = strings.Join(values, ", ")
+	}
+	return out
+}
+
+// isSecretHeader reports whether a header, in lower case, may contain a credential.
+func isSecretHeader(name string) bool {
+	return slices.ContainsFunc([]string{"token", "secret", "credential", "api-key", "authorization", "cookie"}, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// BoundedMap keeps at least the n most recently used entries and never more than
+// 2n. It is not safe for concurrent use; the zero value stores nothing.
+type BoundedMap[K comparable, V any] struct {
+	capacity     int
+	newer, older map[K]V
+}
+
+// NewBoundedMap creates a map that keeps at least the last n entries; with n <= 0 it stores nothing.
+func NewBoundedMap[K comparable, V any](n int) BoundedMap[K, V] {
+	return BoundedMap[K, V]{capacity: max(0, n), newer: map[K]V{}}
+}
+
+// Get returns the entry of a key, which counts as a use.
+func (m *BoundedMap[K, V]) Get(k K) (V, bool) {
+	v, ok := m.newer[k]
+	if ok {
+		return v, true
+	}
+	if v, ok = m.older[k]; ok {
+		m.Put(k, v)
+	}
+	return v, ok
+}
+
+// Put sets an entry.
+func (m *BoundedMap[K, V]) Put(k K, v V) {
+	if m.capacity == 0 {
+		return
+	}
+	if _, known := m.newer[k]; !known && len(m.newer) >= m.capacity {
+		m.older, m.newer = m.newer, make(map[K]V, m.capacity)
+	}
+	m.newer[k] = v
+}
+
+// Prefix is a prefix of a request in the order that prompt caches use: tools, then the system prompt, then the
+// messages, block by block.
+type Prefix struct {
+	Key      Digest        // digest of the content, without cache marks
+	Size     int           // bytes so far
+	CacheTTL time.Duration // how long it is cached, according to the cache mark at its end; 0 means that there is no mark
+}
+
+type prefixBuilder struct {
+	list []Prefix
+	key  Digest
+	size int
+}
+
+// Prefixes returns the prefixes of the request that end with a block, shortest first.
+func (r *Request) Prefixes() []Prefix {
+	p := &prefixBuilder{}
+	p.addBlocks("tools", r.Tools.Raw)
+	p.addBlocks("system", r.System)
+	for _, raw := range r.raw {
+		var m wireMessage
+		if json.Unmarshal(raw, &m) == nil {
+			p.addBlocks(m.Role, m.Content)
+		}
+	}
+	if n := len(p.list); n > 0 && r.cacheControl != nil { // a mark of the request applies to its last block
+		p.list[n-1].CacheTTL = max(p.list[n-1].CacheTTL, cacheLifetime(r.cacheControl))
+	}
+	return p.list
+}
+
+func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
+	if len(raw) == 0 {
+		return
+	}
+	if raw[0] == '"' { // a string is equivalent to one text block
+		raw = append(append([]byte(`[{"type":"text","text":`), raw...), "}]"...)
+	}
+	_ = forEachElement(raw, func(block []byte) error { // raw was validated before
+		var keys map[string]json.RawMessage
+		if json.Unmarshal(block, &keys) != nil {
+			return errSyntax
+		}
+		mark := cacheLifetime(keys["cache_control"])
+		delete(keys, "cache_control")
+		plain, err := json.Marshal(keys)
+		if err != nil {
+			return err
+		}
+		p.key, p.size = p.key.Chain(role, string(plain)), p.size+len(plain)
+		p.list = append(p.list, Prefix{Key: p.key, Size: p.size, CacheTTL: mark})
+		return nil
+	})
+}
+
+// cacheLifetime returns the lifetime in a cache_control; 0 means there is no cache_control.
+func cacheLifetime(raw json.RawMessage) time.Duration {
+	var control struct {
+		Type string `json:"type"`
+		TTL  string `json:"ttl"`
+	}
+	switch {
+	case raw == nil || json.Unmarshal(raw, &control) != nil || control.Type != "ephemeral":
+		return 0
+	case control.TTL == "1h":
+		return time.Hour
+	}
+	return 5 * time.Minute
 }

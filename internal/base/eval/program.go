@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 )
@@ -125,4 +129,182 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 		return false, fmt.Errorf("the condition is %T, not a boolean", v)
 	}
 	return b, nil
+}
+
+// nameChecker checks what the type checker does not: internal names, and keys of maps whose keys are known. It also
+// collects the names that are used, because the type checker reports only the first unknown one, or none inside
+// calls of some functions.
+type nameChecker struct {
+	env        *Env
+	err        error
+	used       []*ast.IdentifierNode
+	localNames map[string]bool // names that the expression declares
+	lastNode   ast.Node        // the node that was visited last: the whole expression
+}
+
+func isMember(node ast.Node, name string) bool {
+	member, ok := node.(*ast.MemberNode)
+	if !ok {
+		return false
+	}
+	property, ok := member.Property.(*ast.StringNode)
+	return ok && property.Value == name
+}
+
+// memberPath returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty
+// for every other expression. It is also empty if the value may be missing: with `?.` or `??`, and for captures of
+// match.
+func (c *nameChecker) memberPath(src string) string {
+	member, ok := c.lastNode.(*ast.MemberNode)
+	for ok {
+		if member.Optional {
+			return ""
+		}
+		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may have no value
+			return strings.TrimSpace(src)
+		}
+		member, ok = member.Node.(*ast.MemberNode)
+	}
+	return ""
+}
+
+func (c *nameChecker) Visit(node *ast.Node) {
+	c.lastNode = *node
+	if c.err != nil {
+		return
+	}
+	switch n := (*node).(type) {
+	case *ast.VariableDeclaratorNode:
+		if c.localNames == nil {
+			c.localNames = map[string]bool{}
+		}
+		c.localNames[n.Name] = true
+	case *ast.IdentifierNode:
+		c.used = append(c.used, n)
+		if strings.HasPrefix(n.Value, "__") || n.Value == "$env" {
+			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
+		}
+	case *ast.MemberNode:
+		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member
+			*node = n.Node
+			c.lastNode = n.Node
+			return
+		}
+		owner, ok := n.Node.(*ast.IdentifierNode)
+		key, isString := n.Property.(*ast.StringNode)
+		if !ok || !isString {
+			return
+		}
+		keys, ok := c.env.keys[owner.Value]
+		if ok && !slices.Contains(keys, key.Value) {
+			c.err = &Error{
+				Message: fmt.Sprintf("`%s` has no `%s`", owner.Value, key.Value),
+				Offset:  owner.Location().From + utf8.RuneCountInString(owner.Value) + 1,
+				Name:    key.Value, Known: keys,
+			}
+		}
+	}
+}
+
+// joinErrors combines errors about unknown names with another error; nil means no other error.
+func joinErrors(unknownNames CompileErrors, other *Error) error {
+	if other != nil && !slices.ContainsFunc(unknownNames, func(e *Error) bool { return e.Offset == other.Offset }) {
+		unknownNames = append(unknownNames, other)
+		slices.SortStableFunc(unknownNames, func(a, b *Error) int { return a.Offset - b.Offset })
+	}
+	if len(unknownNames) == 1 {
+		return unknownNames[0]
+	}
+	return unknownNames
+}
+
+// compileError converts an error of expr to one with an offset and a hint.
+func compileError(src string, err error, env *Env) *Error {
+	if err == nil {
+		return nil
+	}
+	fe, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		return &Error{Message: err.Error()}
+	}
+	message, _, _ := strings.Cut(fe.Message, "\n")
+	e := &Error{Message: message, Offset: fe.From}
+	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
+		e.Name, e.Known = name, nameCandidates(src, fe.From, name, env)
+	}
+	_, field, ok := strings.Cut(message, " has no field ")
+	if !ok {
+		field, ok = strings.CutPrefix(message, "unknown field ")
+	}
+	if ok {
+		e.Message, e.Name, e.Known = "unknown field "+field, field, env.fields
+	}
+	e.Hint = syntaxHint(src, e)
+	return e
+}
+
+// nameCandidates returns the names that may have been intended instead of an unknown name: only functions if the
+// unknown name is called.
+func nameCandidates(src string, offset int, name string, env *Env) []string {
+	rest := []rune(src)
+	if offset += len([]rune(name)); offset > len(rest) {
+		return env.Names()
+	}
+	if !strings.HasPrefix(strings.TrimSpace(string(rest[offset:])), "(") {
+		return env.Names()
+	}
+	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isFunction(n) })
+	slices.Sort(all)
+	return all
+}
+
+func isFunction(name string) bool {
+	_, ok := builtin.Index[name]
+	return ok && name != "now" && name != "timezone"
+}
+
+// wordOperators are infix operators that are functions or methods in other languages.
+var wordOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
+
+// syntaxHint returns a hint if the expression uses the syntax of another language.
+func syntaxHint(src string, e *Error) string {
+	runes := []rune(src)
+	at := func(offset int) string {
+		if offset < 0 || offset >= len(runes) {
+			return ""
+		}
+		return string(runes[offset:])
+	}
+	_, method, isMethod := strings.Cut(e.Message, " has no method ")
+	switch {
+	case strings.HasPrefix(at(e.Offset), "=~"):
+		return "write `x matches \"…\"` to match a regular expression"
+	case strings.HasPrefix(at(e.Offset-2), "==="), strings.HasPrefix(at(e.Offset), "=") && e.Message == `unexpected token Operator("=")`:
+		return "write `==` to compare"
+	case isMethod && slices.Contains(wordOperators, method):
+		return "write it between its operands: `x " + method + " \"…\"`"
+	case isMethod && slices.Contains(builtin.Names, method):
+		return "write it as a function: `" + method + "(x)`"
+	case isMethod || e.Name == "length":
+		return "values have no methods: write `len(x)` for the length; expr-lang.org lists the functions"
+	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(wordOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
+		name, _, _ := strings.Cut(at(e.Offset), "(")
+		return "write it between its operands: `x " + name + " \"…\"`"
+	case strings.HasPrefix(e.Message, "invalid operation: in (mismatched types string and string)"):
+		return "write `x contains \"…\"` to test whether a text contains another one"
+	}
+	return ""
+}
+
+func (c *nameChecker) unknownNames(src string) CompileErrors {
+	var all CompileErrors
+	for _, id := range c.used {
+		if _, ok := c.env.types[id.Value]; ok || c.localNames[id.Value] || isFunction(id.Value) {
+			continue
+		}
+		at := id.Location().From
+		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: nameCandidates(src, at, id.Value, c.env)})
+	}
+	slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
+	return all
 }

@@ -13,15 +13,17 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
 
 	"github.com/google/uuid"
 	"golang.org/x/term"
-
-	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // System is the process as the program sees it. Every field except Lifetime must be
@@ -162,4 +164,56 @@ func (l logFilter) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	return l.w.Write(line)
+}
+
+// DelayGarbageCollection delays the first garbage collection until the heap exceeds what a run with a file of size
+// bytes needs, because most processes exit before that. It is called once in a process. The first collection restores
+// the usual percentage.
+func DelayGarbageCollection(size int64) {
+	percent := gcPercent(size)
+	if usual := debug.SetGCPercent(percent); usual != percent {
+		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
+	}
+}
+
+// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
+// without a collection. The heap may grow to 4 MiB for each 100 percent. A byte of the file takes about 12 bytes of heap.
+func gcPercent(size int64) int {
+	const (
+		smallest = 400
+		largest  = 1600 // lets the heap grow to 64 MiB; while a bigger file is loaded, the collector runs
+		perMiB   = 400
+	)
+	return int(min(smallest+size*perMiB>>20, largest))
+}
+
+// DecodeStream decodes bytes as a JavaScript program does when it reads a stream: each
+// maximal invalid part of a UTF-8 sequence becomes U+FFFD (observed with 2.1.329).
+func DecodeStream(data []byte) []byte {
+	if utf8.Valid(data) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+len(data)/2)
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		for r == utf8.RuneError && size < len(data) && size < utf8.UTFMax && !utf8.FullRune(data[:size+1]) {
+			size++
+		}
+		out = utf8.AppendRune(out, r)
+		data = data[size:]
+	}
+	return out
+}
+
+// DecodeArguments decodes the words of a command line as a JavaScript program does: each byte
+// that is not valid UTF-8 becomes U+FFFD.
+func DecodeArguments(words []string) []string {
+	out := make([]string, len(words))
+	for i, word := range words {
+		out[i] = word
+		if !utf8.ValidString(word) {
+			out[i] = string([]rune(word))
+		}
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/guard"
 	"github.com/claudeless/claudeless/internal/exec/procio"
 )
@@ -261,4 +263,117 @@ func (s ClaudeSetup) realCommandLine() string {
 	}
 	return fmt.Sprintf("case \"${1-}\" in\n%s) exec %s \"$@\" ;;\nesac\nexec %s%s \"$@\"\n",
 		procio.SubcommandPattern(), claude, claude, configs.String())
+}
+
+// writePackageManagers creates shims for package managers in dir, so that they do not change the claude of this
+// machine: a global installation, update or removal of its package does nothing and succeeds. Everything else goes to
+// the package manager found on path. A package manager that is not installed gets no shim.
+func writePackageManagers(dir, path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	var errs []error
+	for _, name := range []string{"npm", "pnpm", "yarn", "bun"} {
+		for _, at := range filepath.SplitList(path) {
+			program := filepath.Join(at, name)
+			if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+				errs = append(errs, writeProgram(filepath.Join(dir, name), fmt.Sprintf(managerScript, quote(program))))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// managerScript is the text of the shims; %s is the real program.
+const managerScript = `#!/bin/sh
+# Made by claudeless: the claude of the machine stays as it is.
+global= changes= claude=
+for word do
+	case $word in
+	-g | --global | --location=global | global) global=1 ;;
+	i | in | install | add | up | update | upgrade | un | uninstall | rm | remove) changes=1 ;;
+	@anthropic-ai/claude-code | @anthropic-ai/claude-code@*) claude=1 ;;
+	esac
+done
+if [ "$global$changes$claude" = 111 ]; then
+	echo "up to date"
+	exit 0
+fi
+exec %s "$@"
+`
+
+// FirstStart specifies which dialogs claude shows when it starts on a terminal. The zero value shows none, except
+// that no directory is trusted.
+type FirstStart struct {
+	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
+	Dialogs []string
+	// TrustedDirs lists the directories that are trusted.
+	TrustedDirs []string
+	// Inline selects the renderer that prints below the shell's prompt; false selects the renderer that fills the
+	// screen.
+	Inline bool
+}
+
+// FirstStartDialogs returns the names of the dialogs of the first start.
+func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
+
+// CheckDialogs returns an error if a name of a dialog is invalid.
+func CheckDialogs(names []string) error {
+	known := append(FirstStartDialogs(), "all")
+	for _, name := range names {
+		if name == "onboarding" {
+			return process.WithHint("--fresh cannot include onboarding", "claude would contact the vendor and exit with 1; choose other dialogs")
+		}
+		if !slices.Contains(known, name) {
+			return process.WithHint(fmt.Sprintf("--fresh: unknown dialog %q", name), "dialogs: "+strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func (f FirstStart) shows(dialog string) bool {
+	return slices.Contains(f.Dialogs, dialog) || slices.Contains(f.Dialogs, "all")
+}
+
+// Write writes .claude.json and settings.json for a claude with this API key.
+func (f FirstStart) Write(dir, key string) error {
+	config := map[string]any{"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark"}
+	settings := map[string]any{"tui": "fullscreen"}
+	if f.Inline {
+		settings["tui"] = "default"
+	}
+	if !f.shows("auto") {
+		config["hasSeenAutoDefaultNotice"] = true
+	}
+	if !f.shows("bypass") {
+		config["bypassPermissionsModeAccepted"] = true
+	}
+	if !f.shows("mcp") {
+		settings["enableAllProjectMcpServers"] = true
+	}
+	if !f.shows("key") {
+		config["customApiKeyResponses"] = map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}}
+	}
+	if !f.shows("trust") {
+		projects := map[string]any{}
+		for _, dir := range f.TrustedDirs {
+			projects[dir] = map[string]any{"hasTrustDialogAccepted": true}
+			if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+				projects[resolved] = projects[dir]
+			}
+		}
+		config["projects"] = projects
+	}
+	return errors.Join(writeJSON(filepath.Join(dir, ".claude.json"), config), writeJSON(filepath.Join(dir, "settings.json"), settings))
+}
+
+func writeJSON(file string, value any) error {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o600)
 }

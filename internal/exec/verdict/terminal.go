@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
 // Format is an output format of the report.
@@ -138,3 +141,123 @@ func (t *Terminal) String() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// writeJUnit writes the report as one test suite, with a test case for each expectation, finding of level error and
+// fault, and for a command that failed.
+func (r *Report) writeJUnit(w io.Writer) error {
+	s := junit.Suite{Name: "claudeless"}
+	for _, x := range r.Expectations {
+		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
+		if !x.Met {
+			c.Failure = &junit.Failure{Message: x.Text + reasonSuffix(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + reasonSuffix(x.Got)}
+			c.Out = &junit.OutputText{Text: r.processSummary()}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	for _, f := range r.Findings {
+		if f.Level != levelError {
+			continue
+		}
+		s.Cases = append(s.Cases, junit.Case{
+			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
+			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: location(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
+			Out:     &junit.OutputText{Text: r.processSummary()},
+		})
+	}
+	for _, f := range r.Faults {
+		c := junit.Case{Name: f.Name, Class: "fault"}
+		if !f.IsAcceptable() {
+			c.Failure = &junit.Failure{Message: f.Name + ": " + f.Outcome, Type: f.Outcome, Text: f.Bug + "\n" + f.Advice}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	if c := r.Command; c != nil {
+		s.Time = time.Duration(c.MS * float64(time.Millisecond))
+		if c.Code != 0 {
+			text := fmt.Sprintf("the command exited with %d", c.Code)
+			s.Cases = append(s.Cases, junit.Case{
+				Name: strings.Join(c.Argv, " "), Class: "command", Failure: &junit.Failure{Message: text, Type: "exit", Text: text},
+			})
+		}
+	}
+	if len(s.Cases) == 0 { // an empty suite would look like a suite that did not run
+		s.Cases = append(s.Cases, junit.Case{Name: "run", Class: "run"})
+	}
+	return s.Write(w)
+}
+
+func (r *Report) processSummary() string {
+	var b strings.Builder
+	for _, p := range r.Runs {
+		fmt.Fprintf(&b, "process %d: %s\n", p.PID, strings.Join(p.Argv, " "))
+		for _, prompt := range p.Prompts {
+			fmt.Fprintf(&b, "  prompt %s\n", quoteShort(prompt))
+		}
+		for _, tool := range p.Tools {
+			fmt.Fprintf(&b, "  call   %s\n", tool)
+		}
+		if p.Code != nil {
+			fmt.Fprintf(&b, "  exit   %d\n", *p.Code)
+		}
+	}
+	return b.String()
+}
+
+// writeAnnotations writes the report as GitHub workflow commands, which become annotations at the lines of the
+// scenario.
+func (r *Report) writeAnnotations(w io.Writer) error {
+	var b strings.Builder
+	for _, x := range r.Expectations {
+		if !x.Met {
+			annotate(&b, levelError, x.File, x.Line, x.Text+reasonSuffix(x.Got))
+		}
+	}
+	for _, f := range r.Findings {
+		text := f.ID + ": " + f.Text
+		if f.Advice != "" {
+			text += "\n" + f.Advice
+		}
+		annotate(&b, f.Level, f.File, f.Line, text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func annotate(b *strings.Builder, level, file string, line int, text string) {
+	b.WriteString("::" + map[string]string{levelError: "error", levelWarn: "warning", levelInfo: "notice"}[level])
+	switch {
+	case file != "" && line > 0:
+		fmt.Fprintf(b, " file=%s,line=%d", escapeProperty(file), line)
+	case file != "":
+		fmt.Fprintf(b, " file=%s", escapeProperty(file))
+	}
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	b.WriteString("::" + data.Replace(text) + "\n")
+}
+
+func escapeProperty(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+func (r *Report) writeMarkdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### claudeless: %s\n\n", r.Verdict)
+	if len(r.Expectations) > 0 {
+		b.WriteString("| expectation | met | |\n|---|---|---|\n")
+		for _, x := range r.Expectations {
+			met := "yes"
+			if !x.Met {
+				met = "**no**"
+			}
+			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", location(x.File, x.Line), escapeCell(x.Text), met, escapeCell(x.Got))
+		}
+		b.WriteString("\n")
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "- **%s %s**: %s\n", f.Level, f.ID, escapeCell(f.Text))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func escapeCell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }
