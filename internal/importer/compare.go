@@ -16,7 +16,7 @@ type event struct {
 }
 
 func events(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
-	t := eventCollector{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
+	t := eventCollector{normaliser: parity.New(paths), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.IsNotice { // a notification may come in its own turn or in the current one

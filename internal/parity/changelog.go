@@ -131,11 +131,7 @@ func (c *Change) summary() string {
 
 func truncate(s string) string {
 	const most = 120
-	s = strings.ReplaceAll(s, "\n", `\n`)
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
+	return Shorten(strings.ReplaceAll(s, "\n", `\n`), most)
 }
 
 // abbreviateNames returns the first names of a list and their total number, in parentheses.

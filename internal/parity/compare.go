@@ -40,7 +40,7 @@ func Compare(ours, theirs *Recording) []Difference {
 	c.compareTranscripts(ours, theirs, rank)
 	c.compareEvents("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
 	c.event = 0
-	here, there := renameFilesByNumber(ours.Files, c.pair.ours), renameFilesByNumber(theirs.Files, c.pair.theirs)
+	here, there := renameFiles(ours.Files, c.pair.ours), renameFiles(theirs.Files, c.pair.theirs)
 	for _, name := range keysOf(here, there) {
 		a, inA := here[name]
 		b, inB := there[name]
@@ -53,9 +53,9 @@ func Compare(ours, theirs *Recording) []Difference {
 	return c.differences
 }
 
-// renameFilesByNumber returns the files under new names, in which numbers replace the ids.
-func renameFilesByNumber(files map[string]string, n *Normaliser) map[string]string {
-	named := make(map[string]string, len(files))
+// renameFiles returns the files under new names, in which numbers replace the ids.
+func renameFiles[V any](files map[string]V, n *Normaliser) map[string]V {
+	named := make(map[string]V, len(files))
 	for _, name := range keysOf(files) {
 		named[n.Text(name)] = files[name]
 	}
@@ -153,14 +153,7 @@ func sortListRequests(events []event) {
 		}
 		return 0
 	}
-	for i := 0; i < len(events); {
-		j := i
-		for j < len(events) && rank(events[j]) > 0 {
-			j++
-		}
-		slices.SortStableFunc(events[i:j], func(a, b event) int { return rank(a) - rank(b) })
-		i = max(j, i+1)
-	}
+	sortRuns(events, func(e event) bool { return rank(e) > 0 }, func(a, b event) int { return rank(a) - rank(b) })
 }
 
 // removeIDs removes the ids by which messages refer to each other.
@@ -193,6 +186,8 @@ type differenceKey struct {
 	missingInOurs, missingInReal bool
 }
 
+const maxShownChars = 400
+
 func (c *comparison) addDifference(path, ours, theirs string) {
 	form := differenceKey{path, ours == "", theirs == ""}
 	if i, ok := c.seen[form]; ok {
@@ -200,11 +195,11 @@ func (c *comparison) addDifference(path, ours, theirs string) {
 		return
 	}
 	c.seen[form] = len(c.differences)
-	c.differences = append(c.differences, Difference{Path: path, Ours: shorten(ours), Real: shorten(theirs), Event: c.event, Count: 1})
+	c.differences = append(c.differences, Difference{Path: path, Ours: Shorten(ours, maxShownChars), Real: Shorten(theirs, maxShownChars), Event: c.event, Count: 1})
 }
 
-func shorten(s string) string {
-	const most = 400
+// Shorten cuts a text to a number of characters.
+func Shorten(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}
@@ -279,14 +274,6 @@ func startTime(list []json.RawMessage) string {
 		}
 	}
 	return ""
-}
-
-func renameFiles(files map[string][]json.RawMessage, n *Normaliser) map[string][]json.RawMessage {
-	all := map[string][]json.RawMessage{}
-	for name, list := range files {
-		all[n.Text(name)] = list
-	}
-	return all
 }
 
 func (c *comparison) compareValue(path, key string, a, b any) {

@@ -234,14 +234,19 @@ func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	if !hasParallelAgents {
 		return events
 	}
-	for i := 0; i < len(events); {
-		j := i
-		for ; j < len(events) && events[j].kind == "prompt"; j++ {
-		}
-		slices.SortStableFunc(events[i:j], func(a, b event) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
-		i = max(j, i+1)
-	}
+	sortRuns(events, func(e event) bool { return e.kind == "prompt" }, func(a, b event) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
 	return events
+}
+
+// sortRuns sorts each run of neighbours that belong together.
+func sortRuns(events []event, belongs func(event) bool, compare func(a, b event) int) {
+	for i := 0; i < len(events); i++ {
+		from := i
+		for i < len(events) && belongs(events[i]) {
+			i++
+		}
+		slices.SortStableFunc(events[from:i], compare)
+	}
 }
 
 // toolCallOf returns the call that an event belongs to; an empty group means that the event must keep its place.

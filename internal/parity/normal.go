@@ -17,12 +17,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Options describe a run. The zero value is ready to use.
-type Options struct {
-	// Paths maps directories to placeholders such as "<cwd>".
-	Paths map[string]string
-}
-
 // Normaliser replaces values that differ between runs. It numbers ids by first
 // occurrence, so each run needs its own. It is not safe for concurrent use.
 type Normaliser struct {
@@ -31,18 +25,18 @@ type Normaliser struct {
 	next  *int // last number given to an id; two normalisers may share it
 }
 
-// New creates a Normaliser.
-func New(o Options) *Normaliser {
+// New creates a Normaliser. The paths of directories are replaced by placeholders such as "<cwd>".
+func New(paths map[string]string) *Normaliser {
 	n := &Normaliser{ids: map[string]string{}, next: new(int)}
 	var from []string
-	for p := range o.Paths {
+	for p := range paths {
 		if p != "" {
 			from = append(from, p)
 		}
 	}
 	slices.SortFunc(from, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	for _, p := range from {
-		n.paths = append(n.paths, p, o.Paths[p])
+		n.paths = append(n.paths, p, paths[p])
 	}
 	return n
 }
@@ -107,160 +101,89 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keyPlaceholders has the word that replaces the value of each key. If the word is empty, the value is numbered like an
-// id.
-var keyPlaceholders = [...]struct{ key, word string }{
-	{"uuid", ""},
-	{"session_id", ""},
-	{"sessionId", ""},
-	{"parentUuid", ""},
-	{"request_id", ""},
-	{"requestId", ""},
-	{"tool_use_id", ""},
-	{"parent_tool_use_id", ""},
-	{"promptId", ""},
-	{"agentId", ""},
-	{"agent_id", ""},
-	{"message_id", ""},
-	{"slug", ""},
-	{"run_id", ""},
-	{"runId", ""},
-	{"task_id", ""},
-	{"taskId", ""},
-	{"backgroundTaskId", ""},
-	{"requestDigest", ""}, // a hash over ids and times
-	{"tail", ""},          // a list of hashes
-	{"hash", ""},
-	{"shapeHash", ""},
-	{"contentHash", ""},
-	{"timestamp", "<time>"},
-	{"sentAtMs", "<time>"},
-	{"time", "<time>"},
-	{"date", "<time>"}, // midnight may fall between the lanes
-	{"startTime", "<time>"},
-	{"end_time", "<time>"},
-	{"endTime", "<time>"},
-	{"duration_ms", "<ms>"},
-	{"seconds_since_last_response", "<s>"},
-	{"duration_api_ms", "<ms>"},
-	{"ms", "<ms>"},
-	{"ttft_ms", "<ms>"},
-	{"ttft_stream_ms", "<ms>"},
-	{"time_to_request_ms", "<ms>"},
-	{"request_sent_wall_ms", "<time>"},
-	{"first_content_frame_ms", "<ms>"},
-	{"durationMs", "<ms>"},
-	{"totalDurationMs", "<ms>"},
-	{"retryInMs", "<ms>"},
-	{"retry_delay_ms", "<ms>"},
-	{"thinking_duration_ms", "<ms>"},
-	{"toolInputStreamMs", "<ms>"},
-	{"thinkingDurationMs", "<ms>"},
-	{"totalAPIDuration", "<ms>"},
-	{"totalAPIDurationWithoutRetries", "<ms>"},
-	{"totalDuration", "<ms>"},
-	{"totalToolDuration", "<ms>"},
-	{"total_cost_usd", "<cost>"},
-	{"costUSD", "<cost>"},
-	{"totalCostUSD", "<cost>"},
-	{"version", "<version>"},
-	{"claude_code_version", "<version>"},
-	{"pid", "<pid>"},
-	{"ppid", "<pid>"},
+// keyPlaceholders lists, for each word, the keys whose values it replaces. If the word is empty, the values are numbered
+// like ids. requestDigest is a hash over ids and times, tail a list of hashes; midnight may fall between the lanes.
+var keyPlaceholders = [...]struct{ word, keys string }{
+	{"", "uuid session_id sessionId parentUuid request_id requestId tool_use_id parent_tool_use_id promptId " +
+		"agentId agent_id message_id slug run_id runId task_id taskId backgroundTaskId requestDigest tail hash " +
+		"shapeHash contentHash"},
+	{"<time>", "timestamp sentAtMs time date startTime end_time endTime request_sent_wall_ms"},
+	{"<ms>", "duration_ms duration_api_ms ms ttft_ms ttft_stream_ms time_to_request_ms first_content_frame_ms " +
+		"durationMs totalDurationMs retryInMs retry_delay_ms thinking_duration_ms toolInputStreamMs " +
+		"thinkingDurationMs totalAPIDuration totalAPIDurationWithoutRetries totalDuration totalToolDuration"},
+	{"<s>", "seconds_since_last_response"},
+	{"<cost>", "total_cost_usd costUSD totalCostUSD"},
+	{"<version>", "version claude_code_version"},
+	{"<pid>", "pid ppid"},
 }
+
+var placeholderByKey = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for _, row := range keyPlaceholders {
+		for key := range strings.FieldsSeq(row.keys) {
+			all[key] = row.word
+		}
+	}
+	return all
+})
 
 // JSON replaces values in the strings of a JSON text and in the values of keys that hold ids, times, durations,
 // costs and versions. Keys are sorted. Input that is not JSON is handled as text.
 func (n *Normaliser) JSON(raw json.RawMessage) string {
-	var b strings.Builder
-	if err := n.writeValue(&b, raw); err != nil {
+	v, err := plainjson.Decode(raw)
+	if err != nil {
 		return n.Text(string(raw))
 	}
+	var b strings.Builder
+	n.writeValue(&b, v)
 	return b.String()
 }
 
-func (n *Normaliser) writeValue(b *strings.Builder, raw json.RawMessage) error {
-	switch plainjson.TypeOf(raw) {
-	case "object":
-		return n.writeObject(b, raw)
-	case "array":
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
-			return err
+// writeValue writes a decoded value.
+func (n *Normaliser) writeValue(b *strings.Builder, v any) {
+	separator := ""
+	switch x := v.(type) {
+	case map[string]any:
+		b.WriteByte('{')
+		for _, key := range keysOf(x) {
+			b.WriteString(separator + strconv.Quote(key) + ":")
+			separator = ","
+			switch word, ok := PlaceholderFor(key); {
+			case !ok || !isScalar(x[key]):
+				n.writeValue(b, x[key])
+			case word == "":
+				b.WriteString(n.ID(fmt.Sprint(x[key])))
+			default:
+				b.WriteString(word)
+			}
 		}
+		b.WriteByte('}')
+	case []any:
 		b.WriteByte('[')
-		for i, item := range items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if err := n.writeValue(b, item); err != nil {
-				return err
-			}
+		for _, item := range x {
+			b.WriteString(separator)
+			separator = ","
+			n.writeValue(b, item)
 		}
 		b.WriteByte(']')
-	case "string":
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return err
+	case string:
+		b.WriteString(strconv.Quote(n.Text(x)))
+	case json.Number:
+		if f, err := x.Float64(); err == nil { // 1.0 and 1 are the same number
+			v = f
 		}
-		b.WriteString(strconv.Quote(n.Text(s)))
+		raw, _ := json.Marshal(v) // a number can be encoded
+		b.Write(raw)
 	default:
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
-			return err
-		}
-		same, err := json.Marshal(v) // 1.0 and 1 are the same number
-		if err != nil {
-			return err
-		}
-		b.Write(same)
+		raw, _ := json.Marshal(v) // null and booleans can be encoded
+		b.Write(raw)
 	}
-	return nil
-}
-
-func (n *Normaliser) writeObject(b *strings.Builder, raw json.RawMessage) error {
-	o, err := plainjson.Parse(raw)
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(o, func(x, y plainjson.Member) int { return strings.Compare(x.Key, y.Key) })
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Quote(m.Key) + ":")
-		if word, ok := n.keyPlaceholder(m); ok {
-			b.WriteString(word)
-			continue
-		}
-		if err := n.writeValue(b, m.Value); err != nil {
-			return err
-		}
-	}
-	b.WriteByte('}')
-	return nil
-}
-
-func (n *Normaliser) keyPlaceholder(m plainjson.Member) (word string, ok bool) {
-	if kind := plainjson.TypeOf(m.Value); kind == "object" || kind == "array" || kind == "null" {
-		return "", false
-	}
-	word, ok = PlaceholderFor(m.Key)
-	if ok && word == "" {
-		word = n.ID(strings.Trim(string(m.Value), `"`))
-	}
-	return word, ok
 }
 
 // PlaceholderFor returns the placeholder for values of a key; empty means an id.
 func PlaceholderFor(key string) (word string, ok bool) {
-	for _, k := range keyPlaceholders {
-		if k.key == key {
-			return k.word, true
-		}
-	}
-	return "", false
+	word, ok = placeholderByKey()[key]
+	return word, ok
 }
 
 func (n *Normaliser) findIDs(s string) []string {
@@ -280,7 +203,7 @@ func (n *Normaliser) findIDs(s string) []string {
 type normaliserPair struct{ ours, theirs *Normaliser }
 
 func newNormaliserPair(ours, theirs *Recording) *normaliserPair {
-	p := &normaliserPair{New(Options{Paths: ours.Paths}), New(Options{Paths: theirs.Paths})}
+	p := &normaliserPair{New(ours.Paths), New(theirs.Paths)}
 	p.theirs.next = p.ours.next
 	return p
 }
@@ -335,14 +258,12 @@ func (n *Normaliser) unlinkLine(line any) {
 }
 
 func (n *Normaliser) formatValue(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
 	if s, ok := v.(string); ok {
 		return n.Text(s)
 	}
-	return n.JSON(raw)
+	var b strings.Builder
+	n.writeValue(&b, v)
+	return b.String()
 }
 
 func (n *Normaliser) formatList(key string, list []any) string {

@@ -2,7 +2,6 @@ package parity
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -297,7 +296,7 @@ func Show(name string, ours, theirs *Recording) string {
 }
 
 func (r *Recording) show(b *strings.Builder) {
-	n := New(Options{Paths: r.Paths})
+	n := New(r.Paths)
 	stream := func(name string, events []event, rank map[string]int) {
 		sortByCall(events, rank)
 		for _, e := range events {
@@ -319,10 +318,7 @@ func (r *Recording) show(b *strings.Builder) {
 	for _, name := range keysOf(r.MCP) {
 		stream("mcp "+name, parseMCPEvents(r.MCP[name]), rank)
 	}
-	files := map[string][]json.RawMessage{}
-	for name, list := range r.Transcripts {
-		files[n.Text(name)] = list
-	}
+	files := renameFiles(r.Transcripts, n)
 	for _, name := range keysOf(files) {
 		stream("transcript "+name, keepLastStates(eventsFrom(files[name])), rank)
 	}

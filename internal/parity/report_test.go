@@ -145,7 +145,7 @@ func TestNormaliser(t *testing.T) {
 		`[1,`:                                           `[1,`,
 		`"/home/me`:                                     `"<home>`,
 	} {
-		n := parity.New(parity.Options{Paths: map[string]string{"": "<none>", "/home/me": "<home>", "/home/me/work": "<cwd>"}})
+		n := parity.New(map[string]string{"": "<none>", "/home/me": "<home>", "/home/me/work": "<cwd>"})
 		got := strings.NewReplacer(`:<pid>`, `:"<pid>"`, `:<version>`, `:"<version>"`, `:<id 1>`, `:"<id 1>"`, `:<id 2>`, `:"<id 2>"`).Replace(n.JSON(json.RawMessage(in)))
 		if got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)

@@ -23,9 +23,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/localhttp"
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 type laneRun struct {
@@ -76,8 +80,7 @@ func (p *laneRun) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	p.api, err = listenAPI(ctx, apiOptions{Scenario: p.scenarioFile(), Journal: p.path("rec", "api.jsonl"), CWD: p.path("cwd"), System: p.sys})
-	if err != nil {
+	if p.api, err = p.listenAPI(ctx); err != nil {
 		return err
 	}
 	p.recording.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
@@ -294,4 +297,52 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rawCA})
 	return tls.Certificate{Certificate: [][]byte{raw, rawCA}, PrivateKey: key}, ca, nil
+}
+
+// modelAPI serves the scenario of a case as the Messages API on loopback and records the requests. Close stops
+// everything that listenAPI started.
+type modelAPI struct {
+	// URL is the base URL of the API.
+	URL string
+
+	servers []byte // configuration of the scenario's MCP servers, for --mcp-config; nil means none
+	journal *os.File
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+// listenAPI starts a server for the lane that runs until Close.
+func (p *laneRun) listenAPI(ctx context.Context) (*modelAPI, error) {
+	s, err := scenarios.Load(p.scenarioFile(), scenarios.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	a := &modelAPI{done: make(chan error, 1)}
+	if a.servers, err = s.ServerConfig("claudeless", ""); err != nil {
+		return nil, err
+	}
+	if a.journal, err = os.Create(p.path("rec", "api.jsonl")); err != nil {
+		return nil, fmt.Errorf("recording requests: %w", err)
+	}
+	handler, err := api.New(api.Options{
+		Scenario: s, Capture: a.journal, CWD: p.path("cwd"), PID: p.sys.PID,
+		Clock: clock.New(clock.Options{Now: p.sys.Now, NewID: p.sys.NewID}),
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.journal.Close())
+	}
+	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ln, err := localhttp.Listen(ctx, localhttp.Options{})
+	if err != nil {
+		a.cancel()
+		return nil, errors.Join(err, a.journal.Close())
+	}
+	a.URL = "http://" + ln.Addr().String()
+	go func() { a.done <- localhttp.Serve(ctx, ln, handler, localhttp.Options{Grace: time.Millisecond}) }() // returns after Close
+	return a, nil
+}
+
+func (a *modelAPI) Close() error {
+	a.cancel()
+	return errors.Join(<-a.done, a.journal.Close())
 }

@@ -41,29 +41,22 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 		groups = append(groups, f.Groups...)
 	}
 	verdicts := make([][]*permissions.Verdict, len(groups))
-	again := make([]int, len(groups))
 	for i, g := range groups {
-		again[i], verdicts[i] = i, g.NotCompared("the run was interrupted")
+		verdicts[i] = g.NotCompared("the run was interrupted")
 	}
-	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
-		r.forEach(ctx, again, func(i int) {
-			if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
-				verdicts[i] = found
-			}
-		})
-		if left <= 0 {
-			break
+	r.retry(ctx, len(groups), func(i int) {
+		if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
+			verdicts[i] = found
 		}
-		again = slices.DeleteFunc(again, func(i int) bool { return !slices.ContainsFunc(verdicts[i], differs) })
-	}
+	}, func(i int) bool {
+		return slices.ContainsFunc(verdicts[i], func(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame })
+	})
 	res.Calls = slices.Concat(verdicts...)
 	for _, f := range files {
 		res.Stale = append(res.Stale, f.Stale(res.Calls)...)
 	}
 	return res, nil
 }
-
-func differs(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame }
 
 func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.Verdict {
 	const each = time.Second // additional time for each call of a session

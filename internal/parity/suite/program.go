@@ -63,7 +63,7 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 	case strings.Contains(said, "claudeless"):
 		return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 	}
-	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, truncate(said))
+	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, parity.Shorten(said, 80))
 }
 
 // runOption runs a program with one option in an empty home directory and returns its output.
@@ -97,13 +97,6 @@ func readHelp(ctx context.Context, s *process.System, p Program) parity.HelpWord
 		}
 	}
 	return line
-}
-
-func truncate(s string) string {
-	if r := []rune(s); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return s
 }
 
 // FetchClaude installs a version of the real claude from npm in the cache, unless it is already there.
@@ -158,7 +151,7 @@ func install(ctx context.Context, s *process.System, dir, spec string) (err erro
 		Timeout: 10 * time.Minute,
 	})
 	if err == nil && res.Exit.Code != 0 {
-		err = fmt.Errorf("npm: %s %s", res.Exit, truncate(strings.TrimSpace(string(res.Stderr)+string(res.Stdout))))
+		err = fmt.Errorf("npm: %s %s", res.Exit, parity.Shorten(strings.TrimSpace(string(res.Stderr)+string(res.Stdout)), 80))
 	}
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (p *laneRun) arguments(given []string) ([]string, error) {
 		args = append(args, "--mcp-config="+p.path("mcp.json"))
 	}
 	if p.isReal() && !command {
-		if servers := p.api.Servers(); servers != nil {
+		if servers := p.api.servers; servers != nil {
 			file := p.path("servers.json")
 			if err := os.WriteFile(file, servers, 0o644); err != nil {
 				return nil, err

@@ -87,22 +87,15 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		r.checkIsolation(ctx)
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
-	again := make([]int, len(all))
 	for i, c := range all {
-		again[i], res.Cases[i] = i, r.verdictWithoutRun(c)
+		res.Cases[i] = r.verdictWithoutRun(c)
 		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
-	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
-		r.forEach(ctx, again, func(i int) {
-			if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
-				res.Cases[i] = v
-			}
-		})
-		if left <= 0 {
-			break
+	r.retry(ctx, len(all), func(i int) {
+		if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
+			res.Cases[i] = v
 		}
-		again = slices.DeleteFunc(again, func(i int) bool { return !r.needsRetry(res.Cases[i]) })
-	}
+	}, func(i int) bool { return r.needsRetry(res.Cases[i]) })
 	for _, text := range r.normal {
 		res.Normal += text
 	}
@@ -229,6 +222,21 @@ func (r *laneRunner) checkIsolation(ctx context.Context) {
 	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
+	}
+}
+
+// retry calls the function do for the numbers below n, and again for those that need it, up to Retries times.
+func (r *laneRunner) retry(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
+	again := make([]int, n)
+	for i := range again {
+		again[i] = i
+	}
+	for left := r.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
+		r.forEach(ctx, again, do)
+		if left <= 0 {
+			return
+		}
+		again = slices.DeleteFunc(again, func(i int) bool { return !needed(i) })
 	}
 }
 
