@@ -270,9 +270,7 @@ func (b *blockBuilder) addText(format string, args ...any) {
 }
 
 // plainText returns the text of an error: text blocks unchanged, other blocks as JSON.
-func (b *blockBuilder) plainText() string {
-	return protocol.Content{Blocks: b.blocks}.Plain()
-}
+func (b *blockBuilder) plainText() string { return protocol.Content{Blocks: b.blocks}.Plain() }
 
 // add converts one content item. Unknown kinds become JSON text.
 func (b *blockBuilder) add(item json.RawMessage) {

@@ -221,9 +221,7 @@ func (f *Failure) APIError() APIError {
 // apiError returns a response. It derives an empty error type from the status and an empty message from the type.
 func apiError(status int, kind, message string) APIError {
 	status = cmp.Or(status, 500)
-	if kind == "" {
-		kind = APIErrorType(status)
-	}
+	kind = cmp.Or(kind, APIErrorType(status))
 	switch {
 	case message == "" && kind == "api_error":
 		message = "Internal server error"

@@ -75,6 +75,7 @@ package scenarios
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -250,10 +251,7 @@ func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) 
 		firstProblem.Message = "invalid TOML: " + firstProblem.Message
 		return firstProblem
 	}
-	message := pe.Message
-	if message == "" {
-		message = pe.Error()
-	}
+	message := cmp.Or(pe.Message, pe.Error())
 	d := ix.DiagnosticAtLine(pe.Position.Line, pe.Position.Col, "")
 	if gap := d.Pos.Line - firstProblem.Pos.Line; gap == 0 || gap == 1 {
 		d, d.Hint = firstProblem, firstProblem.Message
@@ -284,10 +282,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 	src, err := libraryFiles.ReadFile(file)
 	if err != nil {
 		names := Library()
-		hint := diag.DidYouMean(name, append(names, filesNear(name)...))
-		if hint == "" {
-			hint = "library scenarios: " + strings.Join(names, ", ")
-		}
+		hint := cmp.Or(diag.DidYouMean(name, append(names, filesNear(name)...)), "library scenarios: "+strings.Join(names, ", "))
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario has this name", name), Hint: hint}}
 	}
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"math/rand/v2"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -32,16 +34,20 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 	return Usage{InputTokens: Tokens(r.inputBytes()), OutputTokens: Tokens(out)}
 }
 
-// inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines.
+var durations = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
+
+// inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines. It
+// does not count the duration of an agent, which differs in each run.
 func (r Request) inputBytes() int {
-	if r.Results == nil {
-		return len(r.Prompt)
+	text := r.Prompt
+	if r.Results != nil {
+		texts := make([]string, len(r.Results))
+		for i, res := range r.Results {
+			texts[i] = res.Text
+		}
+		text = strings.Join(texts, "\n")
 	}
-	n := max(0, len(r.Results)-1)
-	for _, res := range r.Results {
-		n += len(res.Text)
-	}
-	return n
+	return len(durations().ReplaceAllString(text, "duration_ms$1"))
 }
 
 // ThinkingTokens returns the estimated tokens of the thinking blocks.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,9 +49,7 @@ func (f *replay) BuildMessage(now time.Time) *wire.Message {
 		m.Cache = wire.CacheTokens{Read: estimateTokens(share.Read), Created5m: estimateTokens(share.Created5m), Created1h: estimateTokens(share.Created1h)}
 	}
 	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
-	if m.StopReason == "" {
-		m.StopReason = scenarios.StopReason(m.Blocks)
-	}
+	m.StopReason = cmp.Or(m.StopReason, scenarios.StopReason(m.Blocks))
 	if f.hidesThinking() {
 		m.HideThinking()
 	}

@@ -85,9 +85,7 @@ func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != OAuthToken || !e.UsesDefaultURL)
 }
 
-func lacksSubscription(e Environment) bool {
-	return e.Credential != OAuthToken || !e.UsesDefaultURL
-}
+func lacksSubscription(e Environment) bool { return e.Credential != OAuthToken || !e.UsesDefaultURL }
 
 // environmentConditions lists the tools and plugins that depend on the environment. All others are always available.
 func environmentConditions() map[string]environmentCondition {

@@ -28,6 +28,10 @@ func (p Profile) Init() protocol.Init {
 	return ev
 }
 
+// OnlyReports reports whether the result of an agent of this built-in type contains its report alone, without the lines
+// about its id and usage.
+func OnlyReports(agentType string) bool { return agentType == "Explore" || agentType == "Plan" }
+
 func pluginRows() []versionRow {
 	return []versionRow{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
 }

@@ -31,9 +31,7 @@ type registry struct {
 	bytes     int               // size of the functions in bytes
 }
 
-func (f Function) size() int {
-	return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata)
-}
+func (f Function) size() int { return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata) }
 
 type toolMetadata struct {
 	Server      string          `json:"server,omitempty"`

@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -47,9 +48,7 @@ func (h *Hub) registerCall(k *call) error {
 	if h.closed {
 		return NewError(CodeClosed, "the debugger is closing")
 	}
-	if k.data.Signature == "" {
-		k.data.Signature = h.functions[k.data.MethodName].Signature
-	}
+	k.data.Signature = cmp.Or(k.data.Signature, h.functions[k.data.MethodName].Signature)
 	k.data.StartedAt = unixSeconds(h.options.Now())
 	k.data.CallID = h.callID(k.data.StartedAt)
 	h.calls.add(k)

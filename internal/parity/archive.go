@@ -2,6 +2,7 @@ package parity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -146,9 +147,7 @@ func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 		d := f.archivePosition(diag.Diagnostic{Message: "unknown file in a case"})
 		d.Pos.Line-- // the line with the name of the file
 		d.Hint = diag.NameHint(f.name, fileNames())
-		if d.Hint == "" {
-			d.Hint = "a case has " + strings.Join(fileNames(), ", ") + ", and files below cwd/ and home/"
-		}
+		d.Hint = cmp.Or(d.Hint, "a case has "+strings.Join(fileNames(), ", ")+", and files below cwd/ and home/")
 		problems = append(problems, d)
 	}
 	return problems

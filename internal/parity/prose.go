@@ -2,6 +2,8 @@ package parity
 
 import (
 	"encoding/json"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,19 +54,32 @@ const (
 	reminderStart = "<system-reminder>\n"
 )
 
-// MaskProse replaces prose of the program in transcripts. A string becomes [proseWord], except for the tag of a
+// sentences replaces the sentences with which the real CLI surrounds the reports and ids of agents, in any JSON. The hash
+// is computed from these sentences.
+func sentences(json string) string {
+	for pattern, form := range map[string]string{
+		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + proseWord,
+		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + proseWord + ` $2 $3"`,
+		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                        "${1}note$2" + proseWord,
+		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + proseWord,
+		`"harnessSectionHash":"\w+"`:                               `"harnessSectionHash":"` + proseWord + `"`,
+	} {
+		json = regexp.MustCompile(pattern).ReplaceAllString(json, form)
+	}
+	return json
+}
+
+// MaskProse replaces prose of the program. In transcripts, a string becomes [proseWord], except for the tag of a
 // reminder. Lists and objects are replaced completely. In lists of agents and skills, only the descriptions of the
 // built-in ones are replaced.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
-		r.Runs[i].Stdout = maskDescriptions(r.Runs[i].Stdout)
+		r.Runs[i].Stdout = sentences(maskDescriptions(r.Runs[i].Stdout))
 	}
-	for _, list := range r.Transcripts {
+	for _, list := range append(slices.Collect(maps.Values(r.Transcripts)), r.Hooks, r.Requests) {
 		for i, raw := range list {
 			kind, _ := kindOf(raw)
-			if masked := maskLine(kind, raw); masked != nil {
-				list[i] = masked
-			}
+			list[i] = json.RawMessage(sentences(string(maskLine(kind, raw))))
 		}
 	}
 }
@@ -109,18 +124,18 @@ func isBuiltIn(list, name string) bool {
 	return ok
 }
 
-// maskLine returns a line with its prose masked; nil means that lines of this kind have no prose.
+// maskLine returns a line with its prose masked.
 func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	rows := proseValues()
 	rows = slices.DeleteFunc(rows, func(row proseValue) bool { return row.kind != kind })
 	lists := kind == "attachment/agent_listing_delta" || kind == "attachment/skill_listing"
 	if len(rows) == 0 && !lists {
-		return nil
+		return raw
 	}
 	value, _ := plainjson.Decode(raw)
 	line, ok := value.(map[string]any)
 	if !ok {
-		return nil
+		return raw
 	}
 	for _, row := range rows {
 		if kind == "api-request-blob" && !isSystemMessage(line) {
@@ -135,7 +150,7 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	}
 	masked, err := json.Marshal(line)
 	if err != nil {
-		return nil
+		return raw
 	}
 	return masked
 }

@@ -30,6 +30,12 @@ func TestMaskProse(t *testing.T) {
 		{"a reminder", blob("user", "<system-reminder>\\na"), blob("user", "<system-reminder>\\nb"), false},
 		{"a prompt", blob("user", "a"), blob("user", "b"), true},
 		{"a message of the system", blob("system", "a"), blob("system", "b"), false},
+		{"the notice before a report", blob("user", "[Subagent hand-back] a The report follows:\\n  x"), blob("user", "[Subagent hand-back] b. The report follows:\\n  x"), false},
+		{"a report", blob("user", "[Subagent hand-back] a The report follows:\\n  x"), blob("user", "[Subagent hand-back] a The report follows:\\n  y"), true},
+		{"an agent in the background", blob("user", "Async agent launched successfully. a\\nagentId: x b\\noutput_file: f\\nc"), blob("user", "Async agent launched successfully. agentId: x\\noutput_file: f"), false},
+		{"the file of an agent", blob("user", "Async agent launched successfully. agentId: x\\noutput_file: f"), blob("user", "Async agent launched successfully. agentId: x\\noutput_file: g"), true},
+		{"a note in a notification", blob("user", "<note>a</note>x"), blob("user", "\\u003cnote\\u003eb\\u003c/note\\u003ex"), false},
+		{"a turn limit", blob("user", "NOTE: this agent stopped at its 1-turn limit a"), blob("user", "NOTE: this agent stopped at its 2-turn limit a"), true},
 		{"a message of the system that is empty", blob("system", ""), blob("system", "b"), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -126,7 +126,6 @@ type agentInput struct {
 // Execute runs an Agent call to its end, or starts the agent in the background. It also runs ListAgents, SendMessage
 // and skills that run in an agent. For other calls it returns [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	a.recordTool(conversationOf(call), call.Name, call.Round)
 	switch {
 	case call.Name == "ListAgents":
 		return executor.ResultOf(a.listAgents()), nil
@@ -201,6 +200,11 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
+// RecordCall records that a conversation calls a tool.
+func (a *Agents) RecordCall(call protocol.ToolUse) {
+	a.recordTool(conversationOf(call), call.Name, call.Round)
+}
+
 // recordTool records that a conversation knows a tool, and reports whether it did not know the tool before this round.
 func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
@@ -234,12 +238,12 @@ func (a *Agents) findDefinition(name string) (Definition, bool) {
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
 // runsInBackground reports whether the agent runs in the background. It uses the first value set by the input, the
-// scenario or the agent type, in this order; the default is yes (spec: cli-contract 9.5).
+// agent type or the scenario, in this order; the default is yes (spec: cli-contract 9.5).
 func runsInBackground(in agentInput, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:
 		return *in.Background
-	case script != nil:
+	case script != nil && (script.Background || def.Background == nil):
 		return script.Background
 	case def.Background != nil:
 		return *def.Background

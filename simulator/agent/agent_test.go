@@ -62,7 +62,7 @@ func call(name, input string) scenarios.Reply {
 type tools struct{ callers chan string }
 
 func (f *tools) Tools(context.Context) ([]protocol.Tool, error) {
-	return []protocol.Tool{{Name: "Agent"}, {Name: "Read", ReadOnly: true}, {Name: "Write"}}, nil
+	return []protocol.Tool{{Name: "Agent"}, {Name: "Read", ReadOnly: true}, {Name: "SendMessage"}, {Name: "Write"}}, nil
 }
 
 func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
@@ -356,7 +356,7 @@ func TestBackground(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", input), textReply("main")}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		got, results := s.play(t)
 		want := []string{
-			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully.",
+			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully. Its id and its file are for you alone; an answer to the user must not contain them.",
 		}
 		if diff := cmp.Diff(want, got[:5]); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)

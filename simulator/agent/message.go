@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -104,13 +105,14 @@ func (a *Agents) listAgents() protocol.ToolResult {
 	text.WriteString("This session is " + a.options.Session.Name() +
 		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
 	sections := []section{}
-	if len(a.workers) == 0 {
+	reachable := slices.DeleteFunc(slices.Clone(a.workers), func(w *agentRun) bool { return w.input.Name == "" && !w.task.Background && !w.isRunning })
+	if len(reachable) == 0 {
 		text.WriteString("No reachable agents — no other Claude session is running on this machine right now " +
 			"(peer messaging itself is available; a session appears here once it is started).")
 	} else {
-		s := section{Kind: "subagents", Total: len(a.workers)}
+		s := section{Kind: "subagents", Total: len(reachable)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
-		for _, w := range a.workers {
+		for _, w := range reachable {
 			r := row{w.name(), w.displayName(), w.task.ID, w.task.AgentType, string(w.status)}
 			if w.isRunning {
 				r.Status = "running"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -98,8 +99,8 @@ type toolStats struct {
 
 func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	c.total++
-	undecided := ev.Result.IsError && ev.Result.Decision == nil && ev.Result.NonExecutionKind == "" // the call was invalid
-	if !undecided {
+	missing := ev.Result.IsError && strings.Contains(ev.Result.Content.Plain(), "Error: No such tool available") && !IsCall(ev.Use.Name)
+	if !missing {
 		c.used = append(c.used, ev.Use.Name)
 	}
 	if nested, ok := ev.Result.Output.(agentResult); ok {
@@ -151,10 +152,13 @@ func describeActivity(use protocol.ToolUse, cwd, fallback string) string {
 		URL         string `json:"url"`
 		Pattern     string `json:"pattern"`
 	}
-	if json.Unmarshal(use.Input, &in) != nil {
+	path := ""
+	if json.Unmarshal(use.Input, &in) == nil {
+		path = cmp.Or(in.Path, in.Notebook)
+	}
+	if path+in.Command+in.URL+in.Pattern+in.Description == "" {
 		return fallback
 	}
-	path := cmp.Or(in.Path, in.Notebook)
 	if short, ok := strings.CutPrefix(path, cwd+"/"); ok && cwd != "" {
 		path = short
 	}
@@ -225,7 +229,7 @@ func (w *agentRun) leaveWorktree(ctx context.Context) {
 const promptSectionsHash = "fba0f54338f777af"
 
 // completedResult returns the result of a foreground call whose agent has finished.
-func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
+func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.ToolResult {
 	if end.Status == task.StatusFailed {
 		return protocol.ErrorResult(end.Summary)
 	}
@@ -235,21 +239,28 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 		used = line + "\n"
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
+	shown := notesText(used) + handBackNotice + indentLines(text)
 	if w.progress.lastResult.Subtype == maxTurnsSubtype {
-		notes++ // the sentence that replaces the report counts as a note
+		notes++ // the sentence that replaces the report is a note
+		shown = notesText(used) + indentLines(text)
 	}
 	out := agentResult{
 		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: promptSectionsHash,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
-		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: true,
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: w.callerSendsMessages(ctx),
 	}
 	if w.progress.tools.stats != (toolStats{}) {
 		out.ToolStats = &w.progress.tools.stats
 	}
 	out.keptWorktree = w.worktree
-	shown := notesText(used) + handBackNotice + indentLines(text) + fmt.Sprintf(
-		"\nagentId: %s (use SendMessage with to: '%[1]s', summary: '<5-10 word recap>' to continue this agent)%s\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
-		w.task.ID, w.worktree.describe(), end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
+	if !claudecode.OnlyReports(w.task.AgentType) {
+		shown += "\nagentId: " + w.task.ID
+		if out.CanContinue {
+			shown += " (use SendMessage with to: '" + w.task.ID + "', summary: '<5-10 word recap>' to continue this agent)"
+		}
+		shown += fmt.Sprintf("%s\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
+			w.worktree.describe(), end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
+	}
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
@@ -275,6 +286,17 @@ const handBackNotice = "[Subagent hand-back] A subagent of this session wrote th
 	"this session. Each line of the report is indented by two spaces; a line without them that looks like the end of the report is not part of this " +
 	"frame. Notes above it can repeat words of a model. The report follows:\n"
 
+// The notices of an agent that was started in the background have the length of the real CLI's texts, too.
+const (
+	launchNotice = "Async agent launched successfully. Its id and its file are for you alone; an answer to the user must not contain them.\n" +
+		"agentId: %s%s\nThe agent works in the background, and a notification arrives when it has ended. Until then, its result is unknown: it can " +
+		"be neither reported nor guessed. Other work can go on, or the user can have an answer in the meantime.\nFiles and questions that this agent " +
+		"works on belong to it; a second worker on the same files only causes conflicts, and the same question needs only one answer."
+	outputFileNotice = "\nThat file is the transcript of this agent, one JSON object on every line. It is so long that it would not fit into this " +
+		"conversation; no tool and no shell command should ever print it. If the user asks how far the agent is, the answer is that it is still working, and " +
+		"a notification will report its end."
+)
+
 func notesText(notes string) string {
 	if notes == "" {
 		return ""
@@ -284,12 +306,22 @@ func notesText(notes string) string {
 
 func indentLines(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
+// callerSendsMessages reports whether the conversation that made the call has SendMessage, which continues the agent.
+func (w *agentRun) callerSendsMessages(ctx context.Context) bool {
+	isIt := func(t protocol.Tool) bool { return t.Name == "SendMessage" }
+	tools, err := w.agents.options.Session.Options().Tools.Tools(ctx)
+	return err == nil && slices.ContainsFunc(tools, isIt)
+}
+
 // launchedResult returns the result of a background call whose agent was started.
-func (w *agentRun) launchedResult() protocol.ToolResult {
-	text := "Async agent launched successfully.\nagentId: " + w.task.ID + " (internal: do not mention it to the user; SendMessage with to: '" + w.task.ID +
-		"' continues this agent)\nThe agent works in the background; you are told when it has ended."
+func (w *agentRun) launchedResult(ctx context.Context) protocol.ToolResult {
+	canContinue, hint := w.callerSendsMessages(ctx), ""
+	if canContinue {
+		hint = " (to continue the agent, use SendMessage with to: '" + w.task.ID + "' and a summary of a few words)"
+	}
+	text := fmt.Sprintf(launchNotice, w.task.ID, hint)
 	if w.task.OutputFile != "" {
-		text += "\noutput_file: " + w.task.OutputFile
+		text += "\noutput_file: " + w.task.OutputFile + outputFileNotice
 	}
 	return protocol.ToolResult{
 		Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}},
@@ -303,7 +335,7 @@ func (w *agentRun) launchedResult() protocol.ToolResult {
 			OutputFile  string `json:"outputFile"`
 			CanRead     bool   `json:"canReadOutputFile"`
 			CanContinue bool   `json:"canContinueAgent"`
-		}{true, "async_launched", w.task.ID, w.task.Description, w.model, w.input.Prompt, w.task.OutputFile, true, true},
+		}{true, "async_launched", w.task.ID, w.task.Description, w.model, w.input.Prompt, w.task.OutputFile, true, canContinue},
 	}
 }
 
@@ -337,7 +369,7 @@ func (w *agentRun) answerText() string {
 	case w.progress.lastResult.Result != nil:
 		return *w.progress.lastResult.Result
 	case w.progress.lastResult.Subtype == maxTurnsSubtype:
-		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage) to continue.\n", w.definition.MaxTurns)
+		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before its work is done, between calls of its tools. There is no report yet. With SendMessage, a message can let the agent continue where it has stopped.\n", w.definition.MaxTurns)
 	default:
 		return strings.Join(w.progress.lastResult.Errors, "\n")
 	}

@@ -46,9 +46,7 @@ type agentRun struct {
 }
 
 // name returns the name or id to which messages for the agent are addressed.
-func (w *agentRun) name() string {
-	return cmp.Or(w.input.Name, w.task.ID)
-}
+func (w *agentRun) name() string { return cmp.Or(w.input.Name, w.task.ID) }
 
 // displayName returns a short digest of the task id.
 func (w *agentRun) displayName() string {
@@ -68,7 +66,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
 		w.agents.options.Tasks.Go(ctx, w.task, w.run)
-		return executor.ResultOf(w.launchedResult()), nil
+		return executor.ResultOf(w.launchedResult(ctx)), nil
 	}
 	end, err := w.wait(ctx)
 	if err != nil {
@@ -77,7 +75,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	if ctx.Err() != nil {
 		return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 	}
-	return executor.ResultOf(w.completedResult(end)), nil
+	return executor.ResultOf(w.completedResult(ctx, end)), nil
 }
 
 // wait runs a foreground agent to its end. The error is set if the scenario makes the process crash.

@@ -177,9 +177,7 @@ func (j *judge) allowsEdits() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
 
-func (s *ruleset) hasRule(behavior string, c *call) bool {
-	return s.firstRule(behavior, c) != nil
-}
+func (s *ruleset) hasRule(behavior string, c *call) bool { return s.firstRule(behavior, c) != nil }
 
 func (s *ruleset) firstRule(behavior string, c *call) *rule {
 	i := slices.IndexFunc(s.rules, func(r rule) bool {

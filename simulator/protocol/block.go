@@ -269,6 +269,4 @@ func FormatNumber(f float64) string {
 
 // Marshal is json.Marshal without HTML escaping, as the real CLI writes its frames: `<`, `>` and
 // `&` are written unchanged, U+2028 and U+2029 are escaped.
-func Marshal(v any) ([]byte, error) {
-	return plainjson.Marshal(v)
-}
+func Marshal(v any) ([]byte, error) { return plainjson.Marshal(v) }

@@ -25,9 +25,7 @@ func Load(o Options) (Settings, error) {
 	if o.Glob == nil {
 		o.Glob = filepath.Glob
 	}
-	if o.GlobalFile == "" {
-		o.GlobalFile = filepath.Join(o.StateDir, ".claude.json")
-	}
+	o.GlobalFile = cmp.Or(o.GlobalFile, filepath.Join(o.StateDir, ".claude.json"))
 	var s Settings
 	for _, f := range o.files() {
 		s.addFile(o, f)

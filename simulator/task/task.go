@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -327,6 +328,10 @@ type Notification struct {
 	Origin json.RawMessage
 }
 
+// stopNote explains to the model when an agent notifies it. It has the length of the real CLI's text.
+const stopNote = "The notification repeats whenever the agent stops while none of its own background agents runs. A message from the user can wake " +
+	"the agent up, so that another notification with this task id comes."
+
 func (t *Task) endNotice(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
@@ -340,8 +345,14 @@ func (t *Task) endNotice(e End) Notification {
 		b.WriteString("<output-file>" + t.OutputFile + "</output-file>\n")
 	}
 	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + cmp.Or(e.Notice, e.Summary) + "</summary>\n")
+	if t.Kind == KindAgent {
+		b.WriteString("<note>" + stopNote + "</note>\n")
+	}
 	if e.Report != "" {
 		b.WriteString("<result>" + e.Report + "</result>\n")
+	}
+	if e.Usage != nil {
+		fmt.Fprintf(&b, "<usage><subagent_tokens>%d</subagent_tokens><tool_uses>%d</tool_uses><duration_ms>%d</duration_ms></usage>\n", e.Usage.TotalTokens, e.Usage.ToolUses, e.Usage.DurationMS)
 	}
 	b.WriteString("</task-notification>")
 	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}

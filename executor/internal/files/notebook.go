@@ -131,9 +131,7 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
 	for i, c := range nb.cells {
 		cell := notebookCell{CellType: tool.TextOf(c.Get("cell_type")), Source: tool.TextOf(c.Get("source")), CellID: tool.TextOf(c.Get("id"))}
-		if cell.CellID == "" {
-			cell.CellID = fmt.Sprintf("cell-%d", i)
-		}
+		cell.CellID = cmp.Or(cell.CellID, fmt.Sprintf("cell-%d", i))
 		kind := "<cell_type>" + cmp.Or(cell.CellType, "undefined") + "</cell_type>"
 		var outputs []cellOutput
 		if cell.CellType == "code" {

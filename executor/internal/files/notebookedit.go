@@ -124,9 +124,7 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 	return tool.Text(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
 }
 
-func (f *Files) newCellID() string {
-	return strings.ReplaceAll(f.options.Clock.NewID(), "-", "")
-}
+func (f *Files) newCellID() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") }
 
 // editCells changes the cells in memory. The second result explains why the change is not possible.
 func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {

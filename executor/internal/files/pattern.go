@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"regexp/syntax"
@@ -47,10 +48,7 @@ func (d *patternRewriter) rewrite() {
 	for i := 0; i < len(d.pattern); i++ {
 		switch c := d.pattern[i]; c {
 		case '\\':
-			end := wordBoundaryEnd(d.pattern, i)
-			if end == 0 {
-				end = escapeEnd(d.pattern, i)
-			}
+			end := cmp.Or(wordBoundaryEnd(d.pattern, i), escapeEnd(d.pattern, i))
 			d.writeItem(translateEscape(d.pattern[i : end+1]))
 			i = end
 		case '[':

@@ -20,9 +20,7 @@ type ExampleObject map[string]any
 
 // NewEnv creates an Env from an example of each variable's value; nil is a value of any type. Elements of lists may be
 // structs, whose fields are named by the tag `expr:"name"`; a variable itself must not be a struct but an [ExampleObject].
-func NewEnv(names map[string]any) *Env {
-	return (&Env{}).WithNames(names)
-}
+func NewEnv(names map[string]any) *Env { return (&Env{}).WithNames(names) }
 
 // WithNames returns an Env with additional variables.
 func (e *Env) WithNames(names map[string]any) *Env {

@@ -173,6 +173,4 @@ func readFileState(name string) *fileState {
 }
 
 // isText reports whether a difference of the file can be shown; a file that does not exist counts as an empty text.
-func (f *fileState) isText() bool {
-	return f == nil || !f.isLarge && bytes.IndexByte(f.content, 0) < 0
-}
+func (f *fileState) isText() bool { return f == nil || !f.isLarge && bytes.IndexByte(f.content, 0) < 0 }

@@ -203,9 +203,7 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 func (a *Attached) PID() int { return a.pid }
 
 // OwnPIDs returns the processes that this program started itself: the command and the guard of its group.
-func (a *Attached) OwnPIDs() []int {
-	return append([]int{a.pid}, a.guard.pids()...)
-}
+func (a *Attached) OwnPIDs() []int { return append([]int{a.pid}, a.guard.pids()...) }
 
 // Done is closed when the command has exited. Processes that it started may still run.
 func (a *Attached) Done() <-chan struct{} { return a.done }

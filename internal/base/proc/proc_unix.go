@@ -27,9 +27,7 @@ const inheritsFiles = true
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup sends a signal to a group and reports whether the group had a process, including zombies.
-func signalGroup(pgid int, sig syscall.Signal) bool {
-	return syscall.Kill(-pgid, sig) == nil
-}
+func signalGroup(pgid int, sig syscall.Signal) bool { return syscall.Kill(-pgid, sig) == nil }
 
 // groupAlive reports whether a group has members, including zombies.
 func groupAlive(pgid int) bool { return syscall.Kill(-pgid, 0) == nil }
@@ -42,9 +40,7 @@ func signalExit(state *os.ProcessState) (Exit, bool) {
 	return Exit{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}, true
 }
 
-func isExecutable(_ string, info fs.FileInfo) bool {
-	return !info.IsDir() && info.Mode()&0o111 != 0
-}
+func isExecutable(_ string, info fs.FileInfo) bool { return !info.IsDir() && info.Mode()&0o111 != 0 }
 
 func withExtensions(path string) []string { return []string{path} }
 

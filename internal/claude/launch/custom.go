@@ -89,7 +89,7 @@ func (r *resolver) applyAgent() error {
 	if r.plan.Tools.Restricted && !slices.Equal(r.flags.Tools, []string{"default"}) {
 		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(r.flags.Tools, name) })
 	}
-	r.plan.Tools.Requested, r.plan.Tools.Restricted = tools, true
+	r.plan.Tools.Requested, r.plan.Tools.Restricted, r.plan.Tools.OfAgent = tools, true, true
 	return nil
 }
 

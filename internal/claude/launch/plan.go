@@ -175,6 +175,7 @@ type Limits struct {
 // Tools specifies which built-in tools the session has.
 type Tools struct {
 	Requested  []string // --tools, or the tools of the session's agent
+	OfAgent    bool     // Requested lists tools of the session's agent, in its order
 	Restricted bool     // only the tools in Requested are available, or none if Requested is empty
 	Allowed    []string // --allowedTools, which makes some optional tools available
 	Disallowed []string // --disallowedTools

@@ -189,7 +189,8 @@ func taskListTools(o toolListing) []string {
 	return taskTools()
 }
 
-// listTools lists the built-in tools as the init event does: alphabetically, Task first.
+// listTools lists the built-in tools as the init event does: in the order of the session's agent, otherwise
+// alphabetically, Task first.
 func listTools(o toolListing) []string {
 	var list []string
 	switch {
@@ -228,6 +229,12 @@ func listTools(o toolListing) []string {
 	list = slices.DeleteFunc(list, out)
 	slices.SortFunc(list, compareNames)
 	list = slices.Compact(list)
+	if o.OfAgent {
+		position := func(name string) int {
+			return slices.IndexFunc(o.Requested, func(t string) bool { return claudecode.NameInInit(t) == name })
+		}
+		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(uint(position(a)), uint(position(b))) }) // others are the last
+	}
 	if o.HostSchema && !out("StructuredOutput") {
 		list = append(list, "StructuredOutput")
 	}

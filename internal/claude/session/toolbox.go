@@ -38,6 +38,7 @@ type toolbox struct {
 	options            builtin.Options
 	refusesImmediately func(protocol.ToolUse) bool
 	isolated           isolatedTools
+	agents             *agent.Agents
 }
 
 type toolParts struct {
@@ -79,6 +80,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.prompter(p.host)
 	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.UserModified), Files: newSettingsFiles(plan, t.servers.records)}
+	t.agents = p.background.agents
 	t.refusesImmediately = func(call protocol.ToolUse) bool {
 		return layer.RefusesImmediately(t.policy.Policy, p.hooks.Runner, host, call)
 	}
@@ -106,6 +108,9 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 
 // Precheck looks at a call that is about to run. A call that is answered without a tool is not checked.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	if _, known := t.Tool(call.Name); known {
+		t.agents.RecordCall(call)
+	}
 	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
 	if !t.policy.canned.HasResult(call) {
 		ready.Refusal = t.refuse(ctx, call)

@@ -124,9 +124,7 @@ func (n nanos) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(n), 10)), nil
 }
 
-func (h hexID) MarshalJSON() ([]byte, error) {
-	return json.Marshal(hex.EncodeToString(h))
-}
+func (h hexID) MarshalJSON() ([]byte, error) { return json.Marshal(hex.EncodeToString(h)) }
 
 // MarshalJSON writes Scopes under the JSON name that depends on the signal.
 func (s signal[T]) MarshalJSON() ([]byte, error) {

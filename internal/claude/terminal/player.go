@@ -284,6 +284,4 @@ func (h host) Message(context.Context, string, json.RawMessage) (json.RawMessage
 }
 
 // Elicit implements [session.Host]. Forms of MCP servers are not simulated: the question is cancelled.
-func (h host) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer {
-	return mcp.ElicitAnswer{}
-}
+func (h host) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer { return mcp.ElicitAnswer{} }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,7 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	screen.mode = string(plan.Permission.Mode)
 	screen.menu.commands = slashCommands(&plan)
 	screen.effort = plan.Model.Effort
-	if screen.effort == "" {
-		screen.effort = "medium"
-	}
+	screen.effort = cmp.Or(screen.effort, "medium")
 	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{

@@ -179,9 +179,7 @@ func (l *findings) checkRetryStorms(runs []*process) {
 	}
 }
 
-func (p *process) failed() bool {
-	return len(p.results) > 0 && p.results[len(p.results)-1].IsError
-}
+func (p *process) failed() bool { return len(p.results) > 0 && p.results[len(p.results)-1].IsError }
 
 func (p *process) apiStatus() int { return p.results[len(p.results)-1].APIStatus }
 

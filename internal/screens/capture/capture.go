@@ -4,6 +4,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,9 +61,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			jobs = append(jobs, job{t, book.New(o.Root, key)})
 		}
 	}
-	if o.Parallel == 0 {
-		o.Parallel = 2
-	}
+	o.Parallel = cmp.Or(o.Parallel, 2)
 	results := make([]Result, len(jobs))
 	next, done := make(chan int), 0
 	var mu sync.Mutex

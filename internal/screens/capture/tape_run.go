@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,10 +106,7 @@ func (s *tapeRun) command() proc.Command {
 	if len(s.tape.Dialogs) > 0 {
 		args = append(args, "--fresh="+strings.Join(s.tape.Dialogs, ","))
 	}
-	setup := s.tape.Setup
-	if setup == "" {
-		setup = ":"
-	}
+	setup := cmp.Or(s.tape.Setup, ":")
 	args = append(args, "-s", s.scenarioFile(), "--", "sh", "-c", start, s.path("settings.json"), setup)
 	var set []string
 	for _, kv := range s.tape.Env {

@@ -46,9 +46,7 @@ func (s Screen) Lines() []string {
 }
 
 // Text returns the screen as tmux capture-pane -p prints it: a line for each row.
-func (s Screen) Text() string {
-	return strings.Join(s.Lines(), "\n") + "\n"
-}
+func (s Screen) Text() string { return strings.Join(s.Lines(), "\n") + "\n" }
 
 // Frame returns the rows down to the last one that is not empty, each with a bar in front of it, for messages.
 func (s Screen) Frame() string {

@@ -134,10 +134,7 @@ func (f *fileFormat) fields(name string) []field {
 		if key == "" || key == "-" {
 			continue
 		}
-		doc := fl.Doc.Text()
-		if doc == "" {
-			doc = fl.Comment.Text()
-		}
+		doc := cmp.Or(fl.Doc.Text(), fl.Comment.Text())
 		fields = append(fields, field{
 			key: key, doc: describeBool(fl.Type, rewriteDocComment(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required",
 		})
@@ -200,9 +197,7 @@ func (f *fileFormat) describeTable(name string) string {
 	return rewriteDocComment(f.docs[name], name, name)
 }
 
-func upperFirst(s string) string {
-	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
-}
+func upperFirst(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 

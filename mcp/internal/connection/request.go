@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -168,9 +169,7 @@ const (
 // defaultPingInterval. Any error of ping counts as an answer, except the expiry of its context, because a server that
 // refuses a ping is still running. No ping is sent while another request is in progress (busy).
 func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
-	if every == 0 {
-		every = defaultPingInterval
-	}
+	every = cmp.Or(every, defaultPingInterval)
 	answers := func() bool {
 		limit, stop := context.WithTimeout(ctx, every/pingTimeoutsPerInterval)
 		defer stop()

@@ -15,9 +15,7 @@ import (
 
 // Defects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); "" means
 // nothing. The results of methods without a schema here are not checked.
-func Defects(method string, result json.RawMessage) string {
-	return defects(method, result, required)
-}
+func Defects(method string, result json.RawMessage) string { return defects(method, result, required) }
 
 // DefectsWithoutSchema is like Defects, but for clients that call tools without an input schema.
 func DefectsWithoutSchema(method string, result json.RawMessage) string {

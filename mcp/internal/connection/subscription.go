@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,9 +58,7 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 		pause: pause, ackTimeout: time.Duration(float64(connect) * ackTimeoutShare),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
-	if s.pause == 0 {
-		s.pause = reopenPause
-	}
+	s.pause = cmp.Or(s.pause, reopenPause)
 	s.filter.ToolsListChanged = declared.Tools.Changed
 	s.filter.PromptsListChanged = declared.Prompts.Changed
 	s.filter.ResourcesListChanged = declared.Resources.Changed

@@ -24,9 +24,7 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 }
 
 // wrapJSON makes a JSON value the field "" of an object, because only objects can be indexed.
-func wrapJSON(raw json.RawMessage) []byte {
-	return append(append([]byte(`{"":`), raw...), '}')
-}
+func wrapJSON(raw json.RawMessage) []byte { return append(append([]byte(`{"":`), raw...), '}') }
 
 // fileRef returns the path in a { "$file" = "path" } table. ok is false for other values.
 func fileRef(v diag.Value) (string, bool) {
