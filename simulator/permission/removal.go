@@ -78,7 +78,7 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) {
 			continue
 		}
-		if q := c.commandRemovalApproval(cmd, moves); q != nil {
+		if q := c.commandRemovalApproval(cmd.WithValues(), moves); q != nil {
 			return q
 		}
 	}
@@ -93,11 +93,11 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	}
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
-		script := cmd.ShellScript()
+		script := cmd.WithValues().ShellScript()
 		if strings.TrimSpace(script) == "" {
 			continue
 		}
-		inner := c.forScript(script)
+		inner := c.forScript(c.script.Assignments() + script)
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
 	}
 	return out
@@ -113,6 +113,15 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 				"Dangerous rm operation on command substitution output")
 		}
 	}
+	commands := []shellcmd.Command{cmd}
+	if script := cmd.NestedScript(); script != "" {
+		commands = append(commands, c.forScript(c.script.Assignments()+strings.Trim(script, `"`)).script.Commands...)
+	}
+	for _, one := range commands {
+		if q := variableRemovalApproval(one.Innermost()); q != nil {
+			return q
+		}
+	}
 	cmd = cmd.UnwrappedForRemoval()
 	name := baseName(cmd)
 	if name != "rm" && name != "rmdir" {
@@ -125,6 +134,18 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 		}
 	}
 	return nil
+}
+
+// variableRemovalApproval returns the question about the removal of the working directory, or of a directory found from it,
+// by the name of a variable.
+func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
+	name := baseName(cmd)
+	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderDirectory) })
+	if at < 0 || name != "rm" && name != "rmdir" {
+		return nil
+	}
+	return dangerousApproval("Dangerous "+name+" operation detected: this command sets the variable in "+cmd.Words[at].Source+" to the working directory, or to a directory found from it.",
+		"Dangerous "+name+" operation on a directory in a variable")
 }
 
 func baseName(cmd shellcmd.Command) string {

@@ -49,7 +49,18 @@ func TestRemovals(t *testing.T) {
 		"sudo bash -c 'rm -rf ~'", "timeout 5 bash -c 'rm -rf ~'", "exec rm -rf $(x)", "doas rm -rf $(x)", "setsid rm -rf $(x)", "rm -rf ${X##*/}/*",
 		"rm x 'y", "rm 'z", "cd sub; rm x y 'z", "cd sub && ls && rm ./x 'y", "cd sub\nrm x 'y", "cd sub | rm x 'y", "cd 'sub'; rm x 'y", "cd \"sub\"; rm x 'y", "rmdir x 'y", "rm -r '~x", "rm -r '/x",
 	}
+	asked = append(asked, removalsByVariable...)
 	run := []string{
+		"A=~; rm -rf $A", "A=sub; rm -rf $A", "A=$(echo sub); rm -rf $A", "A=$(mktemp -d); rm -rf $A", "A=$(pwd)/sub; rm -rf $A", "A=/; rm -rf ${A}", "A=/ rm -rf $A", "A=/ ls; rm -rf $A",
+		"A=/; A=x; rm -rf $A", "A=x; A=/; rm -rf $A", "rm -rf $A; A=/", "A=/ B=x; rm -rf $A", "A+=/; rm -rf $A", "A=(/); rm -rf $A", "ls; A=/; rm -rf $A", "ls && A=/ && rm -rf $A",
+		"A=/ || rm -rf $A", "A=/ | rm -rf $A", "A=/ & rm -rf $A", "(A=/); rm -rf $A", "{ A=/; }; rm -rf $A", "if true; then A=/; fi; rm -rf $A", "while A=/; do rm -rf $A; done",
+		"A=/; (rm -rf $A)", "A=/; { rm -rf $A; }", "A=/; echo $X; rm -rf $A", "A=/; echo ${A}; rm -rf $A", "A=/; rm -rf $A $X", "A=/; echo $(rm -rf $A)", "A=/; f() { ls; }; rm -rf $A",
+		"A=/; sudo rm -rf $A", "A=/; eval rm -rf $A", "A=/; rm -rf x/$A", "A=/; rm -rf x$A", "for A in /; do rm -rf $A; done", "export A=/; B=/; rm -rf $B", "A=sub; rm -rf $A/*", "A=sub; rm -rf $A/",
+		"A=sub; rm -rf $A/etc", "A=sub; B=x; rm -rf $A/$B", "A='~'; rm -rf $A", "A='rm -rf ~'; $A", "A=$X; B=/; rm -rf $B", "A=/usr; rm -rf $A/ab", "A=/x/y; bash -c 'rm -rf $A'",
+		"A=$(pwd); A=x; rm -rf $A", "A=$(pwd); A=$(mktemp -d); rm -rf $A", "(A=$(pwd)); rm -rf $A", "A=$(pwd) ls; rm -rf $A", "A=$(pwd); rm -rf ${A}", "A=$(pwd); rm -rf $A/x", "A=$(pwd); rm -rf x/$A",
+		"A=$(pwd); rm -rf $A*", `A=$(pwd); rm -rf "${A%/}"`, `A=$(pwd); rm -rf "${A:+x}"`, "A=$(pwd); echo rm -rf $A", "A=$(pwd); find $A -delete", "A=$(pwd); git rm -rf $A", "A+=$(pwd); rm -rf $A",
+		"A=$(pwd); for A in x; do rm -rf $A; done", "A=$(command pwd); rm -rf $A", "A=$(cd sub && pwd); rm -rf $A", "A=$(dirname x); rm -rf $A", "A=$(basename $(pwd)); rm -rf $A", "A=${PWD%/*}; rm -rf $A",
+		"A=x$(pwd); rm -rf $A", "A=$(realpath $PWD); rm -rf $A",
 		"cd sub; rm x \"y", "cd sub; rm x 'y z", "cd sub; rm x y'z", "rm 'yz", "rm 'ab/", "rm -rf x 'y; ls", "sudo rm x 'y", "rm x > 'y", "rm x;'y", "ls 'y", "rm $f 'y", "rm x 'y'; ls 'z", "(rm x 'y",
 		"rm -rf ~/..", "rm -rf $HOME/..", "rm -rf /usr/lib/..",
 		"rm -f $(echo sub)", "rm $(echo sub)", "rm -rf x/$(echo sub)", "rm -rf $(echo x)/sub", "rm -rf $(echo x)sub", "rm -rf $X", "rm -rf ${X}", `rm -rf "$X"`,
@@ -88,4 +99,21 @@ func TestRemovals(t *testing.T) {
 			t.Errorf("%q: %s %q", command, verdictText(v), v.Message)
 		}
 	}
+}
+
+// Removals of a file or directory whose name the command line puts into a variable before: its text, or a command that
+// finds it from the working directory. In bypassPermissions, only this check prevents them.
+var removalsByVariable = []string{
+	"A=/; rm -rf $A", `A=/; rm -rf "$A"`, "A=/ && rm -rf $A", "A=/\nrm -rf $A", "export A=/; rm -rf $A", "A=/; export A; rm -rf $A", "declare A=/; rm -rf $A", "readonly A=/; rm -rf $A", "A=/; rm $A",
+	"A=/; rmdir $A", "A=/; ls; rm -rf $A", "A=/; ls && rm -rf $A", "A=/; ls | rm -rf $A", "A=/; if true; then rm -rf $A; fi", "A=/; for i in 1; do rm -rf $A; done", "A=/; timeout 5 rm -rf $A",
+	"A=/; command rm -rf $A", "A=/; cd x; rm -rf $A", "A=/; rm -rf a $A", "A=/; rm -rf $A &", "A=/; ! rm -rf $A", "A=/; time rm -rf $A", "A=/; [ -d $A ] && rm -rf $A", "A=/; B=$(ls); rm -rf $A",
+	"A=/; B=$A; rm -rf $B", "A=/; B=x; rm -rf $A$B", `A=/; rm -rf "$A"x`, "A=/; rm -rf $A/x", "A=/etc; rm -rf $A", "A=/e''tc; rm -rf $A", "A='/'; rm -rf $A", "A=\\/; rm -rf $A", `A=*; rm -rf "$A"`,
+	"A=..; rm -rf $A", "A=.; rm -rf $A", "A=$HOME; rm -rf $A", `A="$HOME"; rm -rf "$A"`, "A=/else; rm -rf $A/*", "A=sub; rm -rf ${A}/*", "A=sub; (rm -rf $A/*)",
+	"A=-rf; rm $A ~", "A=rm; $A -rf /", "A=bash; $A -c 'rm -rf ~'", `A=/; bash -c "rm -rf $A"`, "A=/; bash -c 'ls; rm -rf $A'", `A='rm -rf /'; bash -c "$A"`,
+	"A=$(pwd); rm -rf $A", `A="$(pwd)" && rm -rf "$A"`, "A=`pwd`; rm -rf $A", "A=$PWD; rm -rf $A", `A="${PWD}"; rm -rf $A`, "A=$(pwd -P); rm -rf $A", "A=$(pwd)/; rm -rf $A", "A=$(pwd 2>/dev/null); rm -rf $A",
+	"A=$(git rev-parse --show-toplevel); rm -rf $A", `A=$(dirname "$0"); rm -rf $A`, `A=$(cd "$(dirname "$0")" && pwd); rm -rf $A`, "A=$(cd ..; pwd); rm -rf $A", "A=$(pwd); rmdir $A",
+	"A=$(pwd); rm $A", "A=$(pwd); (rm -rf $A)", "A=$(pwd); sudo rm -rf $A", "A=$(pwd); ls | xargs rm -rf $A", "A=$(pwd); eval rm -rf $A", "A=$(pwd); eval 'rm -rf $A'", `A=$(pwd); trap "rm -rf $A" EXIT`,
+	"A=$(pwd); find . -exec rm -rf $A \\;", "A=$(pwd); echo $(rm -rf $A)", "A=x; A=$(pwd); rm -rf $A", "{ A=$(pwd); }; rm -rf $A", "A=$(pwd) B=x; rm -rf $A", "f() { A=$(pwd); rm -rf $A; }; f",
+	`A=$(pwd); rm -rf "${A}"`, `A=$(pwd); rm -rf "${A:?}"`, `A=$(pwd); rm -rf "${A:-x}"`, "A=$(pwd); rm -rf $A/..", "A=$(pwd); rm -rf $A/.*", `A=$(pwd); B="$A"; rm -rf $B`, "A=$(pwd); B=${A}; rm -rf $B",
+	"A=$(pwd); bash -c 'rm -rf $A'", "A=$(pwd); rm -rf $A $X",
 }

@@ -125,16 +125,34 @@ func isReadOnlyWith(name string, args []string) bool {
 	case "xargs":
 		return isHarmlessXargs(args)
 	case "docker":
-		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs", "inspect"}, args[0]) &&
-			!slices.ContainsFunc(args, func(a string) bool {
-				return strings.HasPrefix(a, "-H") || strings.HasPrefix(a, "-c") || strings.HasPrefix(a, "--host") || strings.HasPrefix(a, "--context")
-			})
+		return isReadOnlyDocker(args)
 	case "sed":
 		return isPrintingSed(args)
 	case "git":
 		return isReadOnlyGit(args)
 	case "node", "python", "python3":
 		return len(args) == 1 && (args[0] == "--version" || name == "node" && args[0] == "-v")
+	}
+	return false
+}
+
+// isReadOnlyDocker allows commands of docker that only read, unless an option selects another server or configuration
+// (observed with 2.1.330).
+func isReadOnlyDocker(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	switch args[0] {
+	case "ps", "images":
+		return !slices.ContainsFunc(args, func(a string) bool {
+			name, _, _ := strings.Cut(a, "=")
+			return slices.Contains([]string{"--host", "--context", "--config", "--tlscacert", "--tlscert", "--tlskey"}, name) ||
+				strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "Hc")
+		})
+	case "logs":
+		return optionGrammar{flags: "ft", flagsWithValue: "n", longNames: " follow timestamps details ", longWithValue: " tail since until "}.allows(args[1:])
+	case "inspect":
+		return optionGrammar{flags: "s", flagsWithValue: "f", longNames: " size ", longWithValue: " format type "}.allows(args[1:])
 	}
 	return false
 }

@@ -81,12 +81,18 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]bool{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
+	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parse(cmd)
 	r.source, r.end = text, len(cmd)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, r.visit)
+	}
+	for _, c := range r.script.Commands {
+		for i := range c.Words {
+			c.Words[i] = c.Words[i].withValues(!r.isUnresolved)
+		}
 	}
 	return r.script, err
 }
@@ -106,7 +112,13 @@ type scriptReader struct {
 	parents  []syntax.Node
 	assigned map[string]bool
 	setsHome bool              // one of the variables may be HOME
-	values   map[string]string // values of variables that the script sets to a constant
+	values   map[string]string // values of variables that the script sets to a constant before its first command
+	// directories are the variables that the script sets to the working directory, or to one found from it.
+	directories map[string]bool
+	hasStarted  bool // a command precedes the current node
+	// isUnresolved is true if the script has a construct whose effect is unknown. Then the real CLI does not use the values
+	// of variables to find the programs and the files that are removed (observed with 2.1.330).
+	isUnresolved bool
 	// Line continuations next to a pipe, as they appear in the text of the command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
@@ -130,13 +142,18 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	if sub, ok := node.(*syntax.CmdSubst); ok && isConstantSubstitution(sub) {
 		return false
 	}
+	obstacle := r.obstacleOf(node)
+	r.isUnresolved = r.isUnresolved || !r.isResolved(obstacle.Kind, node)
 	if r.script.Obstacle.Kind == NoObstacle {
-		r.script.Obstacle = r.obstacleOf(node)
+		r.script.Obstacle = obstacle
 	}
 	switch n := node.(type) {
+	case *syntax.WordIter:
+		delete(r.directories, n.Name.Value)
 	case *syntax.Subshell:
 		r.script.SubshellList = r.script.SubshellList || r.hasListSeparator(n)
 	case *syntax.BinaryCmd:
+		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			r.script.IsPipeline = true
 			r.recordContinuation(n)
@@ -160,6 +177,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		r.script.IsOpaque = r.script.IsOpaque || !isConstantTest(n)
 	case *syntax.Assign:
 		r.script.IsOpaque = r.script.IsOpaque || n.Index != nil || n.Array != nil
+		r.recordDirectory(n)
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
 		// Subscripts and slices are arithmetic, which evaluates the values of names.
@@ -169,6 +187,12 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	}
 	r.parents = append(r.parents, node)
 	return true
+}
+
+// isResolved reports whether a construct with this obstacle leaves the values of variables known.
+func (r *scriptReader) isResolved(kind ObstacleKind, node syntax.Node) bool {
+	variable, _ := node.(*syntax.ParamExp)
+	return kind == NoObstacle || kind == ObstacleBackground || kind == ObstacleAssignedVariable && r.values[variable.Param.Value] != ""
 }
 
 func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
@@ -195,6 +219,7 @@ func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 			r.assigned[a.Name.Value] = true
 		}
 	}
+	r.hasStarted = true
 	for word := range strings.FieldsSeq(c.Text) {
 		c.Args, c.Words = append(c.Args, word), append(c.Words, Word{Source: word})
 	}
@@ -222,6 +247,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		redirects = append(redirects, r.readRedirect(redir))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
+	r.hasStarted = r.hasStarted || s.Background || startsCommand(s.Cmd)
 	if !ok {
 		if s.Cmd == nil {
 			r.script.Commands = append(r.script.Commands, Command{Redirects: redirects})
@@ -262,14 +288,53 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// recordAssignment records the value of a variable if it is a constant text. The value of a variable that is set twice
-// is unknown, as in the real CLI (observed with 2.1.330).
+// startsCommand reports whether a statement runs something, unlike an assignment. The parts of a list with && and of a
+// declaration are examined separately.
+func startsCommand(cmd syntax.Command) bool {
+	switch n := cmd.(type) {
+	case *syntax.CallExpr:
+		return len(n.Args) > 0
+	case *syntax.BinaryCmd, *syntax.DeclClause, nil:
+		return false
+	}
+	return true
+}
+
+// recordAssignment records the value of a variable if it is a constant text or begins with $HOME. The value is unknown if
+// the variable is set twice, or after a command, as in the real CLI (observed with 2.1.330).
 func (r *scriptReader) recordAssignment(a *syntax.Assign) {
-	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append {
+	if a.Naked {
+		return
+	}
+	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append || r.hasStarted {
 		r.values[a.Name.Value] = ""
 		return
 	}
-	r.values[a.Name.Value] = cmp.Or(literalText(a.Value), r.resolvedText(a.Value))
+	value := cmp.Or(literalText(a.Value), r.resolvedText(a.Value))
+	shape := wordShape(a.Value, r.values)
+	if strings.HasPrefix(strings.Trim(r.sourceText(a.Value), `"`), "$HOME") || a.Value.Lit() != "" && !strings.Contains(shape, "{") {
+		value = shape // a glob in a value is plain text
+	}
+	if strings.HasPrefix(value, "~") {
+		value = ""
+	}
+	r.values[a.Name.Value] = value
+}
+
+// directorySource matches values that are the working directory, or a directory found from it or from a variable (observed
+// with 2.1.330).
+var directorySource = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
+})
+
+func (r *scriptReader) recordDirectory(a *syntax.Assign) {
+	call, isCall := r.parents[len(r.parents)-1].(*syntax.CallExpr)
+	inSubshell := slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.Subshell); return ok })
+	if a.Name == nil || a.Value == nil || a.Append || inSubshell || isCall && len(call.Args) > 0 {
+		return
+	}
+	source := r.sourceText(a.Value)
+	r.directories[a.Name.Value] = directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
 }
 
 // addRedirects adds the redirections that precede a word to the text of the command.

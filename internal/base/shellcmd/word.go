@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,29 @@ type Word struct {
 	// and if the word has no variables.
 	Value string
 	// Shape is the word without its quoting, with placeholders such as [PlaceholderOutput] for expansions.
-	Shape string
+	Shape    string
+	resolved string // Shape with the values of variables that the script has set
+}
+
+// withValues returns the word with or without the values of variables.
+func (w Word) withValues(use bool) Word {
+	if !use {
+		w.Value = ""
+	} else if w.Shape != string(PlaceholderDirectory) {
+		w.Shape = w.resolved
+	}
+	return w
+}
+
+var directoryWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
+})
+
+// isDirectory reports whether a word is a variable in directories, or the content of this directory. The real CLI does
+// not recognise ${NAME} without quotes (observed with 2.1.330).
+func (r *scriptReader) isDirectory(source string) bool {
+	found := directoryWord().FindStringSubmatch(source)
+	return found != nil && (r.directories[found[2]] || found[1] != "" && r.directories[found[3]])
 }
 
 // Path is a word whose only unresolved parts are a leading home directory and globs.
@@ -45,7 +68,10 @@ type Path struct {
 // readWord returns the text and the description of a word. The text is the word without its quoting; the text of a
 // dynamic word is unchanged.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.sourceText(w)}
+	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w, nil), Source: r.sourceText(w)}
+	if known.resolved = wordShape(w, r.values); r.isDirectory(known.Source) {
+		known.Shape = string(PlaceholderDirectory)
+	}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
 	for _, part := range w.Parts {
@@ -55,7 +81,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
 		// The real CLI resolves neither ${NAME} nor an unquoted variable with a value of several words (observed with
 		// 2.1.330).
-		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n") {
+		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n*?[") {
 			known.Value = ""
 		}
 	}
@@ -190,6 +216,12 @@ func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) 
 	p, ok := part.(*syntax.ParamExp)
 	if ok && p.Short && isPlainExpansion(p) {
 		if value := s.values[p.Param.Value]; value != "" && !strings.ContainsAny(value, " \t\n*?[") {
+			if value[0] == PlaceholderHome {
+				if value = value[1:]; !first || !s.startsAtHome {
+					return false
+				}
+				s.inHome = true
+			}
 			s.usesValues = true
 			s.appendPlain(value)
 			return true
@@ -320,19 +352,20 @@ const (
 	PlaceholderExpansion = '\x03' // any other expansion
 	PlaceholderHome      = '\x04' // $HOME, however it is expanded
 	PlaceholderNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
+	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
 )
 
-// wordShape returns a word without its quoting, with a placeholder for each expansion.
+// wordShape returns a word without its quoting, with a placeholder for each expansion whose value is not in values.
 // Globs, braces and tildes are unchanged, quoted or not.
-func wordShape(w *syntax.Word) string {
+func wordShape(w *syntax.Word, values map[string]string) string {
 	var b strings.Builder
 	for _, part := range w.Parts {
-		appendShape(&b, part)
+		appendShape(&b, part, values)
 	}
 	return b.String()
 }
 
-func appendShape(b *strings.Builder, part syntax.WordPart) {
+func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]string) {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		for i := 0; i < len(p.Value); i++ {
@@ -351,12 +384,14 @@ func appendShape(b *strings.Builder, part syntax.WordPart) {
 				appendQuoted(b, lit.Value)
 				continue
 			}
-			appendShape(b, inner)
+			appendShape(b, inner, values)
 		}
 	case *syntax.CmdSubst:
 		b.WriteByte(PlaceholderOutput)
 	case *syntax.ParamExp:
 		switch {
+		case p.Short && isPlainExpansion(p) && values[p.Param.Value] != "":
+			b.WriteString(values[p.Param.Value])
 		case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
 			b.WriteByte(PlaceholderHome)
 		case isPlainExpansion(p):

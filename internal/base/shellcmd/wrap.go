@@ -178,6 +178,27 @@ func (c Command) Innermost() Command {
 	return c
 }
 
+// Assignments returns the assignments that precede the first command of the script, each with a line end.
+func (s Script) Assignments() string {
+	var b strings.Builder
+	for _, c := range s.Commands {
+		if len(c.Args) > 0 || len(c.Assignments) == 0 {
+			break
+		}
+		b.WriteString(c.Text + "\n")
+	}
+	return b.String()
+}
+
+// WithValues returns the command with the values of the variables that its script has set.
+func (c Command) WithValues() Command {
+	c.Args = slices.Clone(c.Args)
+	for i, w := range c.Words {
+		c.Args[i] = cmp.Or(w.Value, c.Args[i])
+	}
+	return c
+}
+
 // HasOnlyHarmlessAssignments means that the variables set before the command cannot change its effect.
 func (c Command) HasOnlyHarmlessAssignments() bool {
 	return !slices.ContainsFunc(c.Assignments, func(n string) bool { return !isHarmlessVariable(n) })
