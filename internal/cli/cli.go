@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -71,9 +72,8 @@ func dispatch(ctx context.Context, s *process.System) error {
 		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
 	}
 	f, err := flags.Parse(s, process.DecodeArguments(words))
-	if near := misspelledCommand(s, words, err != nil); near != "" {
-		return process.WithHint(fmt.Sprintf("unknown command %q", words[0]),
-			fmt.Sprintf("did you mean %q? to send a prompt, use -p: %s -p %q", s.Name()+" "+near, s.Name(), words[0]))
+	if unknown := unknownCommand(s, words, err != nil); unknown != nil {
+		return unknown
 	}
 	switch {
 	case err != nil:
@@ -112,13 +112,33 @@ func lacksDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// misspelledCommand returns the claudeless command that the first word resembles; empty means that the words are a
-// prompt. Words with white space, and flags that claude accepts, belong to a prompt.
-func misspelledCommand(s *process.System, words []string, refused bool) string {
-	isFlag := func(word string) bool { return strings.HasPrefix(word, "-") }
-	isSentence := func(word string) bool { return strings.ContainsAny(word, " \t\n") }
-	if slices.ContainsFunc(words, isSentence) || !refused && slices.ContainsFunc(words, isFlag) {
-		return ""
+// unknownCommand returns the error about words that resemble a claudeless command; nil means that they are a prompt.
+// A first word with white space, and flags that claude accepts, belong to a prompt, unless a file of ours or "--"
+// follows.
+func unknownCommand(s *process.System, words []string, refused bool) error {
+	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
+		return nil
 	}
-	return procio.SuggestCommand(s, commandNames())
+	isOther := func(word string) bool { return strings.HasPrefix(word, "-") || strings.ContainsAny(word, " \t\n") }
+	withFile := false
+	for i, word := range words {
+		withFile = withFile || isOwnFile(word) && (i == 0 || words[i-1] != "--scenario")
+	}
+	near, hint := procio.SuggestCommand(s, commandNames()), ""
+	switch {
+	case near != "" && (refused || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
+		hint = fmt.Sprintf("did you mean %q?", s.Name()+" "+near)
+	case isOwnFile(words[0]):
+		hint = fmt.Sprintf("did you mean %q?", s.Name()+" check "+words[0])
+	case withFile:
+		hint = fmt.Sprintf("%s --help lists the commands;", s.Name())
+	default:
+		return nil
+	}
+	return process.WithHint(fmt.Sprintf("unknown command %q", words[0]), fmt.Sprintf("%s to send a prompt, use -p: %s -p %q", hint, s.Name(), words[0]))
+}
+
+// isOwnFile reports whether a word names a scenario, a fixture or a journal.
+func isOwnFile(word string) bool {
+	return !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, " \t\n") && slices.Contains([]string{".toml", ".jsonl"}, filepath.Ext(word))
 }

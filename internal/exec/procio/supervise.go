@@ -258,7 +258,11 @@ func UnknownVariables(environ []string) (unknown []string) {
 
 // SuggestCommand returns the subcommand that the first argument almost spells; empty means it is a prompt.
 func SuggestCommand(s *process.System, commands []string) string {
-	if s.CalledAsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
+	own := s.Args
+	if end := slices.Index(own, "--"); end >= 0 {
+		own = own[:end] // the rest belongs to the command that exec runs
+	}
+	if s.CalledAsClaude() || len(own) < 2 || slices.Contains(own, "-p") || slices.Contains(own, "--print") {
 		return ""
 	}
 	if word := s.Args[1]; !strings.HasPrefix(word, "-") && !strings.Contains(word, " ") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -118,7 +119,8 @@ func (in *Input) Started() bool { return hasRunEntries(in.Entries) }
 
 func hasRunEntries(entries []journal.Entry) bool {
 	return slices.ContainsFunc(entries, func(e journal.Entry) bool {
-		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
+		answered := e.Request != nil && (e.Request.Rule+e.Request.Prompt != "" || e.Request.Status < http.StatusBadRequest) // else the API refused it
+		return e.Start != nil || e.Run != nil || answered || e.SideRequest != nil || e.Exchange != nil
 	})
 }
 
