@@ -52,8 +52,31 @@ type Input struct {
 	parts []scenarioEntries
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
+	starts  map[start]bool // the processes read so far
 	// idle are the journals in which nothing ran.
 	idle []string
+}
+
+// start identifies a process in all journals.
+type start struct {
+	when string
+	pid  int
+}
+
+// isRepeated reports whether an entry belongs to a process that was already read: from a file that contains another journal,
+// or contains one twice. repeated are the processes of the file for which this is so.
+func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
+	if e.Start != nil {
+		if in.starts == nil {
+			in.starts = map[start]bool{}
+		}
+		key := start{e.When.String(), e.PID}
+		if delete(repeated, e.PID); in.starts[key] {
+			repeated[e.PID] = true
+		}
+		in.starts[key] = true
+	}
+	return repeated[e.PID]
 }
 
 // ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else the
@@ -86,7 +109,7 @@ func (in *Input) read(name string) error {
 		const line = 400 // approximate
 		in.Entries = slices.Grow(in.Entries, int(min(info.Size()/line, 1<<20)))
 	}
-	first, torn, whole, sum := len(in.Entries), 0, 0, sha256.New()
+	first, torn, whole, sum, repeated := len(in.Entries), 0, 0, sha256.New(), map[int]bool{}
 	for e, err := range journal.Read(io.TeeReader(file, sum)) {
 		switch {
 		case errors.Is(err, journal.ErrIncompleteLine):
@@ -95,7 +118,7 @@ func (in *Input) read(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.digests); !isFromVerdict(e) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
+			if e.Source = len(in.digests); !isFromVerdict(e) && !in.isRepeated(e, repeated) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
@@ -107,7 +130,7 @@ func (in *Input) read(name string) error {
 		in.Entries = in.Entries[:first]
 	} else {
 		in.digests, in.UnreadableLines = append(in.digests, digest), in.UnreadableLines+torn
-		if !hasRunEntries(in.Entries[first:]) {
+		if len(repeated) == 0 && !hasRunEntries(in.Entries[first:]) {
 			in.idle = append(in.idle, name)
 		}
 	}

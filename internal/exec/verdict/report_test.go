@@ -259,9 +259,10 @@ func TestScenariosOfRuns(t *testing.T) {
 	a, b := file("a.toml", strings.Replace(expects, "%", "hi", 1)), file("b.toml", strings.Replace(expects, "%", "ho", 1))
 	run := func(scenario, digest, prompt string) string {
 		text := strings.Replace(setupLines, `"scenario_file":""`, `"scenario_file":"`+scenario+`","scenario_digest":"`+digest+`"`, 1)
-		return completeLines(text + strings.Replace(turnLines, `"prompt":"hi"`, `"prompt":"`+prompt+`"`, 1) + closedLines)
+		lines := completeLines(text + strings.Replace(turnLines, `"prompt":"hi"`, `"prompt":"`+prompt+`"`, 1) + closedLines)
+		return strings.ReplaceAll(lines, `"pid":1,`, map[bool]string{true: `"pid":1,`, false: `"pid":2,`}[scenario == a])
 	}
-	start := completeLines(`{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":0,"ms":3}` + "\n")
+	start := strings.ReplaceAll(completeLines(`{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}`+"\n"+`{"type":"exit","code":0,"ms":3}`+"\n"), `"pid":1,`, `"pid":3,`)
 	for _, tt := range []struct {
 		name     string
 		journals []string
