@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/api/history"
 	"github.com/claudeless/claudeless/scenarios"
@@ -52,7 +55,7 @@ func equalCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
 }
 
 // equalWithDefaults reports whether a call in the history is the scripted one with defaults of its
-// schema added: Claude Code returns an Edit with `replace_all: false`.
+// schema added (Claude Code returns an Edit with `replace_all: false`), or with texts that Claude Code rewrites.
 func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
 	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(has.Input, &y) != nil {
@@ -61,8 +64,36 @@ func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema jso
 	if len(schema) == 0 && has.Name == "Edit" {
 		schema = json.RawMessage(`{"properties":{"replace_all":{"default":false}}}`)
 	}
-	return len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
+	for name, value := range x {
+		if text, ok := value.(string); ok && isRewritten(has.Name+"."+name, text, y[name]) {
+			x[name] = y[name]
+		}
+	}
+	return equalJSON(x, y) || len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
+
+// isRewritten reports whether Claude Code replaces a scripted text by this value before it runs the call: it reads numbers
+// and truth values in texts, omits a `cd` to the working directory, and removes white space at the ends of written lines
+// (observed with 2.1.330).
+func isRewritten(input, text string, value any) bool {
+	switch value := value.(type) {
+	case bool:
+		return text == strconv.FormatBool(value)
+	case float64:
+		return text == strconv.FormatFloat(value, 'f', -1, 64)
+	case string:
+		switch input {
+		case "Bash.command":
+			dir, rest, _ := strings.Cut(text, " && ")
+			return strings.ReplaceAll(text, `\\;`, `\;`) == value || strings.HasPrefix(dir, "cd ") && strings.ReplaceAll(rest, `\\;`, `\;`) == value
+		case "Edit.new_string", "Write.content":
+			return trailingSpace().ReplaceAllString(text, "") == value
+		}
+	}
+	return false
+}
+
+var trailingSpace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[ \t]+$`) })
 
 // equalIgnoringDefaults reports whether y equals x, where keys that x lacks may have the default of the schema.
 func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
