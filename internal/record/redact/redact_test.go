@@ -65,6 +65,8 @@ func TestString(t *testing.T) {
 		{"netrc", `printf 'machine h.example\n  login me\n  password s3cret\n' > ~/.netrc`, `printf 'machine h.example\n  login me\n  password [redacted]' > ~/.netrc`},
 		{"netrc on one line", "echo default login me password pw >> ~/.netrc", "echo default login me password [redacted] >> ~/.netrc"},
 		{"sshpass", "sshpass -p hunter2 ssh me@h; sshpass -pother ssh h; sshpass -v -p 'a b' ssh h", "sshpass -p [redacted] ssh me@h; sshpass -p[redacted] ssh h; sshpass -v -p '[redacted]' ssh h"},
+		{"passwords in variables of clients", "PGPASSWORD=hunter2 psql; SSHPASS='hunter2' sshpass -e ssh h; MYSQL_PWD=hunter2 mysql", "PGPASSWORD=[redacted] psql; SSHPASS='[redacted]' sshpass -e ssh h; MYSQL_PWD=[redacted] mysql"},
+		{"passwords of openssl and aws", "openssl enc -k hunter2 -in a; openssl rsa -passin pass:hunter2 -in a; aws configure set default.aws_secret_access_key hunter2", "openssl enc -k [redacted] -in a; openssl rsa -passin pass:[redacted] -in a; aws configure set default.aws_secret_access_key [redacted]"},
 		{"sshpass with a file", "sshpass -f ~/pw -e ssh -p 22 h", "sshpass -f ~/pw -e ssh -p 22 h"},
 		{"clients of databases", "mysql -u me -phunter2 -p db; redis-cli -h x -a hunter2 ping", "mysql -u me -p[redacted] -p db; redis-cli -h x -a [redacted] ping"},
 		{"escapes of a quoted text", `"a\nsshpass -p hunter2 x\tcurl -b \"session=abc\" h"`, `"a\nsshpass -p [redacted] x\tcurl -b \"session=[redacted]\" h"`},
