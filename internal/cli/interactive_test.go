@@ -750,6 +750,98 @@ func TestInteractiveKeys(t *testing.T) {
 	r.waitExit(0)
 }
 
+const echoScenario = `
+[[responses]]
+pattern = { type = "any" }
+response = "I got <{{ prompt }}> {{ model }}"
+`
+
+// TestInteractiveShell: a draft that begins with ! is a shell command. The model receives its output.
+func TestInteractiveShell(t *testing.T) {
+	r := startInteractive(t, echoScenario, nil)
+	r.wait("? for shortcuts")
+	r.press("!")
+	r.wait("! for shell mode")
+	r.press("\r", "echo hi")
+	r.wait("!\u00a0echo hi")
+	r.press("\r")
+	r.wait("! echo hi\n  ⎿ \u00a0hi\n\n● I got <<bash-input>echo hi</bash-input>")
+	r.wait("<bash-stdout>hi</bash-stdout><bash-stderr></bash-stderr>>")
+	r.wait("? for shortcuts")
+	r.press("!sh -c 'echo bad >&2; exit 3'")
+	r.press("\r")
+	r.wait("  ⎿ \u00a0bad\n")
+	r.wait("<bash-stdout></bash-stdout><bash-stderr>bad</bash-stderr>>")
+	r.wait("? for shortcuts")
+	r.press("!false", "\r")
+	r.wait("! false\n  ⎿ \u00a0(No output)\n")
+	r.wait("? for shortcuts")
+	r.press("!sleep 600", "\r")
+	r.wait("! sleep 600\n  ⎿ \u00a0Running…")
+	r.press(keyEsc)
+	r.wait("!\u00a0sleep 600")
+	r.waitGone("Running…")
+	r.press(keyEsc)
+	r.wait("❯\u00a0sleep 600")
+}
+
+// TestInteractiveModel: /model changes the model of the session and, if it is saved, that of later sessions.
+func TestInteractiveModel(t *testing.T) {
+	r := startInteractive(t, echoScenario, nil)
+	saved := func(want string) {
+		t.Helper()
+		text, _ := os.ReadFile(filepath.Join(r.config, "settings.json"))
+		if !strings.Contains(string(text), want) {
+			t.Errorf("settings %s, want %s", text, want)
+		}
+	}
+	r.wait("Opus")
+	r.wait("? for shortcuts")
+	r.typePrompt("/model haiku")
+	r.wait("❯ /model haiku\n  ⎿ \u00a0Set model to Haiku 5.5 and saved as your default for new sessions")
+	r.wait("Haiku 5.5 · API")
+	saved(`"model": "haiku"`)
+	r.typePrompt("hello")
+	r.wait("I got <hello> claude-haiku-5-5")
+	r.wait("? for shortcuts")
+	r.typePrompt("/model sonnet")
+	r.wait("❯ 1. Yes, switch to Sonnet 5.5")
+	r.press("2")
+	r.wait("Kept model as Haiku 5.5\n")
+	r.typePrompt("/model")
+	r.wait("❯ 5. Haiku ✔")
+	r.press(keyUp, "s")
+	r.wait("❯ 1. Yes, switch to Sonnet 5.5")
+	r.press("\r")
+	r.wait("Set model to Sonnet 5.5 for this session only")
+	saved(`"model": "haiku"`)
+	r.typePrompt("/model")
+	r.wait("Select model")
+	r.press("1", "1")
+	r.wait("Set model to Opus 5.5 (default) and saved as your default for new sessions")
+	if text, _ := os.ReadFile(filepath.Join(r.config, "settings.json")); strings.Contains(string(text), "model") {
+		t.Errorf("settings %s", text)
+	}
+}
+
+// TestInteractivePages: commands that open a page leave no trace.
+func TestInteractivePages(t *testing.T) {
+	r := startInteractive(t, echoScenario, nil)
+	r.wait("? for shortcuts")
+	for command, want := range map[string]string{
+		"/help": "shift+tab to cycle modes", "/status": "Session ID:  00000000-", "/cost": "Estimated cost:", "/usage": "Total duration (wall):", "/config": "Default permission mode  default",
+	} {
+		r.typePrompt(command)
+		r.wait(want)
+		r.press("x", "\r", keyEsc)
+		r.waitGone("Esc to close")
+		r.wait("? for shortcuts")
+		if text := r.term.screen().Text(); strings.Contains(text, command) {
+			t.Errorf("%s left a trace:\n%s", command, text)
+		}
+	}
+}
+
 // startInline starts claude with the inline renderer.
 func startInline(t *testing.T, scenario string, args ...string) *interactiveRun {
 	t.Helper()

@@ -26,6 +26,12 @@ const maxHistoryDrafts = 100
 
 func (c *composer) text() string { return string(c.draft) }
 
+// shellPrefix begins a draft that is a shell command.
+const shellPrefix = "!"
+
+// isShell reports whether the draft is a shell command.
+func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellPrefix) }
+
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
 // expandedText returns the draft with the pasted texts instead of their placeholders.
@@ -201,7 +207,7 @@ func (c *composer) press(k keyName) {
 
 // remember keeps the draft for [composer.recall] and empties the field.
 func (c *composer) remember() {
-	if text := c.expandedText(); strings.TrimSpace(text) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
+	if text := c.expandedText(); strings.TrimSpace(strings.TrimPrefix(text, shellPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
 		c.history = c.history[max(0, len(c.history)-maxHistoryDrafts):]
 	}

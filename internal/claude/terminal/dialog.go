@@ -20,6 +20,7 @@ const (
 	StateQuestion   State = "question"
 	StatePlan       State = "plan"
 	StateDialog     State = "dialog" // a question before the session starts
+	StateMenu       State = "menu"   // a page that a command has opened
 )
 
 type option struct {
@@ -74,7 +75,8 @@ type dialog struct {
 	hasOwnTexts bool     // the texts of a captured page are not used
 	question    []string
 	options     []option
-	showNumbers bool // options have numbers, and pressing a number selects its option
+	letter      string // a key that accepts the selected option with this text; empty means none
+	showNumbers bool   // options have numbers, and pressing a number selects its option
 	selected    int
 	foot        []string
 	indent      int    // columns before the options
@@ -172,6 +174,8 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		}
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
 		return d.activate(d.selected)
+	case k.name == keyText && k.text == d.letter:
+		return d.owner.choose(d, choice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
 		return d.pressDigits(k.text)
 	}

@@ -29,6 +29,8 @@ func (v *eventView) receive(message any) {
 	switch m := message.(type) {
 	case turnStarted:
 		v.beginTurn(m.prompts, m.turn)
+	case shellEnded:
+		v.endShell(m)
 	case turnEnded:
 		v.endTurn()
 	case promptsAbsorbed:
@@ -47,14 +49,47 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 		v.verbIndex = v.verbRand.IntN(len(all))
 	}
 	s.progress = &progress{startedAt: v.clock.Now(), verbs: all[v.verbIndex], prompts: prompts, turn: turn}
+	_, s.progress.runsShell = shellCommand(prompts)
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)
 }
 
 func (v *eventView) showPrompts(prompts []string) {
 	for _, text := range prompts {
-		v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
+		command, isShell := strings.CutPrefix(text, shellPrefix)
+		if !isShell {
+			v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
+			continue
+		}
+		v.screen.entries = append(v.screen.entries, entry{glyph: shellPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: shellCallID})
 	}
+}
+
+// shellCallID identifies the output of a shell command of the user, which runs without a call.
+const shellCallID = shellPrefix
+
+// endShell shows the output of a shell command of the user. An interrupted command has none.
+func (v *eventView) endShell(m shellEnded) {
+	s := v.screen
+	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == shellCallID })
+	if at < 0 || s.progress == nil {
+		return
+	}
+	var rows []entry
+	for _, text := range []string{m.stdout, m.stderr} {
+		if text = strings.Trim(text, "\n"); text != "" {
+			rows = append(rows, noteEntry(text))
+		}
+	}
+	s.progress.runsShell = false
+	switch {
+	case s.isInterrupted():
+		rows = nil
+	case rows == nil:
+		rows = []entry{noteEntry("(No output)")}
+	}
+	s.progress.hasReply = rows != nil
+	s.entries = slices.Replace(s.entries, at, at+1, rows...)
 }
 
 // endTurn shows the end of a turn. After an interrupt before the first reply the prompt returns to the input field.
@@ -68,7 +103,7 @@ func (v *eventView) endTurn() {
 	s.progress = nil
 	switch first := len(s.entries) - len(busy.prompts); {
 	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompts != nil && s.composer.isEmpty():
-		if first >= 0 && s.entries[first].text == busy.prompts[0] {
+		if first >= 0 && s.entries[first].text == strings.TrimPrefix(busy.prompts[0], shellPrefix) {
 			s.entries = s.entries[:first]
 		}
 		s.composer.set(strings.Join(busy.prompts, "\n"))

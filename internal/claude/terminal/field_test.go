@@ -73,7 +73,7 @@ func TestFieldKeys(t *testing.T) {
 		"a menu's Esc":                 {typed: "/comp" + esc, want: "/comp|", says: "manual mode on"},
 		"a menu without a match":       {typed: "/zzz", want: "/zzz|", says: `No commands match "/zzz"`},
 		"a menu is closed by a space":  {typed: "/compact x", want: "/compact x|", says: "manual mode on"},
-		"Enter sends what is selected": {typed: "/hel\r\x00" + up, want: "/help|"},
+		"Enter sends what is selected": {typed: "/compac\r\x00" + up, want: "/compact|"},
 		"an unknown command":           {typed: "/nosuch x\r", want: "|", says: "● Unknown command: /nosuch\n\n● Args from unknown skill: x"},
 		"a path is a prompt":           {typed: "/etc/hosts\r", want: "|", says: "Press up to edit queued messages"},
 		"Esc in an empty field":        {typed: esc + esc, want: "|", says: "? for shortcuts"},

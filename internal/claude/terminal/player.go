@@ -30,6 +30,8 @@ type (
 		turn    int
 	}
 	turnEnded struct{}
+	// shellEnded reports the output of a shell command of the user.
+	shellEnded struct{ stdout, stderr string }
 	// promptsAbsorbed reports prompts that became part of the running turn.
 	promptsAbsorbed   struct{ prompts []string }
 	runFailed         struct{ err error }
@@ -112,13 +114,36 @@ func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, show
 		p.inbox.put(runFailed{err})
 		return false
 	default:
-		ok = p.showEvents(p.session.Turn(turn, in))
+		if command, isShell := shellCommand(shown); isShell {
+			in = p.runShell(turn, command)
+		}
+		if turn.Err() == nil {
+			ok = p.showEvents(p.session.Turn(turn, in))
+		}
 	}
 	p.mu.Lock()
 	p.cancelTurn = nil
 	p.mu.Unlock()
 	p.inbox.put(turnEnded{})
 	return ok
+}
+
+// shellCommand returns the shell command of a turn.
+func shellCommand(prompts []string) (command string, ok bool) {
+	if len(prompts) != 1 {
+		return "", false
+	}
+	return strings.CutPrefix(prompts[0], shellPrefix)
+}
+
+// runShell runs a shell command of the user and returns the prompt that reports it to the model.
+func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.UserMessage {
+	stdout, stderr := session.RunShell(ctx, p.session, command)
+	p.inbox.put(shellEnded{stdout, stderr})
+	return protocol.UserMessage{Verbatim: true, Content: protocol.Content{Blocks: []protocol.Block{
+		protocol.Text("<bash-input>" + command + "</bash-input>\n"),
+		protocol.Text("<bash-stdout>" + stdout + "</bash-stdout><bash-stderr>" + stderr + "</bash-stderr>"),
+	}}}
 }
 
 // showEvents passes events to the screen. It returns false after an error.
@@ -171,7 +196,7 @@ func (q *promptQueue) pop() []string {
 
 // takeTexts removes and returns the prompts before the first slash command. The caller holds the mutex.
 func (q *promptQueue) takeTexts() (texts []string) {
-	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") {
+	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") && !strings.HasPrefix(q.waiting[0], shellPrefix) {
 		texts = append(texts, q.waiting[0])
 		q.waiting = q.waiting[1:]
 	}

@@ -86,6 +86,7 @@ type progress struct {
 	tokens          int      // approximate tokens of the replies
 	prompts         []string // prompts of the turn; nil means that background work started it
 	turn            int
+	runsShell       bool // a shell command of the user runs
 	hadQueued       bool // prompts were waiting when the turn was interrupted
 	endsWithRefusal bool // an answer of the user ends the turn
 }
@@ -164,7 +165,7 @@ func (s *screen) drawDialog(f *frame) {
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
 		f.rows = append(f.rows, "")
 	}
-	if (s.dialog.kind == "auto" || s.dialog.kind == "exit") && !s.inline {
+	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateMenu) && !s.inline {
 		f.bottomIndex = len(f.rows)
 	}
 	if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
@@ -203,7 +204,7 @@ const framesPerBlink = 5
 const elapsedTimeDelay = 30 * time.Second
 
 func (s *screen) activityRows(now time.Time) []string {
-	if s.progress == nil {
+	if s.progress == nil || s.progress.runsShell {
 		return nil
 	}
 	rows := []string{""}
@@ -260,10 +261,17 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		rows, row = rows[from:from+most], row-from
 	}
 	f.cursorRow, f.cursorCol = len(f.rows)+row, margin+col
+	first := promptGlyph
+	if s.composer.isShell() && strings.HasPrefix(rows[0], shellPrefix) {
+		first, rows[0] = shellPrefix, strings.TrimPrefix(rows[0], shellPrefix)
+		if row == 0 {
+			f.cursorCol = max(margin, f.cursorCol-1)
+		}
+	}
 	for i, text := range rows {
 		glyph := "  "
 		if i == 0 {
-			glyph = promptGlyph + noBreakSpace
+			glyph = first + noBreakSpace
 		}
 		if i == 0 && s.composer.isEmpty() {
 			text = s.emptyComposerText()
@@ -312,8 +320,11 @@ func (s *screen) footer(now time.Time) string {
 	if s.notice != "" {
 		return s.notice
 	}
-	if s.faults.footerHidden {
+	switch {
+	case s.faults.footerHidden:
 		return ""
+	case s.composer.isShell():
+		return shellPrefix + " for shell mode"
 	}
 	text := s.labels.modeText(s.mode)
 	shells, tasks, manage := s.background.footer()

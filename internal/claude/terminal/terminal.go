@@ -29,6 +29,7 @@ type Terminal struct {
 	disarmTimer   *time.Timer // resets armedKey
 	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
+	defaultModel  bool // the model is that of a user who has selected none
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
@@ -56,7 +57,7 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
-	screen.menu.commands = slashCommands(&plan)
+	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = plan.Model.Effort
 	screen.effort = cmp.Or(screen.effort, "medium")
 	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
@@ -318,7 +319,10 @@ func (t *Terminal) pressEscape(repeated bool) {
 	case t.interruptWork():
 	case repeated:
 		s.composer.remember()
+	case s.composer.isShell() && len(s.composer.draft) == 1:
+		s.composer.set("")
 	case !s.composer.isEmpty():
+		s.composer.set(strings.TrimPrefix(s.composer.text(), shellPrefix))
 		t.armSecondPress(keyEscape, clearKeyWindow).aboveInput = "esc again to clear"
 	}
 }
@@ -331,7 +335,10 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 		t.quit = true
 	case t.interruptWork():
 	default:
-		s.composer.remember()
+		shell := s.composer.isShell()
+		if s.composer.remember(); shell {
+			s.composer.set(shellPrefix)
+		}
 		t.armSecondPress(keyCtrlC, exitKeyWindow).notice = "Press Ctrl-C again to exit"
 	}
 }
@@ -373,7 +380,7 @@ func (t *Terminal) sendDraft() {
 		return
 	}
 	text := strings.TrimSpace(c.expandedText())
-	if text == "" {
+	if text == "" || text == shellPrefix {
 		return
 	}
 	c.remember()
@@ -393,8 +400,11 @@ func (t *Terminal) submit(text string) {
 		t.quit = true
 		return
 	}
+	if t.runPageCommand(text) {
+		return
+	}
 	if said, refused := unsupportedCommand(word); refused {
-		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text}, entry{glyph: resultPrefix, text: said, noGap: true})
+		t.reportCommand(text, said)
 		return
 	}
 	if s.menu.isUnknownCommand(word) {

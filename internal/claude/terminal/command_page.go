@@ -1,0 +1,171 @@
+package terminal
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claudecode"
+)
+
+// runPageCommand runs a command that opens a page. It returns false if the text is another command.
+func (t *Terminal) runPageCommand(text string) bool {
+	word, args, _ := strings.Cut(text, " ")
+	s := &t.console.screen
+	switch word {
+	case "/model":
+		s.dialog = t.modelDialog(text, strings.TrimSpace(args))
+	case "/help", "/status", "/cost", "/usage", "/config":
+		s.dialog = t.infoDialog(word[1:])
+	default:
+		return false
+	}
+	return true
+}
+
+// newPage returns a dialog with a title.
+func (t *Terminal) newPage(kind, title string) *dialog {
+	d := &dialog{state: StateMenu, kind: kind, indent: 2, topRule: "▔", head: []string{"  " + title, ""}}
+	if t.console.screen.inline {
+		d.topRule = ruleGlyph
+	}
+	return d
+}
+
+// infoDialog returns a page without options. Esc closes it.
+func (t *Terminal) infoDialog(kind string) *dialog {
+	titles := map[string]string{"help": "Help", "status": "Status", "cost": "Usage", "usage": "Usage", "config": "Config"}
+	d := t.newPage(kind, titles[kind])
+	session := t.player.session
+	switch kind {
+	case "help":
+		d.head = append(d.head, t.console.screen.labels.shortcutRows(t.console.screen.cols)...)
+	case "status":
+		d.head = append(d.head, "  Version:     "+t.plan.Version, "  Session ID:  "+session.ID(), "  cwd:         "+t.plan.CWD, "  Model:       "+session.Model())
+	case "config":
+		d.head = append(d.head, "  Model                    "+modelName(session.Model()), "  Default permission mode  "+t.console.screen.mode)
+	default:
+		for row := range strings.SplitSeq(session.Cost().Text(), "\n") {
+			d.head = append(d.head, "  "+row)
+		}
+	}
+	d.foot = []string{"", "  Esc to close"}
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if c.key == keyEscape {
+			return nil
+		}
+		return d
+	})
+	return d
+}
+
+// modelDialog returns the dialog after a /model command: the list of models or, with a name, the question whether to switch
+// to it. It returns nil if nothing has to be asked.
+func (t *Terminal) modelDialog(line, name string) *dialog {
+	if name != "" {
+		return t.switchDialog(line, name, true)
+	}
+	d := t.newPage("model", "Select model")
+	d.showNumbers, d.letter, d.foot = true, "s", []string{"", "  s to use this session only · Enter to save · Esc to cancel"}
+	names := []string{"default", "opus", "fable", "sonnet", "haiku"}
+	for i, name := range names {
+		label := map[bool]string{true: "Default (recommended)", false: strings.ToUpper(name[:1]) + name[1:]}[i == 0]
+		model := t.resolveModel(name)
+		if t.defaultModel && i == 0 || !t.defaultModel && i > 0 && model == t.player.session.Model() {
+			label, d.selected = label+" ✔", i
+		}
+		d.options = append(d.options, option{label: fmt.Sprintf("%-24s %s", label, modelName(model))})
+	}
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if c.cancelled {
+			t.reportCommand(line, "Kept model as "+t.shownModel())
+			return nil
+		}
+		return t.switchDialog(line, names[c.index], c.text != d.letter)
+	})
+	return d
+}
+
+// switchDialog asks whether to switch to a model in the middle of a conversation. It returns nil if it has switched at once.
+func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
+	model := t.resolveModel(name)
+	if !t.hasReplies() || model == t.player.session.Model() {
+		t.switchModel(line, name, save)
+		return nil
+	}
+	d := t.newPage("switch", "Switch model?")
+	d.showNumbers, d.head = true, append(d.head, "  "+modelName(model)+" has to read the whole conversation again.", "")
+	d.options = []option{{label: "Yes, switch to " + modelName(model)}, {label: "No, go back"}}
+	d.foot = []string{"", "  " + t.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"}
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if c.cancelled || c.index > 0 {
+			t.reportCommand(line, "Kept model as "+t.shownModel())
+		} else {
+			t.switchModel(line, name, save)
+		}
+		return nil
+	})
+	return d
+}
+
+// hasReplies reports whether the model has answered something.
+func (t *Terminal) hasReplies() bool {
+	for _, e := range t.console.screen.entries {
+		if strings.HasPrefix(e.glyph, answerGlyph) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Terminal) resolveModel(name string) string {
+	return claudecode.ResolveModel(t.plan.Model.Aliases.Name(name))
+}
+
+// shownModel returns the name of the session's model as messages show it.
+func (t *Terminal) shownModel() string {
+	name := modelName(t.player.session.Model())
+	if t.defaultModel {
+		name += " (default)"
+	}
+	return name
+}
+
+// switchModel changes the model of the session. If save is true, it is also written to the settings of the user.
+func (t *Terminal) switchModel(line, name string, save bool) {
+	s := &t.console.screen
+	before := modelName(t.player.session.Model())
+	t.player.session.SetModel(name)
+	t.defaultModel = name == "default"
+	for i, row := range s.header {
+		s.header[i] = strings.Replace(row, before+" · ", modelName(t.player.session.Model())+" · ", 1)
+	}
+	text := "Set model to " + t.shownModel() + " for this session only"
+	if save {
+		text = "Set model to " + t.shownModel() + " and saved as your default for new sessions"
+		if err := saveModel(filepath.Join(t.plan.State, "settings.json"), name); err != nil {
+			text = "Set model to " + t.shownModel() + ", but the settings were not saved: " + err.Error()
+		}
+	}
+	t.reportCommand(line, text)
+}
+
+// saveModel writes the model to a settings file. The default model has no key.
+func saveModel(path, name string) error {
+	settings, err := plainjson.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if settings = settings.With("model", json.RawMessage(plainjson.MarshalString(name))); name == "default" {
+		settings = settings.Without("model")
+	}
+	return settings.WriteFile(path, "\n", 0o600)
+}
+
+// reportCommand shows a command and its result.
+func (t *Terminal) reportCommand(line, result string) {
+	s := &t.console.screen
+	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: line}, noteEntry(result))
+}
