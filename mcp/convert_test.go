@@ -273,7 +273,7 @@ func TestSetServers(t *testing.T) {
 		desired []ServerConfig
 		want    ServerChange
 	}{
-		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, ServerChange{Added: []string{"b", "d"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, ServerChange{Added: []string{"b", "d"}, Errors: map[string]string{"d": "Connection closed"}}},
 		{[]ServerConfig{testConfig(t, "b", "ok"), testConfig(t, "c", "ok", "X=1")}, ServerChange{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
 		{[]ServerConfig{testConfig(t, "b", "ok")}, ServerChange{Removed: []string{"c"}, Errors: map[string]string{}}},
 	} {

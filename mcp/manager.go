@@ -219,7 +219,7 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 // ServerChange is the outcome of SetServers.
 type ServerChange struct {
 	Added, Removed []string          // names, in order
-	Errors         map[string]string // servers that did not connect, with the reason
+	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
 
 // SetServers replaces the servers that source set earlier by desired; if source is "sdk", also those of the SDK host.
@@ -283,7 +283,7 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 	}
 	for _, s := range fresh {
 		if st, _ := s.snapshot(); st.state != StateConnected && st.state != StateDisabled {
-			errs[s.cfg.Name] = cmp.Or(st.err, "still connecting")
+			errs[s.cfg.Name] = cmp.Or(st.wireErr, st.err, "still connecting")
 		}
 	}
 	return nil

@@ -154,7 +154,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 func (l *loopState) handleDialFailure(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
-		d = &connection.DialError{Reason: err.Error(), Wire: err.Error()}
+		d = &connection.DialError{Reason: err.Error(), Wire: connection.StartErrorText(err)}
 	}
 	if l.attempts > 0 && l.attempts < maxReconnects && !d.NeedsAuth {
 		l.retryLater(d.Reason, d.Wire)

@@ -134,6 +134,20 @@ func TestCancel(t *testing.T) {
 	}, "no cancellation of request 2:\n%s", readFileText(log))
 }
 
+// The real CLI does not show the command that cannot be started (observed with 2.1.330).
+func TestCommandsThatCannotStart(t *testing.T) {
+	for command, want := range map[string]string{
+		"no-such-command":  `Executable not found in $PATH: "stdio"`,
+		"/nonexistent/mcp": "ENOENT: no such file or directory, posix_spawn 'stdio'",
+		"./testdata":       "EACCES: permission denied, posix_spawn 'stdio'",
+	} {
+		st := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "stdio", Command: command}}}).Servers()[0]
+		if st.State != StateFailed || st.WireError != want {
+			t.Errorf("%s: %s, error %q, want %q", command, st.State, st.WireError, want)
+		}
+	}
+}
+
 // TestConnectFailures: each reason is reported, with exit status and last line of stderr (M8, M10), within the limit,
 // and all processes have exited.
 func TestConnectFailures(t *testing.T) {

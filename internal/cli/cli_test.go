@@ -229,7 +229,7 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", args, code, stdout, stderr, want)
 		}
 	}
-	for _, args := range []string{"auth login", "plugin marketplace add owner/repo", "plugin install x --scope project"} {
+	for _, args := range []string{"auth login", "plugin marketplace add owner/repo", "plugin tag"} {
 		s, _, stderr := fakeSystem(t, words(args)...)
 		s.Args[0] = "claude"
 		if code := Run(context.Background(), s); code != 1 || !strings.Contains(stderr.String(), "is not simulated") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,7 +61,7 @@ type authReport struct {
 	Projects          string  `json:"projectsDirectory"`
 	Config            string  `json:"configDirectory"`
 	LoginExpires      *string `json:"loginExpiresAt"` // nil means never
-	SignInOffered     bool    `json:"consoleProfileSignInOffered"`
+	SignInOffered     bool    `json:"consoleProfileSignInOffered,omitzero"`
 	APIKeySource      string  `json:"apiKeySource,omitempty"`
 }
 
@@ -96,6 +97,11 @@ func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
 		LoggedIn: true, AuthMethod: "api_key", APIProvider: "firstParty", AnalyticsDisabled: !env.AllowsTelemetry, SignInOffered: true,
 		Projects: filepath.Join(plan.State, "projects"), Config: plan.State,
 	}
+	for _, p := range [][3]string{{"BEDROCK", "bedrock", "Amazon Bedrock"}, {"VERTEX", "vertex", "Google Vertex AI"}, {"FOUNDRY", "foundry", "Microsoft Foundry"}} {
+		if process.IsEnabled(s.Getenv("CLAUDE_CODE_USE_" + p[0])) {
+			return thirdPartyLogin(s, r, p[1], p[2])
+		}
+	}
 	var lines []string
 	switch usesKey := s.Getenv("ANTHROPIC_API_KEY") != ""; {
 	case env.Credential == claudecode.NoLogin:
@@ -113,6 +119,27 @@ func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
 		if value := s.Getenv(line[1]); value != "" {
 			lines = append(lines, line[0]+": "+value)
 		}
+	}
+	return r, lines
+}
+
+// thirdPartyLogin describes the login at a cloud that offers the models. Its credentials are not checked.
+func thirdPartyLogin(s *process.System, r authReport, provider, title string) (authReport, []string) {
+	r.AuthMethod, r.APIProvider, r.AnalyticsDisabled, r.SignInOffered = "third_party", provider, true, false
+	if s.Getenv("ANTHROPIC_API_KEY") != "" {
+		r.APIKeySource = "ANTHROPIC_API_KEY"
+	}
+	lines := []string{"API provider: " + title}
+	switch region := cmp.Or(s.Getenv("AWS_REGION"), s.Getenv("AWS_DEFAULT_REGION")); {
+	case provider == "bedrock" && region != "":
+		lines = append(lines, "AWS region: "+region)
+	case provider == "bedrock":
+		lines = append(lines, "AWS region: us-east-1 (default — set AWS_REGION or add a region to your AWS config)")
+	case provider == "vertex":
+		if project := s.Getenv("ANTHROPIC_VERTEX_PROJECT_ID"); project != "" {
+			lines = append(lines, "GCP project: "+project)
+		}
+		lines = append(lines, "Default region: "+cmp.Or(s.Getenv("CLOUD_ML_REGION"), "us-east5"))
 	}
 	return r, lines
 }

@@ -13,11 +13,21 @@ func suggestionLine(word string, options []Option) string {
 	if !long {
 		return ""
 	}
+	return nearest("--", bare, suggestibleNames(options))
+}
+
+// UnknownCommand returns the error about an unknown subcommand, with those of the names that are similar.
+func UnknownCommand(word string, names []string) string {
+	return "error: unknown command '" + word + "'" + nearest("", word, names)
+}
+
+// nearest returns the line with the names, after a prefix, that are similar to a word.
+func nearest(prefix, word string, names []string) string {
 	best := 3
 	var near []string
-	for _, candidate := range suggestibleNames(options) {
-		distance := editDistance(bare, candidate)
-		longer := max(len(bare), len(candidate))
+	for _, candidate := range names {
+		distance := editDistance(word, candidate)
+		longer := max(len(word), len(candidate))
 		if 10*(longer-distance) <= 4*longer || distance > best {
 			continue
 		}
@@ -28,7 +38,7 @@ func suggestionLine(word string, options []Option) string {
 	}
 	slices.Sort(near)
 	for i := range near {
-		near[i] = "--" + near[i]
+		near[i] = prefix + near[i]
 	}
 	switch len(near) {
 	case 0:

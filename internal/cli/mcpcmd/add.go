@@ -57,7 +57,9 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 	}
 	if transport == "stdio" {
 		if guessed && (strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")) {
-			fmt.Fprintf(o.Stderr, "Warning: %q looks like a URL but is added as the command of a stdio server. For a remote server use: %s mcp add --transport http %s %s\n", target, o.Name, name, target)
+			fmt.Fprintf(o.Stderr, "Warning: The command %q looks like a URL, but is treated as a stdio server because --transport wasn't set.\n"+
+				"If this is an HTTP server, use: %s mcp add --transport http %s %[1]s\n"+
+				"If this is an SSE server, use: %[2]s mcp add --transport sse %[3]s %[1]s\n", target, o.Name, name)
 		}
 		if f.clientID != "" || f.clientSecret || f.callbackPort != "" {
 			fmt.Fprintln(o.Stderr, "Warning: --client-id, --client-secret, --callback-port, and --xaa only work with HTTP/SSE servers and are ignored for stdio.")

@@ -42,6 +42,24 @@ type serverState struct {
 	loginConfig string // configuration for the login; empty means none
 }
 
+// isPending reports whether a server of .mcp.json is not approved.
+func (o *Options) isPending(s mcp.ServerConfig) bool {
+	return s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name)
+}
+
+// noApprovedServer is like noServerError, but lists only approved servers.
+func (o *Options) noApprovedServer(name string, servers []mcp.ServerConfig) error {
+	const pending = ".mcp.json servers are awaiting approval — run `claude` in this directory to review them."
+	approved := slices.DeleteFunc(slices.Clone(servers), func(s mcp.ServerConfig) bool { return o.isPending(s) })
+	switch len(approved) {
+	case len(servers):
+		return noServerError(name, servers)
+	case 0:
+		return errorf("No MCP server named %q. %s", name, pending)
+	}
+	return errorf("%v (%s)", noServerError(name, approved), pending)
+}
+
 const pendingApproval = "pending-approval"
 
 // runList runs `mcp list`. It connects to all servers except those of .mcp.json that are not approved.
@@ -89,7 +107,7 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
 		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
-		if s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name) {
+		if o.isPending(s) {
 			all[i].Status = pendingApproval
 			continue
 		}
@@ -161,7 +179,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	}
 	i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == found[0] })
 	if i < 0 {
-		return noServerError(found[0], config.Servers)
+		return o.noApprovedServer(found[0], config.Servers)
 	}
 	all, err := o.serverStates(ctx, config.Servers[i:i+1])
 	if err != nil {

@@ -59,15 +59,20 @@ func Run(ctx context.Context, o Options, words []string) error {
 		printHelp(o.Stdout, &o)
 		return nil
 	}
+	var names []string
 	for _, c := range commands() {
-		if c.name == words[0] && (o.Extended || !c.isClaudelessOnly) {
+		switch {
+		case c.isClaudelessOnly && !o.Extended:
+		case c.name == words[0]:
 			return runners()[c.name](ctx, &o, words[1:])
+		default:
+			names = append(names, c.name)
 		}
 	}
 	if words[0] == "add-from-claude-desktop" {
 		return errorf("Unsupported platform - Claude Desktop integration only works on macOS and WSL.")
 	}
-	return errorf("error: unknown command '%s'", words[0])
+	return errorf("%s", argv.UnknownCommand(words[0], names))
 }
 
 // ErrServe asks the caller to serve the built-in tools.

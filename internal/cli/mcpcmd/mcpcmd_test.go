@@ -134,7 +134,7 @@ func TestConfigure(t *testing.T) {
 			stdout: "j:\n  Scope: Project config (shared via .mcp.json)\n  Status: ⏸ Pending approval (run `claude` to approve)\n  Type: sse\n  URL: http://y\n" +
 				"  Headers:\n    K: [hidden]\n\nTo remove this server, run: claude mcp remove j -s project\n",
 		},
-		{words: []string{"get", "nope"}, stderr: `No MCP server named "nope". Configured servers: fs, j, k`, fails: true},
+		{words: []string{"get", "nope"}, stderr: "No MCP server named \"nope\". Configured servers: fs, k (.mcp.json servers are awaiting approval — run `claude` in this directory to review them.)", fails: true},
 		{words: []string{"remove", "nope"}, stderr: `No MCP server named "nope". Configured servers: fs, j, k`, fails: true},
 		{
 			words: []string{"remove", "fs"}, fails: true,

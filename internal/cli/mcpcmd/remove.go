@@ -65,7 +65,7 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 			return err
 		}
 	}
-	fmt.Fprintln(o.Stdout, "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.")
+	fmt.Fprintln(o.Stdout, "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.\nYou will be prompted for approval next time you start Claude Code.")
 	return nil
 }
 

@@ -65,9 +65,12 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 	p.folder = filepath.Join(m.dir, source)
 	_, own := readManifest(manifestFile(p.folder)) // the entry of the marketplace can replace the manifest
 	version, _ := plainjson.StringValue(own.Get("version"))
-	p.version = cmp.Or(version, p.Version, "unknown")
+	p.version = cmp.Or(version, p.Version, unknownVersion)
 	return p, true
 }
+
+// unknownVersion is the version of a plugin without a version.
+const unknownVersion = "unknown"
 
 type marketplaceSource struct {
 	Source string `json:"source"`
@@ -93,6 +96,9 @@ func (c *command) marketplaceNamed(name string) (marketplace, error) {
 }
 
 func (c *command) addMarketplace(given string) error {
+	if c.scope = cmp.Or(c.scope, scopeUser); !slices.Contains(scopes(), c.scope) {
+		return c.fail("Unknown scope '%s'. Use one of: user, project, local", c.scope)
+	}
 	dir := c.absolutePath(given)
 	switch _, err := os.Stat(dir); {
 	case err != nil && !strings.HasPrefix(given, ".") && !filepath.IsAbs(given):
@@ -111,19 +117,23 @@ func (c *command) addMarketplace(given string) error {
 	if err != nil {
 		return err
 	}
-	if known.Get(m.Name) != nil {
-		return c.printf("✔ Marketplace '%s' already on disk — declared in user settings\n", m.Name)
+	present := known.Get(m.Name) != nil
+	if !present {
+		err = c.saveKnownMarketplace(known, m.Name, marketplaceSource{"directory", dir})
 	}
-	if err := c.saveKnownMarketplace(known, m.Name, marketplaceSource{"directory", dir}); err != nil {
+	if err != nil {
 		return err
 	}
 	entry := encodeValue(struct {
 		Source marketplaceSource `json:"source"`
 	}{marketplaceSource{"directory", dir}})
-	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
+	if err := c.changeSettings(c.scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
 		return err
 	}
-	return c.printf("✔ Successfully added marketplace: %s (declared in user settings)\n", m.Name)
+	if present {
+		return c.printf("✔ Marketplace '%s' already on disk — declared in %s settings\n", m.Name, c.scope)
+	}
+	return c.printf("✔ Successfully added marketplace: %s (declared in %s settings)\n", m.Name, c.scope)
 }
 
 func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSource) error {
@@ -185,12 +195,14 @@ func (c *command) updateMarketplaces(name string) error {
 	if name != "" {
 		return c.printf("Updating marketplace: %s...Validating local marketplace\n✔ Successfully updated marketplace: %[1]s\n", name)
 	}
-	noun := "marketplaces"
-	if n == 1 {
-		noun = "marketplace"
+	end := fmt.Sprintf("✔ Successfully updated %d marketplaces", n)
+	switch n {
+	case 0:
+		end = "No marketplaces needed updating"
+	case 1:
+		end = strings.TrimSuffix(end, "s")
 	}
-	return c.printf("Updating marketplaces...Anthropic Directory (built in) could not be refreshed and was skipped (see --debug)\n"+
-		"✔ Successfully updated %d %s\n", n, noun)
+	return c.printf("Updating marketplaces...Anthropic Directory (built in) could not be refreshed and was skipped (see --debug)\n%s\n", end)
 }
 
 func (c *command) removeMarketplace(name string) error {
@@ -204,10 +216,17 @@ func (c *command) removeMarketplace(name string) error {
 	if err := c.writeObject(marketplacesFile, known.Without(name)); err != nil {
 		return err
 	}
-	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }); err != nil {
-		return err
+	end := ""
+	if c.scope != "" {
+		end = " (from " + c.scope + " settings)"
 	}
-	return c.printf("✔ Successfully removed marketplace: %s\n", name)
+	for _, scope := range scopes() {
+		settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read declare nothing
+		if (c.scope == "" || c.scope == scope) && objectAt(settings, "extraKnownMarketplaces").Get(name) != nil {
+			err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }))
+		}
+	}
+	return cmp.Or(err, c.printf("✔ Successfully removed marketplace: %s%s\n", name, end))
 }
 
 // validate checks the manifest of a marketplace or of a plugin. given is its directory or its file.

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
@@ -32,57 +32,147 @@ var ErrNotSimulated = errors.New("not simulated")
 // ErrFailed is returned if a command has failed and the failure has already been printed.
 var ErrFailed = errors.New("the plugin command failed")
 
-// Run runs one subcommand of claude plugin. words are the arguments after "plugin".
-func Run(o Options, words []string) error {
-	c := &command{Options: o}
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
-		c.asJSON = c.asJSON || w == "--json"
-		return w == "--json"
-	})
-	if len(words) > 1 && words[0] == "marketplace" {
-		return c.runMarketplace(words[1], words[2:])
-	}
-	switch {
-	case len(words) == 1 && words[0] == "list":
-		return c.listPlugins()
-	case len(words) != 2 || strings.HasPrefix(words[1], "-"):
-		return ErrNotSimulated
-	}
-	switch verb, name := words[0], words[1]; verb {
-	case "validate":
-		return c.validate(name)
-	case "install", "i":
-		return c.install(name)
-	case "uninstall", "remove":
-		return c.uninstall(name)
-	case "enable", "disable":
-		return c.enable(name, verb)
-	case "details":
-		if _, found, err := c.findInstalled(name); found || err != nil {
-			return cmp.Or(err, ErrNotSimulated)
-		}
-		return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
-	}
-	return ErrNotSimulated
-}
-
 type command struct {
 	Options
 	asJSON bool
+	scope  string // --scope; empty means not given
 }
 
-func (c *command) runMarketplace(verb string, words []string) error {
-	switch {
-	case verb == "list" && len(words) == 0:
-		return c.listMarketplaces()
-	case verb == "update" && len(words) <= 1:
-		return c.updateMarketplaces(strings.Join(words, ""))
-	case verb == "add" && len(words) == 1:
-		return c.addMarketplace(words[0])
-	case (verb == "remove" || verb == "rm") && len(words) == 1:
-		return c.removeMarketplace(words[0])
+// subcommand is one subcommand of claude plugin, or of claude plugin marketplace.
+type subcommand struct {
+	names   string // with other names after "|"
+	flags   string // options, separated by "; "
+	operand string // name of the argument; "" means none, "[...]" means that it can be missing
+}
+
+const (
+	scopeFlag     = "-s, --scope <scope>"
+	longScopeFlag = "--scope <scope>"
+)
+
+func pluginCommands() []subcommand {
+	return []subcommand{
+		{"list", "--json", ""}, {"validate", "--json", "path"}, {"install|i", scopeFlag + "; -y, --yes", "plugin"}, {"details", "--json", "name"},
+		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin"}, {"enable", scopeFlag, "plugin"}, {"disable", scopeFlag, "plugin"}, {"update", scopeFlag, "plugin"},
 	}
-	return ErrNotSimulated
+}
+
+// runPlugin runs a subcommand of [pluginCommands].
+func (c *command) runPlugin(verb, operand string) error {
+	switch verb {
+	case "list":
+		return c.listPlugins()
+	case "validate":
+		return c.validate(operand)
+	case "install":
+		return c.install(operand)
+	case "uninstall":
+		return c.uninstall(operand)
+	case "update":
+		return c.update(operand)
+	case "details":
+		return c.showDetails(operand)
+	}
+	return c.enable(operand, verb)
+}
+
+func marketplaceCommands() []subcommand {
+	return []subcommand{
+		{"add", longScopeFlag, "source"}, {"list", "--json", ""}, {"remove|rm", longScopeFlag, "name"}, {"update", "", "[name]"},
+	}
+}
+
+// runMarketplace runs a subcommand of [marketplaceCommands].
+func (c *command) runMarketplace(verb, operand string) error {
+	switch verb {
+	case "add":
+		return c.addMarketplace(operand)
+	case "list":
+		return c.listMarketplaces()
+	case "remove":
+		return c.removeMarketplace(operand)
+	}
+	return c.updateMarketplaces(operand)
+}
+
+// otherCommands are the subcommands of claude plugin that are not simulated.
+func otherCommands() []string {
+	return []string{"configure", "eval", "init", "new", "prune", "autoremove", "restore-set-aside", "tag", "test", "help", "marketplace"}
+}
+
+// Run runs one subcommand of claude plugin. words are the arguments after "plugin".
+func Run(o Options, words []string) error {
+	c, subcommands, others := &command{Options: o}, pluginCommands(), otherCommands()
+	ofMarketplace := len(words) > 1 && words[0] == "marketplace"
+	if ofMarketplace {
+		words, subcommands, others = words[1:], marketplaceCommands(), []string{"help"}
+	}
+	if len(words) == 0 || slices.Contains(others, words[0]) {
+		return ErrNotSimulated
+	}
+	names := others
+	for _, s := range subcommands {
+		alternatives := strings.Split(s.names, "|")
+		if slices.Contains(alternatives, words[0]) {
+			operand, err := c.parse(s, words[1:])
+			switch {
+			case err != nil:
+				return err
+			case ofMarketplace:
+				return c.runMarketplace(alternatives[0], operand)
+			}
+			return c.runPlugin(alternatives[0], operand)
+		}
+		names = append(names, alternatives...)
+	}
+	return c.usageError(argv.UnknownCommand(words[0], names))
+}
+
+// parse reads the options of a subcommand and returns its argument, if any.
+func (c *command) parse(s subcommand, words []string) (operand string, err error) {
+	var options []argv.Option
+	for flags := range strings.SplitSeq(s.flags, "; ") {
+		set := func(value string) error { c.scope = value; return nil }
+		switch flags {
+		case "":
+			continue
+		case "--json":
+			set = func(string) error { c.asJSON = true; return nil }
+		case "-y, --yes":
+			set = func(string) error { return nil }
+		}
+		options = append(options, argv.Option{Flags: flags, Set: set})
+	}
+	found, err := argv.Parse(options, words)
+	switch {
+	case err != nil:
+		return "", c.usageError(err.Error())
+	case len(found.Operands) > 1, s.operand == "" && len(found.Operands) > 0:
+		return "", ErrNotSimulated
+	case len(found.Operands) == 0 && s.operand != "" && s.operand[0] != '[':
+		return "", c.usageError("error: missing required argument '" + s.operand + "'")
+	}
+	return strings.Join(found.Operands, ""), nil
+}
+
+func (c *command) usageError(text string) error {
+	fmt.Fprintln(c.Stderr, text)
+	return ErrFailed
+}
+
+// checkScope prints an error if --scope has an unknown value; end ends the message.
+func (c *command) checkScope(end string) error {
+	if c.scope == "" || slices.Contains(scopes(), c.scope) || end == ", managed" && c.scope == "managed" {
+		return nil
+	}
+	return c.usageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, end))
+}
+
+func (c *command) showDetails(name string) error {
+	if list, err := c.installedPlugins(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
+		return cmp.Or(err, ErrNotSimulated)
+	}
+	return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
 }
 
 func (c *command) fail(format string, args ...any) error {
@@ -98,21 +188,52 @@ func (c *command) printf(format string, args ...any) error {
 const (
 	marketplacesFile = "plugins/known_marketplaces.json"
 	installedFile    = "plugins/installed_plugins.json"
-	settingsFile     = "settings.json"
 )
 
-// readObject reads a JSON object from a file; a missing file is an empty object.
+// The scopes of plugins and marketplaces.
+const (
+	scopeUser    = "user"
+	scopeProject = "project"
+	scopeLocal   = "local"
+)
+
+// scopes lists the scopes, those whose settings count most last.
+func scopes() []string { return []string{scopeUser, scopeProject, scopeLocal} }
+
+// settingsFile returns the settings file of a scope.
+func (c *command) settingsFile(scope string) string {
+	switch scope {
+	case scopeProject:
+		return filepath.Join(c.CWD, ".claude", "settings.json")
+	case scopeLocal:
+		return filepath.Join(c.CWD, ".claude", "settings.local.json")
+	}
+	return filepath.Join(c.Dir, "settings.json")
+}
+
+// enabledIn returns the plugins that the settings of a scope enable or disable.
+func (c *command) enabledIn(scope string) plainjson.Object {
+	settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read enable nothing
+	return objectAt(settings, "enabledPlugins")
+}
+
+// isEnabled reports whether the settings of all scopes together enable a plugin.
+func (c *command) isEnabled(id string) (enabled bool) {
+	for _, scope := range scopes() {
+		if value := c.enabledIn(scope).Get(id); value != nil {
+			enabled = string(value) == "true"
+		}
+	}
+	return enabled
+}
+
+// readObject reads a JSON object from a file of the configuration; a missing file is an empty object.
 func (c *command) readObject(file string) (plainjson.Object, error) {
 	return plainjson.ReadFile(filepath.Join(c.Dir, file))
 }
 
-// writeObject writes an object to a file. Only the settings file ends with a newline.
 func (c *command) writeObject(file string, object plainjson.Object) error {
-	end := ""
-	if file == settingsFile {
-		end = "\n"
-	}
-	return object.WriteFile(filepath.Join(c.Dir, file), end, 0o600)
+	return object.WriteFile(filepath.Join(c.Dir, file), "", 0o600)
 }
 
 func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.MarshalString(value)) }
@@ -123,10 +244,10 @@ func objectAt(of plainjson.Object, key string) plainjson.Object {
 	return append(plainjson.Object{}, inner...)
 }
 
-// changeSettings changes the object under a key of the settings. The real CLI writes existing keys in the order of its
-// schema, and a new key at the end.
-func (c *command) changeSettings(key string, change func(plainjson.Object) plainjson.Object) error {
-	settings, err := c.readObject(settingsFile)
+// changeSettings changes the object under a key of the settings of a scope. The real CLI writes existing keys in the
+// order of its schema, and a new key at the end.
+func (c *command) changeSettings(scope, key string, change func(plainjson.Object) plainjson.Object) error {
+	settings, err := plainjson.ReadFile(c.settingsFile(scope))
 	if err != nil {
 		return err
 	}
@@ -142,7 +263,7 @@ func (c *command) changeSettings(key string, change func(plainjson.Object) plain
 		field := settings[enabled]
 		settings = slices.Insert(slices.Delete(settings, enabled, enabled+1), known, field)
 	}
-	return c.writeObject(settingsFile, settings.With(key, encodeValue(change(objectAt(settings, key)))))
+	return settings.With(key, encodeValue(change(objectAt(settings, key)))).WriteFile(c.settingsFile(scope), "\n", 0o600)
 }
 
 func (c *command) absolutePath(given string) string {
@@ -153,202 +274,3 @@ func (c *command) absolutePath(given string) string {
 }
 
 func (c *command) timestamp() string { return c.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// installation is one entry in the list of installed plugins.
-type installation struct {
-	Scope       string `json:"scope"`
-	Path        string `json:"installPath"`
-	Version     string `json:"version"`
-	InstalledAt string `json:"installedAt"`
-	LastUpdated string `json:"lastUpdated"`
-}
-
-type pluginListEntry struct {
-	ID             string `json:"id"`
-	Version        string `json:"version"`
-	Scope          string `json:"scope"`
-	Enabled        bool   `json:"enabled"`
-	Path           string `json:"installPath"`
-	Folder         string `json:"readFromFolder,omitempty"`
-	FolderVersion  string `json:"folderVersion,omitempty"`
-	InstalledAt    string `json:"installedAt"`
-	LastUpdated    string `json:"lastUpdated"`
-	ProjectEnabled bool   `json:"projectEnabled"`
-}
-
-// installedPlugins returns the installed plugins in the order of the file.
-func (c *command) installedPlugins() ([]pluginListEntry, error) {
-	file, err := c.readObject(installedFile)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := c.readObject(settingsFile)
-	if err != nil {
-		return nil, err
-	}
-	enabled := objectAt(settings, "enabledPlugins")
-	list := []pluginListEntry{}
-	for _, f := range objectAt(file, "plugins") {
-		var entries []installation
-		if json.Unmarshal(f.Value, &entries) != nil || len(entries) == 0 {
-			continue
-		}
-		e := entries[0]
-		one := pluginListEntry{
-			ID: f.Key, Version: e.Version, Scope: e.Scope, Enabled: string(enabled.Get(f.Key)) == "true", Path: e.Path,
-			InstalledAt: e.InstalledAt, LastUpdated: e.LastUpdated,
-		}
-		name, shop, _ := strings.Cut(f.Key, "@")
-		if m, err := c.marketplaceNamed(shop); err == nil {
-			if p, ok := m.plugin(name); ok {
-				one.Folder, one.FolderVersion = p.folder, p.version
-			}
-		}
-		list = append(list, one)
-	}
-	return list, nil
-}
-
-func (c *command) listPlugins() error {
-	list, err := c.installedPlugins()
-	if err != nil {
-		return err
-	}
-	if c.asJSON {
-		text, err := plainjson.Indented(list)
-		if err != nil {
-			return err
-		}
-		return c.printf("%s", text)
-	}
-	if len(list) == 0 {
-		return c.printf("No plugins installed. Use `claude plugin install` to install a plugin.\n")
-	}
-	var text strings.Builder
-	text.WriteString("Installed plugins:\n\n")
-	for _, p := range list {
-		status := "✘ disabled"
-		if p.Enabled {
-			status = "✔ enabled"
-		}
-		fmt.Fprintf(&text, "  ❯ %s\n    Version: %s\n", p.ID, p.Version)
-		if p.Folder != "" {
-			fmt.Fprintf(&text, "    Read from: %s\n", p.Folder)
-		}
-		fmt.Fprintf(&text, "    Scope: %s\n    Status: %s\n\n", p.Scope, status)
-	}
-	return c.printf("%s", text.String())
-}
-
-// findInstalled returns the installed plugin with a name, with or without its marketplace.
-func (c *command) findInstalled(name string) (pluginListEntry, bool, error) {
-	list, err := c.installedPlugins()
-	i := slices.IndexFunc(list, func(p pluginListEntry) bool {
-		short, _, _ := strings.Cut(p.ID, "@")
-		return p.ID == name || short == name
-	})
-	if i < 0 {
-		return pluginListEntry{}, false, err
-	}
-	return list[i], true, err
-}
-
-func (c *command) install(name string) error {
-	if err := c.printf("Installing plugin %q...", name); err != nil {
-		return err
-	}
-	short, shop, _ := strings.Cut(name, "@")
-	shops, err := c.readObject(marketplacesFile)
-	if err != nil {
-		return err
-	}
-	for _, f := range shops {
-		if shop != "" && f.Key != shop {
-			continue
-		}
-		m, err := c.marketplaceNamed(f.Key)
-		if err != nil {
-			continue // another marketplace may have the plugin
-		}
-		if p, ok := m.plugin(short); ok {
-			return c.installFrom(m, p)
-		}
-	}
-	where := fmt.Sprintf("marketplace %q. Your local copy may be out of date — try `claude plugin marketplace update %s`.", shop, shop)
-	if shop == "" {
-		where = "any configured marketplace"
-	}
-	return c.fail("Failed to install plugin %q: Plugin %q not found in %s\n", name, short, where)
-}
-
-func (c *command) installFrom(m marketplace, p plugin) error {
-	id := p.Name + "@" + m.Name
-	dir := filepath.Join(c.Dir, "plugins", "cache", m.Name, p.Name, p.version)
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.CopyFS(dir, os.DirFS(p.folder)); err != nil {
-		return fmt.Errorf("installing %s: %w", id, err)
-	}
-	file, err := c.readObject(installedFile)
-	if err != nil {
-		return err
-	}
-	now := c.timestamp()
-	plugins := objectAt(file, "plugins").With(id, encodeValue([]installation{{Scope: "user", Path: dir, Version: p.version, InstalledAt: now, LastUpdated: now}}))
-	if err := c.writeObject(installedFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
-		return err
-	}
-	if err := c.setEnabled(id, true); err != nil {
-		return err
-	}
-	return c.printf("✔ Successfully installed plugin: %s (scope: user)\n", id)
-}
-
-func (c *command) setEnabled(id string, enabled bool) error {
-	return c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
-}
-
-func (c *command) enable(name, verb string) error {
-	p, ok, err := c.findInstalled(name)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return c.fail("Failed to %s plugin %q: Plugin %q not found in installed plugins", verb, name, name)
-	case p.Enabled == (verb == "enable"):
-		return c.fail("Failed to %s plugin %q: Plugin %q is already %sd", verb, name, name, verb)
-	}
-	if err := c.setEnabled(p.ID, verb == "enable"); err != nil {
-		return err
-	}
-	short, _, _ := strings.Cut(p.ID, "@")
-	return c.printf("✔ Successfully %sd plugin: %s (scope: user)\n", verb, short)
-}
-
-// uninstall removes a plugin from the list. Its files are kept and marked with the time, as in the real CLI.
-func (c *command) uninstall(name string) error {
-	p, ok, err := c.findInstalled(name)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return c.fail("Failed to uninstall plugin %q: Plugin %q not found in installed plugins", name, name)
-	}
-	file, err := c.readObject(installedFile)
-	if err != nil {
-		return err
-	}
-	if err := c.writeObject(installedFile, file.With("plugins", encodeValue(objectAt(file, "plugins").Without(p.ID)))); err != nil {
-		return err
-	}
-	if err := c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(p.ID) }); err != nil {
-		return err
-	}
-	mark := fmt.Append(nil, c.Now().UnixMilli())
-	if err := os.WriteFile(filepath.Join(p.Path, ".orphaned_at"), mark, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	short, _, _ := strings.Cut(p.ID, "@")
-	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, cmp.Or(p.Scope, "user"))
-}

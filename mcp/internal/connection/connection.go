@@ -15,7 +15,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -234,7 +236,21 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
 	}
-	return &DialError{Reason: err.Error(), Wire: err.Error()}
+	return &DialError{Reason: err.Error(), Wire: StartErrorText(err)}
+}
+
+// StartErrorText returns the text of the real CLI about a command that cannot be started; it does not contain the
+// command. Other errors keep their text.
+func StartErrorText(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "EACCES: permission denied, posix_spawn 'stdio'"
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "/"):
+		return "ENOENT: no such file or directory, posix_spawn 'stdio'"
+	case errors.Is(err, fs.ErrNotExist):
+		return `Executable not found in $PATH: "stdio"`
+	}
+	return err.Error()
 }
 
 // Close closes the connection and its transport. It has a time limit and may be called more than once.
