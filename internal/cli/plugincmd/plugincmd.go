@@ -52,8 +52,14 @@ const (
 
 func pluginCommands() []subcommand {
 	return []subcommand{
-		{"list", "--json", ""}, {"validate", "--json", "path"}, {"install|i", scopeFlag + "; -y, --yes", "plugin"}, {"details", "--json", "name"},
-		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin"}, {"enable", scopeFlag, "plugin"}, {"disable", scopeFlag, "plugin"}, {"update", scopeFlag, "plugin"},
+		{"list", "--json", ""},
+		{"validate", "--json", "path"},
+		{"install|i", scopeFlag + "; -y, --yes", "plugin"},
+		{"details", "--json", "name"},
+		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin"},
+		{"enable", scopeFlag, "plugin"},
+		{"disable", scopeFlag, "plugin"},
+		{"update", scopeFlag, "plugin"},
 	}
 }
 
