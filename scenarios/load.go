@@ -103,7 +103,7 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
 	if err != nil {
-		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.ErrorReason(err), Hint: l.nearestFile(path)}}
+		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + diag.Reason(err), Hint: l.nearestFile(path)}}
 	}
 	return l.load(path, src)
 }
@@ -200,7 +200,7 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 	l.loaded = append(l.loaded, clean)
 	src, err := l.read(path)
 	if err != nil {
-		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, fill.ErrorReason(err))))
+		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, diag.Reason(err))))
 		return nil
 	}
 	return l.loadFile(path, src, append(slices.Clone(stack), clean)).Responses

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/claudeless/claudeless/internal/api/history"
 	"github.com/claudeless/claudeless/scenarios"
 )
@@ -46,4 +48,66 @@ type replayedGroup struct {
 
 	firstKey history.Digest // key of the history up to and including the first step of this group
 	key      history.Digest // key of the history up to and including this group
+}
+
+// groupSplitter divides the messages of a request into groups and gives each a key that covers all messages before it.
+type groupSplitter struct {
+	memory          *namespaceMemory
+	conversation    conversationKey // the session and agent of the request
+	client          *history.Client
+	includesContext bool // texts that accompany prompts are part of the key
+}
+
+func (s groupSplitter) splitGroups(messages []*history.Message) []replayedGroup {
+	var key history.Digest
+	read := s.client.Groups(messages)
+	groups := make([]replayedGroup, len(read))
+	for i := range groups {
+		g := &groups[i]
+		g.Group = &read[i]
+		if g.Assistant {
+			key = key.ChainDigest(g.AnswerDigest)
+			g.key = key
+			continue
+		}
+		key = s.setKeys(g, key)
+	}
+	return groups
+}
+
+// setKeys sets the keys of a group. Clients repeat a failed prompt together with the next one. Therefore a prompt
+// counts as two prompts if its first blocks were an earlier failed prompt.
+func (s groupSplitter) setKeys(g *replayedGroup, key history.Digest) history.Digest {
+	for i := 0; i < len(g.Steps); i++ {
+		in := &g.Steps[i]
+		if n := s.countFailedBlocks(key, in); n > 0 {
+			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.FirstBlocks(n), in.WithoutBlocks(n)}, g.Steps[i+1:])
+			in = &g.Steps[i]
+		}
+		key = key.ChainDigest(in.Digest(g.Uses))
+		if i == 0 {
+			g.firstKey = key
+		}
+	}
+	if s.includesContext {
+		key = key.Chain(append([]string{"context"}, g.Context...)...)
+	}
+	g.key = key
+	return key
+}
+
+// countFailedBlocks returns how many leading blocks of a prompt were a separate prompt that failed.
+func (s groupSplitter) countFailedBlocks(key history.Digest, in *history.Step) int {
+	if in.Kind != history.KindPrompt || len(in.Blocks) < 2 {
+		return 0
+	}
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	for n := 1; n < len(in.Blocks); n++ {
+		head := in.FirstBlocks(n)
+		if t, ok := s.memory.attempts.Get(s.conversation.attemptKey(key.ChainDigest(head.Digest(nil)))); ok && t.failed {
+			return n
+		}
+	}
+	return 0
 }

@@ -110,10 +110,7 @@ func baseName(name string) string { return trimExt(filepath.Base(name)) }
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
 func unreadable(name string, err error) diag.Diagnostic {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err
-	}
-	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + err.Error()}
+	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.Reason(err)}
 }
 
 // readCase reads one file. In a directory, scenarios without [parity] are not cases.

@@ -36,10 +36,10 @@ func builtinAnswer(o Options, name string) string {
 	case "reload-plugins":
 		plugins, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
-			pluralize(plugins, "plugin"), pluralize(skills, "skill"), pluralize(len(o.Catalog.Agents()), "agent"))
+			slash.Count(plugins, "plugin"), slash.Count(skills, "skill"), slash.Count(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", pluralize(skills+len(claudecode.BuiltInSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.BuiltInSkills()), "skill"))
 	case "list-agents":
 		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
@@ -75,7 +75,7 @@ func serversText(o Options, args string) string {
 		}
 	}
 	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
-		pluralize(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
+		slash.Count(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
 }
 
 // loadedContext lists the parts of the context other than the conversation.

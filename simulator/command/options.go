@@ -5,12 +5,14 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"strconv"
+	"fmt"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
 )
 
 // Options configure a Set. Servers and Memory are optional; everything else is required.
@@ -68,9 +70,63 @@ type Models interface {
 	Name(name string) string
 }
 
-func pluralize(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// customCommand is a command or a skill loaded from disk.
+type customCommand struct {
+	definition catalog.Command
+	models     Models
+	shell      Shell
+	agents     Agents
+	state      *simulator.SessionState
+}
+
+// Run returns the text of the command for the model, or runs the skill in an agent.
+func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
+	text, err := ExpandText(ctx, c.shell, c.state, c.definition, call.Args)
+	if err != nil {
+		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	if c.definition.RunsInAgent {
+		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.definition, text) }}, nil
+	}
+	if c.definition.Skill {
+		c.state.RecordSkill(c.definition.Name, text)
+	}
+	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools}
+	if c.definition.Model != "" {
+		x.Model = c.models.Name(c.definition.Model)
+	}
+	return nil, x
+}
+
+// ExpandText returns the text of a custom command or a skill for the model, including the output of its shell commands.
+// The error is shown to the user.
+func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
+	text, err := slash.FillWithShell(replaceVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
+		return sh.RunCommand(ctx, k.Tools, command, pattern)
+	})
+	if err == nil && k.Skill {
+		text = "Base directory for this skill: " + k.Dir + "\n\n" + text
+	}
+	return text, err
+}
+
+// replaceVariables returns the body of a command with variables such as ${CLAUDE_SESSION_ID} replaced by their values.
+func replaceVariables(k catalog.Command, project string, now simulator.Snapshot) string {
+	values := []string{
+		"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project,
+	}
+	if k.Skill {
+		values = append(values, "${CLAUDE_SKILL_DIR}", k.Dir)
+	}
+	return strings.NewReplacer(values...).Replace(k.Body)
+}
+
+// modelOnlySkill is a skill that users cannot invoke.
+type modelOnlySkill string
+
+// Run returns an error message.
+func (c modelOnlySkill) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
+	return &slash.Outcome{
+		Result: "custom", IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c)),
+	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -311,15 +312,7 @@ func replacedContent(raw json.RawMessage) protocol.Content {
 	if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") && content.UnmarshalJSON(raw) == nil {
 		return content
 	}
-	return protocol.Content{Text: compactJSON(raw)}
-}
-
-// compactJSON writes JSON on one line; other text is unchanged.
-func compactJSON(raw json.RawMessage) string {
-	if out, err := protocol.Marshal(raw); err == nil {
-		raw = out
-	}
-	return string(raw)
+	return protocol.Content{Text: string(plainjson.Compact(raw))}
 }
 
 // AskHooks combines PermissionRequest hooks with a prompter: both are asked at the same time. The first decision is

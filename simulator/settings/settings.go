@@ -5,9 +5,14 @@
 package settings
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
@@ -215,4 +220,154 @@ func joinLists(list, added []any) []any {
 		}
 	}
 	return out
+}
+
+// ServerList selects MCP servers that are allowed or denied. Nil means that no list is set.
+type ServerList struct{ entries []serverEntry }
+
+// serverEntry selects servers by name, by the command line that starts them, or by URL, in which * matches any text.
+type serverEntry struct {
+	Name    string   `json:"serverName"`
+	Command []string `json:"serverCommand"`
+	URL     string   `json:"serverUrl"`
+}
+
+// Server contains the properties of a server that a [ServerList] checks.
+type Server struct {
+	Name    string
+	Command []string // command and arguments; empty means that it is not a stdio server
+	URL     string
+}
+
+// appendEntries adds the entries of another file; a value that is not a list is ignored.
+func (l *ServerList) appendEntries(raw json.RawMessage) *ServerList {
+	var entries []serverEntry
+	if raw == nil || json.Unmarshal(raw, &entries) != nil {
+		return l
+	}
+	out := &ServerList{entries: entries}
+	if l != nil {
+		out.entries = append(slices.Clone(l.entries), entries...)
+	}
+	return out
+}
+
+// Denies reports whether an entry matches the server.
+func (l *ServerList) Denies(s Server) bool {
+	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
+}
+
+// Allows reports whether the server may be used. If the list has command lines, a stdio server must match one of
+// them; if it has URLs, a remote server must match one; otherwise one of the names must match.
+func (l *ServerList) Allows(s Server) bool {
+	if l == nil {
+		return true
+	}
+	has := serverEntry.matchesName
+	switch {
+	case len(s.Command) > 0 && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return len(e.Command) > 0 }):
+		has = serverEntry.matchesCommand
+	case s.URL != "" && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.URL != "" }):
+		has = serverEntry.matchesURL
+	}
+	return slices.ContainsFunc(l.entries, func(e serverEntry) bool { return has(e, s) })
+}
+
+func (e serverEntry) matchesName(s Server) bool { return e.Name != "" && e.Name == s.Name }
+
+func (e serverEntry) matchesCommand(s Server) bool {
+	return len(e.Command) > 0 && slices.Equal(e.Command, s.Command)
+}
+
+func (e serverEntry) matchesURL(s Server) bool {
+	if e.URL == "" || s.URL == "" {
+		return false
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(e.URL), `\*`, `.*`)
+	matched, err := regexp.MatchString("^"+pattern+"$", s.URL)
+	return err == nil && matched
+}
+
+// addManaged adds the settings that the machine and the host impose, which override all others. Individual faults are
+// reported and otherwise ignored (observed with 2.1.329).
+func (s *Settings) addManaged(o Options) error {
+	if o.ManagedDir != "" {
+		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
+		if err != nil {
+			return &ManagedError{o.ManagedDir}
+		}
+		for _, path := range append([]string{filepath.Join(o.ManagedDir, "managed-settings.json")}, parts...) {
+			raw, err := o.ReadFile(path)
+			if err != nil {
+				continue // the file does not exist
+			}
+			if !s.applyManagedLayer(Layer{Source: SourceManaged, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
+				return &ManagedError{path}
+			}
+		}
+	}
+	if len(bytes.TrimSpace(o.Managed)) > 0 && !s.applyManagedLayer(Layer{Source: SourceManaged, Root: o.CWD, Raw: o.Managed}, "parent managed settings", isRestrictiveKey) {
+		s.Warnings = append(s.Warnings, "managed settings: not a JSON object")
+	}
+	return nil
+}
+
+// applyManagedLayer merges the keys of a managed layer that are valid and wanted. It reports whether the layer is a
+// JSON object.
+func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key string) bool) bool {
+	var file map[string]any
+	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
+		return false
+	}
+	bad := invalidKeys(file)
+	for _, key := range bad {
+		s.ManagedFaults = append(s.ManagedFaults, name+" ("+key+"): Failed schema validation. This field was ignored.")
+	}
+	maps.DeleteFunc(file, func(key string, _ any) bool { return slices.Contains(bad, key) || !wanted(key) })
+	if permissions, ok := file["permissions"].(map[string]any); ok && !wanted("permissions.defaultMode") {
+		delete(permissions, "defaultMode")
+	}
+	raw, err := json.Marshal(file)
+	if err != nil {
+		return false
+	}
+	layer.Raw = raw
+	s.merge(layer)
+	return true
+}
+
+// isRestrictiveKey reports whether a key of a host's managed settings is used. Only keys that restrict the session are
+// used, not preferences.
+func isRestrictiveKey(key string) bool {
+	switch key {
+	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",
+		"deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox":
+		return true
+	}
+	return false
+}
+
+// dropUnmanaged removes the rules and hooks that managed settings disable. In a user's settings, disableAllHooks
+// disables the user's hooks. In managed settings, it disables all hooks.
+func (s *Settings) dropUnmanaged() {
+	hooksOnly, all := false, false
+	for _, layer := range s.Layers {
+		var file struct {
+			HooksOnly  bool `json:"allowManagedHooksOnly"`
+			RulesOnly  bool `json:"allowManagedPermissionRulesOnly"`
+			DisableAll bool `json:"disableAllHooks"`
+		}
+		if layer.Source != SourceManaged || json.Unmarshal(layer.Raw, &file) != nil {
+			continue
+		}
+		hooksOnly, all = hooksOnly || file.HooksOnly, all || file.DisableAll
+		s.Permissions.ManagedOnly = s.Permissions.ManagedOnly || file.RulesOnly
+	}
+	s.Hooks = slices.DeleteFunc(s.Hooks, func(h Hooks) bool {
+		return all || (hooksOnly || s.DisableAllHooks) && h.Source != SourceManaged
+	})
+	s.DisableAllHooks = s.DisableAllHooks || hooksOnly
+	if s.Permissions.ManagedOnly {
+		s.Permissions.Rules = slices.DeleteFunc(s.Permissions.Rules, func(r Rule) bool { return r.Source != SourceManaged })
+	}
 }

@@ -121,7 +121,7 @@ func (c Cost) Text() string {
 	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)
 	fmt.Fprintf(&b, "Total duration (API):  %s\n", formatDuration(c.APIMS))
 	fmt.Fprintf(&b, "Total duration (wall): %s\n", formatDuration(c.WallMS))
-	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", pluralize(c.LinesAdded, "line"), pluralize(c.LinesRemoved, "line"))
+	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", Count(c.LinesAdded, "line"), Count(c.LinesRemoved, "line"))
 	if len(c.Models) > 0 {
 		b.WriteString("\nUsage by model:")
 	} else {
@@ -134,7 +134,7 @@ func (c Cost) Text() string {
 		all += m.CacheRead + m.CacheNew + m.Input
 	}
 	if c.Requests > 0 {
-		fmt.Fprintf(&b, "\nPrompt cache (main):   %s · %d%% of input tokens from cache · no misses", pluralize(c.Requests, "request"), cached*100/max(1, all))
+		fmt.Fprintf(&b, "\nPrompt cache (main):   %s · %d%% of input tokens from cache · no misses", Count(c.Requests, "request"), cached*100/max(1, all))
 		if cached == 0 {
 			b.WriteString(" · no prompt caching reported by the API")
 		}
@@ -154,7 +154,8 @@ func formatDuration(ms int) string {
 	return fmt.Sprintf("%ds", s)
 }
 
-func pluralize(n int, noun string) string {
+// Count returns a number with its noun: "1 file", "2 files".
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -384,10 +384,10 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 		}
 		source := line.Get("sessionId")
 		if source != nil {
-			line = line.With("sessionId", quoteText(id))
+			line = line.With("sessionId", json.RawMessage(plainjson.MarshalString(id)))
 		}
 		if line.Get("promptId") != nil {
-			line = line.With("promptId", quoteText(promptID))
+			line = line.With("promptId", json.RawMessage(plainjson.MarshalString(promptID)))
 		}
 		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
 			line = line.With("requestSessionId", source)
@@ -397,14 +397,6 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 		}
 	}
 	return out.Bytes()
-}
-
-func quoteText(s string) json.RawMessage {
-	raw, err := protocol.Marshal(s)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return raw
 }
 
 // promptLabel returns a prompt in the form of session lists: its first text on one line, shortened to 200 characters.

@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -21,7 +22,7 @@ func blocksOf(c protocol.Content) []json.RawMessage {
 }
 
 func textBlock(text string) json.RawMessage {
-	return json.RawMessage(`{"type":"text","text":` + string(quoteText(text)) + `}`)
+	return json.RawMessage(`{"type":"text","text":` + plainjson.MarshalString(text) + `}`)
 }
 
 func isBlockOfType(block json.RawMessage, kind string) bool {

@@ -6,9 +6,17 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -154,3 +162,160 @@ func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.Too
 		return f(ctx, state, in)
 	}
 }
+
+// Number is an integer in an input. Decoding removes fractions of JSON numbers and limits large values.
+type Number int
+
+const maxNumber = 1 << 40
+
+// UnmarshalJSON reads a JSON number.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	var f float64
+	if err := json.Unmarshal(data, &f); err != nil {
+		return err
+	}
+	*n = Number(max(-maxNumber, min(maxNumber, f)))
+	return nil
+}
+
+// Decode decodes an input. An empty input returns the zero value.
+func Decode[In any](raw json.RawMessage) (in In, err error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return in, nil
+	}
+	err = json.Unmarshal(raw, &in)
+	return in, err
+}
+
+// TextOf returns the value of a JSON string, or the joined strings of a list. It returns "" for other values.
+func TextOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var parts []string
+	_ = json.Unmarshal(raw, &parts)
+	return strings.Join(parts, "")
+}
+
+// Quote returns s as a JSON string.
+func Quote(s string) json.RawMessage {
+	raw, _ := protocol.Marshal(s)
+	return raw
+}
+
+// NonNil returns s, or an empty list if s is nil.
+func NonNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// escapePattern matches an escaped backslash, or a sequence of escapes \uXXXX.
+var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
+
+// DecodeEscapes replaces \uXXXX in the strings of an input with the character, as the real CLI does. It reports whether
+// it changed the input. An escaped backslash does not begin such an escape.
+func DecodeEscapes(in *Keys) bool {
+	changed := false
+	for i, k := range *in {
+		var text string
+		if json.Unmarshal(k.Value, &text) != nil || !strings.Contains(text, `\u`) {
+			continue
+		}
+		decoded := escapePattern().ReplaceAllStringFunc(text, func(s string) string {
+			if s == `\\` {
+				return s
+			}
+			var units []uint16
+			for part := range strings.SplitSeq(s[2:], `\u`) {
+				n, _ := strconv.ParseUint(part, 16, 16) // these are four hexadecimal digits
+				units = append(units, uint16(n))
+			}
+			return string(utf16.Decode(units))
+		})
+		if decoded != text {
+			(*in)[i].Value, changed = Quote(decoded), true
+		}
+	}
+	return changed
+}
+
+// Result is the result of a tool, with events to show before and after it.
+type Result struct {
+	protocol.ToolResult
+	EventsBefore, EventsAfter []protocol.Event
+}
+
+// ResultOf returns a result without events.
+func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
+
+// Text returns a successful result with a text for the model and a structured output.
+func Text(s string, output any) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
+}
+
+// Refuse returns the error result of a valid call that is not possible. The model sees the text in tags, and hosts see
+// "Error: …".
+func Refuse(format string, args ...any) protocol.ToolResult {
+	r := protocol.UsageError(fmt.Sprintf(format, args...))
+	r.Output = "Error: " + fmt.Sprintf(format, args...)
+	return r
+}
+
+// maxErrorLength is the maximum number of characters in a failure's text. The middle of a longer text is omitted.
+const maxErrorLength = 10_000
+
+// Fail returns the error result of a tool that failed while it ran.
+func Fail(format string, args ...any) protocol.ToolResult {
+	text := fmt.Sprintf(format, args...)
+	if runes := []rune(text); len(runes) > maxErrorLength {
+		const half = maxErrorLength / 2
+		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
+			string(runes[:half]), len(runes)-maxErrorLength, string(runes[len(runes)-half:]))
+	}
+	return protocol.ErrorResult(text)
+}
+
+// NeedsResult returns the error result of a call that only a scenario can answer. Its text begins with name and reason.
+func NeedsResult(name, reason string) protocol.ToolResult {
+	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
+}
+
+// FormatSize formats a number of bytes, as in 12KB or 1.5MB.
+func FormatSize(n int) string {
+	f := float64(n) / 1024
+	if f < 1 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	units := []string{"KB", "MB", "GB"}
+	i := 0
+	for f >= 1024 && i < len(units)-1 {
+		f, i = f/1024, i+1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + units[i]
+}
+
+// Prefix returns at most n bytes of a text, without splitting a character.
+func Prefix(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Truncate is [Prefix] with a note about the number of lines that are missing.
+func Truncate(s string, n int) string {
+	kept := Prefix(s, n)
+	if len(kept) == len(s) {
+		return s
+	}
+	return kept + TruncationNote(strings.Count(s[len(kept):], "\n")+1)
+}
+
+// TruncationNote returns a note that this number of lines is missing.
+func TruncationNote(lines int) string { return fmt.Sprintf("\n\n... [%d lines truncated] ...", lines) }

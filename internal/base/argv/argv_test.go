@@ -156,28 +156,6 @@ func TestParseLeavesItsArgumentsAlone(t *testing.T) {
 	}
 }
 
-func TestEditDistance(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0},
-		{"abc", "abc", 0},
-		{"abc", "acb", 1},
-		{"abc", "abcd", 1},
-		{"kitten", "sitting", 3},
-		{"ab", "abcdef", 6},
-		{"ca", "abc", 3},
-	} {
-		if got := editDistance(tt.a, tt.b); got != tt.want {
-			t.Errorf("editDistance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-		if got := editDistance(tt.b, tt.a); got != tt.want {
-			t.Errorf("editDistance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
-		}
-	}
-}
-
 // FuzzParse parses a command line whose words are separated by newlines. Every word is an operand, a value, an option,
 // or the reason for an error. Parsing twice gives the same result.
 func FuzzParse(f *testing.F) {

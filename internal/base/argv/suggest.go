@@ -3,6 +3,8 @@ package argv
 import (
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // suggestionLine returns the second line of an unknown-option error, with its leading newline, or "" if no option is
@@ -26,7 +28,7 @@ func nearest(prefix, word string, names []string) string {
 	best := 3
 	var near []string
 	for _, candidate := range names {
-		distance := editDistance(word, candidate)
+		distance := diag.EditDistance(word, candidate)
 		longer := max(len(word), len(candidate))
 		if 10*(longer-distance) <= 4*longer || distance > best {
 			continue
@@ -62,33 +64,4 @@ func suggestibleNames(options []Option) []string {
 		}
 	}
 	return names
-}
-
-// editDistance returns the number of insertions, deletions, replacements and swaps of neighbours between two ASCII
-// words. Words whose lengths differ by more than three count as completely different.
-func editDistance(a, b string) int {
-	if len(a)-len(b) > 3 || len(b)-len(a) > 3 {
-		return max(len(a), len(b))
-	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

@@ -383,7 +383,7 @@ func Closest(name string, candidates []string, most int) string {
 		if len(c) > longest {
 			continue
 		}
-		d := editDistance(folded, normalizeName(c))
+		d := EditDistance(folded, normalizeName(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -396,9 +396,9 @@ func Closest(name string, candidates []string, most int) string {
 
 func normalizeName(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
 
-// editDistance counts insertions, deletions, replacements and swaps of neighbours
+// EditDistance counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment) between two short strings.
-func editDistance(a, b string) int {
+func EditDistance(a, b string) int {
 	prev2 := make([]int, len(b)+1)
 	prev := make([]int, len(b)+1)
 	cur := make([]int, len(b)+1)

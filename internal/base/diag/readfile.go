@@ -95,3 +95,11 @@ func textAtMost(name string, r io.Reader, size int64) (string, error) {
 	}
 	return text.String(), nil
 }
+
+// Reason returns the text of a file error without its path.
+func Reason(err error) string {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

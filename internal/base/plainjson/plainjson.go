@@ -8,6 +8,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"slices"
 	"strconv"
 )
 
@@ -104,4 +106,192 @@ func ReadLine(in *bufio.Reader, line []byte, limit int, dropped func(part []byte
 			return line, tooLong, err
 		}
 	}
+}
+
+// Member is one key of an object.
+type Member struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Object is a JSON object; of duplicate keys the last one wins.
+type Object []Member
+
+var errNotObject = errors.New("not a JSON object")
+
+// Parse parses an object. Another value, or text after the object, is an error.
+func Parse(raw json.RawMessage) (Object, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(errNotObject, err)
+	}
+	o := Object{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		name, _ := key.(string) // keys are always strings
+		o = append(o, Member{name, value})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNotObject
+	}
+	return o, nil
+}
+
+// Get returns a value; nil means the key is missing.
+func (o Object) Get(key string) json.RawMessage {
+	for _, m := range slices.Backward(o) {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// With returns the object with a value replaced in its position, or appended. It may also change the receiver.
+func (o Object) With(key string, value json.RawMessage) Object {
+	for i, m := range slices.Backward(o) {
+		if m.Key == key {
+			o[i].Value = value
+			return o
+		}
+	}
+	return append(o, Member{key, value})
+}
+
+// Without returns the object without the given keys. It also changes the receiver.
+func (o Object) Without(keys ...string) Object {
+	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
+}
+
+// Distinct returns the object with each key once: the last value at the position of the first.
+func (o Object) Distinct() Object {
+	at := make(map[string]int, len(o))
+	var out Object
+	for _, m := range o {
+		if i, ok := at[m.Key]; ok {
+			out[i] = m
+			continue
+		}
+		at[m.Key] = len(out)
+		out = append(out, m)
+	}
+	return out
+}
+
+// UnmarshalJSON calls [Parse]; null is an empty object.
+func (o *Object) UnmarshalJSON(raw []byte) error {
+	if bytes.Equal(raw, []byte("null")) {
+		*o = nil
+		return nil
+	}
+	parsed, err := Parse(raw)
+	*o = parsed
+	return err
+}
+
+// MarshalJSON writes the members in their order.
+func (o Object) MarshalJSON() ([]byte, error) { return o.Raw(), nil }
+
+// Raw returns the object as JSON, with the members in their order.
+func (o Object) Raw() json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(MarshalString(m.Key))
+		b.WriteByte(':')
+		b.Write(m.Value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// TypeOf returns the JavaScript type name of a value; undefined for an empty one.
+func TypeOf(raw json.RawMessage) string {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	if len(raw) == 0 {
+		return "undefined"
+	}
+	switch raw[0] {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	case '"':
+		return "string"
+	case '[':
+		return "array"
+	case '{':
+		return "object"
+	}
+	return "number"
+}
+
+// IsSet reports whether a value was sent and is not null.
+func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// DecodeOrZero decodes a value. A value of the wrong type becomes the zero value, and so does a field of the wrong type.
+func DecodeOrZero[T any](raw json.RawMessage) T {
+	var in T
+	_ = json.Unmarshal(raw, &in)
+	return in
+}
+
+// StringValue returns the content of a JSON string; ok is false for other values.
+func StringValue(raw json.RawMessage) (string, bool) {
+	var value *string
+	if json.Unmarshal(raw, &value) != nil || value == nil {
+		return "", false
+	}
+	return *value, true
+}
+
+// JSString formats a value as JavaScript does in a template string.
+func JSString(raw json.RawMessage) string {
+	if text, ok := StringValue(raw); ok {
+		return text
+	}
+	if TypeOf(raw) == "object" {
+		return "[object Object]"
+	}
+	if len(raw) == 0 {
+		return "undefined"
+	}
+	return string(raw)
+}
+
+// IsFalsy reports whether JavaScript treats a value as false.
+func IsFalsy(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", `""`:
+		return true
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	return err == nil && n == 0
+}
+
+// IsObjectOfObjects reports whether a value is an object whose values are objects.
+func IsObjectOfObjects(raw json.RawMessage) bool {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(raw, &values) != nil || values == nil {
+		return false
+	}
+	for _, value := range values {
+		if TypeOf(value) != "object" {
+			return false
+		}
+	}
+	return true
 }

@@ -6,6 +6,9 @@ package process
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -216,4 +219,112 @@ func DecodeArguments(words []string) []string {
 		}
 	}
 	return out
+}
+
+// Terminal is the terminal on which an interactive run reads keys and draws its screen.
+type Terminal interface {
+	io.Reader
+	io.Writer
+	// Raw switches off echo, line editing and keys that send signals. The returned function restores the modes.
+	Raw() (restore func() error, err error)
+	// Size returns the numbers of columns and rows; zeros means unknown.
+	Size() (cols, rows int)
+}
+
+type standardTerminal struct{ in, out *os.File }
+
+// openTerminal returns the terminal of the standard streams, or nil if one of them is something else.
+func openTerminal() Terminal {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
+		return nil
+	}
+	return standardTerminal{os.Stdin, os.Stdout}
+}
+
+func (t standardTerminal) Read(p []byte) (int, error)  { return t.in.Read(p) }
+func (t standardTerminal) Write(p []byte) (int, error) { return t.out.Write(p) }
+
+func (t standardTerminal) Raw() (func() error, error) {
+	state, err := term.MakeRaw(int(t.in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return term.Restore(int(t.in.Fd()), state) }, nil
+}
+
+func (t standardTerminal) Size() (cols, rows int) {
+	cols, rows, err := term.GetSize(int(t.out.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return cols, rows
+}
+
+const (
+	stdinLimit = 10 << 20
+	// stdinWaitLimit is how long a pipe may stay silent before the run continues without it.
+	stdinWaitLimit = 3 * time.Second
+)
+
+// ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or stays silent for too long.
+// If it gives up, its goroutine stays blocked in Read until the pipe is closed or the process exits.
+func (s *System) ReadStdin(ctx context.Context) (string, error) {
+	if s.StdinIsTTY || s.Stdin == nil {
+		return "", nil
+	}
+	in := &stdinReader{r: s.Stdin, started: make(chan struct{}), done: make(chan error, 1)}
+	go in.read()
+	patience := time.NewTimer(stdinWaitLimit)
+	defer patience.Stop()
+	for started := in.started; ; {
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-started:
+			started = nil
+			patience.Stop()
+		case <-patience.C:
+			fmt.Fprintln(s.Stderr, "Warning: no stdin data received in 3s, proceeding without it. "+
+				"If piping from a slow command, redirect stdin explicitly: < /dev/null to skip, or wait longer.")
+			return "", nil
+		case err := <-in.done:
+			return string(DecodeStream(in.buffered.Bytes())), err
+		}
+	}
+}
+
+// ReadSecret reads a line from the terminal without echo.
+func (s *System) ReadSecret(prompt string) (string, error) {
+	terminal, ok := s.Stdin.(interface{ Fd() uintptr })
+	if !ok || !s.StdinIsTTY {
+		return "", errors.New("stdin is not a terminal")
+	}
+	fmt.Fprint(s.Stderr, prompt)
+	line, err := term.ReadPassword(int(terminal.Fd()))
+	fmt.Fprintln(s.Stderr)
+	return string(line), err
+}
+
+// stdinReader reads to the end in a goroutine. buffered may be read after done has received a value.
+type stdinReader struct {
+	r        io.Reader
+	started  chan struct{} // closed at the first byte
+	done     chan error
+	buffered bytes.Buffer
+}
+
+func (in *stdinReader) read() {
+	first := make([]byte, 1)
+	n, _ := io.ReadFull(in.r, first)
+	if n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
+		in.done <- nil
+		return
+	}
+	close(in.started)
+	in.buffered.Write(first)
+	_, err := in.buffered.ReadFrom(io.LimitReader(in.r, stdinLimit))
+	if err == nil && in.buffered.Len() > stdinLimit {
+		err = Verbatimf("Error: piped stdin input exceeds 10MB. Pass large content as a file path in your prompt instead.")
+	}
+	in.done <- err
 }

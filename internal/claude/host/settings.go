@@ -122,7 +122,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		file = file.With("outputStyle", jsonString(style))
+		file = file.With("outputStyle", json.RawMessage(plainjson.MarshalString(style)))
 	}
 	if level, ok := in["effortLevel"]; ok && level != "max" {
 		if file, err = withDefaultEffort(file, h.session.Model(), level); err != nil {
@@ -166,7 +166,7 @@ func readObject(path string) (plainjson.Object, error) {
 func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Object, error) {
 	models, _ := plainjson.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
 	one, _ := plainjson.Parse(models.Get(model))
-	raw, err := one.With("effortLevel", jsonString(level)).MarshalJSON()
+	raw, err := one.With("effortLevel", json.RawMessage(plainjson.MarshalString(level))).MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
@@ -174,14 +174,6 @@ func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Ob
 		return nil, err
 	}
 	return file.With("modelSettings", raw), nil
-}
-
-func jsonString(text string) json.RawMessage {
-	raw, err := protocol.Marshal(text)
-	if err != nil { // strings can always be encoded
-		return json.RawMessage(`""`)
-	}
-	return raw
 }
 
 // RegisterRoot adds a directory below the working directory, or below a directory of --add-dir, as

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
@@ -103,24 +104,17 @@ const expectedFormats = "neither a transcript (lines with parentUuid or sessionI
 func (r *recordingReader) readFile(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return &Error{Place{File: name}, errorReason(err)}
+		return &Error{Place{File: name}, diag.Reason(err)}
 	}
 	if info.IsDir() {
 		return &Error{Place{File: name}, "is a directory; give the .jsonl files in it"}
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return &Error{Place{File: name}, errorReason(err)}
+		return &Error{Place{File: name}, diag.Reason(err)}
 	}
 	defer f.Close()
 	return r.read(name, f)
-}
-
-func errorReason(err error) string {
-	if path, ok := errors.AsType[*os.PathError](err); ok {
-		return path.Err.Error()
-	}
-	return err.Error()
 }
 
 // read reads the lines of a file, which end at line feeds only. An unreadable line is skipped and counted, but an
@@ -135,7 +129,7 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 		var err error
 		line, size, err = readLine(in, line[:0])
 		if err != nil && !errors.Is(err, io.EOF) {
-			return &Error{Place{name, n}, errorReason(err)}
+			return &Error{Place{name, n}, diag.Reason(err)}
 		}
 		total += size
 		if r.o.Progress != nil {

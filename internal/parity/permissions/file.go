@@ -7,9 +7,7 @@ package permissions
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -119,10 +117,7 @@ func Load(names []string) (all []*File, problems diag.List) {
 func readFile(name string) (*File, diag.List) {
 	src, err := os.ReadFile(name)
 	if err != nil {
-		if path, ok := errors.AsType[*fs.PathError](err); ok {
-			err = path.Err
-		}
-		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + err.Error()}}
+		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + diag.Reason(err)}}
 	}
 	f := &File{name: name, index: diag.IndexTOML(name, src)}
 	if doubt := f.index.FirstProblem(); doubt != nil {

@@ -125,7 +125,7 @@ func (c *Checker) TextFile(name string) {
 	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
-		c.Errorf("failed to resolve file reference %q: %s", name, ErrorReason(err))
+		c.Errorf("failed to resolve file reference %q: %s", name, diag.Reason(err))
 	case !utf8.Valid(content):
 		c.Errorf("the file %q is not UTF-8 text", name)
 	default:
@@ -141,7 +141,7 @@ func (c *Checker) loadFile(name string) {
 	}
 	content, err := c.ReadFile(path)
 	if err != nil {
-		c.Errorf("failed to resolve file reference %q: %s", name, ErrorReason(err))
+		c.Errorf("failed to resolve file reference %q: %s", name, diag.Reason(err))
 		return
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") {

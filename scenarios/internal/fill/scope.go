@@ -3,10 +3,8 @@ package fill
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -182,13 +180,4 @@ func ResolvePath(dir, name string) string {
 		return name
 	}
 	return filepath.Join(dir, name)
-}
-
-// ErrorReason returns the text of a file error without its path.
-func ErrorReason(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }
