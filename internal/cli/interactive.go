@@ -47,6 +47,9 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
+		if errors.Is(err, terminal.ErrUntrusted) {
+			fmt.Fprintln(sys.Stderr, terminal.UntrustedText)
+		}
 		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusalExitError(ctx, err)))
 	}
 	t, err := terminal.Open(plan, console, sys.Args[1:], answers)

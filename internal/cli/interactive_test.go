@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/terminal"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
@@ -415,6 +416,9 @@ func TestInteractiveDeafDialogs(t *testing.T) {
 	pressAtOnce(r, keyDown) // would select Yes
 	r.press("\r")
 	r.waitExit(1)
+	if !strings.Contains(r.stderr.String(), terminal.UntrustedText) {
+		t.Errorf("stderr: %s", r.stderr)
+	}
 
 	r = startInteractive(t, talkScenario, unbuffered)
 	r.askBash()

@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -37,6 +38,12 @@ const escapeDelay = 30 * time.Millisecond
 
 // ErrQuit reports that the user declined to start the session.
 var ErrQuit = errors.New("the user has quit")
+
+// ErrUntrusted is the [ErrQuit] of a user who does not trust the folder. The real CLI then prints UntrustedText.
+var ErrUntrusted = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
+
+// UntrustedText explains why the session was not started.
+const UntrustedText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
 
 // OpenConsole switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
 // terminal closes. A read that blocks at Close is abandoned.

@@ -205,12 +205,15 @@ func (d *dialog) notifyToggled() {
 }
 
 func (d *dialog) pressDigits(text string) (*dialog, bool) {
-	if !d.showNumbers {
-		return nil, false
-	}
 	for _, r := range text {
 		i := d.indexByDigit(string(r))
-		if i < 0 {
+		switch {
+		case i < 0:
+			d.pressUnusedDigit(r)
+			continue
+		case d.options[i].checkbox != noCheckbox:
+			d.options[i].checkbox = unchecked + checked - d.options[i].checkbox
+			d.notifyToggled()
 			continue
 		}
 		d.selected = i
@@ -222,6 +225,22 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 		}
 	}
 	return nil, false
+}
+
+// pressUnusedDigit handles a digit that no option has. As in the real CLI, it selects the last option of a permission or plan
+// dialog, and in the list of MCP servers it also clears all check boxes.
+func (d *dialog) pressUnusedDigit(r rune) {
+	last := len(d.options) - 1
+	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {
+	case r < '1' || r > '9':
+	case servers:
+		for i := range last {
+			d.options[i].checkbox = unchecked
+		}
+		d.selected = last
+	case d.showNumbers && (d.state == StatePermission || d.state == StatePlan):
+		d.selected = last
+	}
 }
 
 // digitOf returns the digit that selects an option; empty means that the option has none.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -59,10 +61,24 @@ func (v *eventView) showPrompts(prompts []string) {
 		command, isShell := strings.CutPrefix(text, shellPrefix)
 		if !isShell {
 			v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
+			v.screen.entries = append(v.screen.entries, mentionNotes(v.cwd, text)...)
 			continue
 		}
 		v.screen.entries = append(v.screen.entries, entry{glyph: shellPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: shellCallID})
 	}
+}
+
+// mentionNotes returns the lines under a prompt that mentions files.
+func mentionNotes(dir, prompt string) (notes []entry) {
+	for _, m := range regexp.MustCompile(`(?:^|\s)@(\S+)`).FindAllStringSubmatch(prompt, -1) {
+		path := filepath.Join(dir, m[1])
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			notes = append(notes, noteEntry("Listed directory "+strings.TrimSuffix(m[1], "/")+"/"))
+		} else if text, err := os.ReadFile(path); err == nil {
+			notes = append(notes, noteEntry(fmt.Sprintf("Read %s (%s)", m[1], countWithNoun(strings.Count(strings.TrimSuffix(string(text), "\n"), "\n")+1, "line"))))
+		}
+	}
+	return notes
 }
 
 // shellCallID identifies the output of a shell command of the user, which runs without a call.
@@ -101,10 +117,14 @@ func (v *eventView) endTurn() {
 	}
 	interrupted := s.isInterrupted()
 	s.progress = nil
-	switch first := len(s.entries) - len(busy.prompts); {
+	switch {
 	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompts != nil && s.composer.isEmpty():
-		if first >= 0 && s.entries[first].text == strings.TrimPrefix(busy.prompts[0], shellPrefix) {
-			s.entries = s.entries[:first]
+		prompt := strings.TrimPrefix(busy.prompts[0], shellPrefix)
+		for i, e := range slices.Backward(s.entries) {
+			if e.text == prompt {
+				s.entries = s.entries[:i]
+				break
+			}
 		}
 		s.composer.set(strings.Join(busy.prompts, "\n"))
 	case interrupted && !v.refusalShown:

@@ -58,6 +58,7 @@ type screen struct {
 	hints
 	background      backgroundView
 	menu            menu
+	files           fileList
 	interruptedTurn int
 	composerHint    string // shown in the empty input field; empty means none
 	effort          string
@@ -236,14 +237,25 @@ func (s *screen) activityRows(now time.Time) []string {
 	return rows
 }
 
+// listRows returns the rows of the open list of commands or files; nil means that no list is open.
+func (s *screen) listRows() []string {
+	switch {
+	case s.menu.isOpen():
+		return s.menu.rows(&s.labels, s.cols)
+	case s.files.isOpen():
+		return s.files.rows(s.cols)
+	}
+	return nil
+}
+
 // drawComposer appends the input field and the footer.
 func (s *screen) drawComposer(f *frame, now time.Time) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
-	menu := s.menu.isOpen()
+	list := s.listRows()
 	switch {
 	case s.inline:
-	case menu:
-		f.rows = append(f.rows, s.menu.rows(&s.labels, s.cols)...)
+	case list != nil:
+		f.rows = append(f.rows, list...)
 	default:
 		aside := s.textAboveInput(now)
 		f.rows = append(f.rows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
@@ -280,8 +292,8 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 	}
 	f.rows = append(f.rows, rule)
 	switch {
-	case menu && s.inline:
-		f.rows = append(f.rows, s.menu.rows(&s.labels, s.cols)...)
+	case list != nil && s.inline:
+		f.rows = append(f.rows, list...)
 	case s.showShortcuts:
 		f.rows = append(f.rows, s.labels.shortcutRows(s.cols)...)
 	default:

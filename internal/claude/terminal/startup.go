@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -127,10 +128,17 @@ func (s *startup) trustDialog() *dialog {
 	}}
 	d.options = s.labelledOptions("trust", "No, exit", "Yes, I trust")
 	d.foot = []string{"", " " + s.confirmRow()}
-	d.owner = s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+	consent := s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 		s.err = err
 		return trusted
+	})
+	d.owner = chooserFunc(func(c choice) *dialog {
+		next := consent.choose(d, c)
+		if errors.Is(s.err, ErrQuit) {
+			s.err = ErrUntrusted
+		}
+		return next
 	})
 	return d
 }

@@ -57,6 +57,7 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
+	screen.files.dir = plan.CWD
 	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = plan.Model.Effort
 	screen.effort = cmp.Or(screen.effort, "medium")
@@ -248,9 +249,15 @@ func (t *Terminal) press(k key) {
 		s.composer.set(completed)
 	}
 	if !handled {
+		if completed, handled = s.files.press(k.name); completed != "" {
+			s.files.insert(&s.composer, completed)
+		}
+	}
+	if !handled {
 		t.pressInField(k, again)
 	}
 	s.menu.update(s.composer.text())
+	s.files.update(&s.composer)
 }
 
 // pressInField handles a key that neither a dialog nor the menu uses. repeated is true if the same key was just

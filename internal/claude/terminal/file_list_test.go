@@ -1,0 +1,108 @@
+package terminal
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFileList: each row has the draft and the list after some keys, as in claude 2.1.330.
+func TestFileList(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"alpha.txt": "one\ntwo\n", "beta/delta.go": "", "beta/gamma.txt": "", "bench.txt": "", ".git/beta": ""} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const esc, up, down = "\x1b\x00", "\x1b[A", "\x1b[B"
+	for name, tt := range map[string]struct {
+		typed, want string
+		list        []string // rows; > is the selected one
+		sent        string
+	}{
+		"the content of the folder": {typed: "@", want: "@", list: []string{" alpha.txt", " bench.txt", " beta/"}},
+		"a part of a path":          {typed: "see @be", want: "see @be", list: []string{" bench.txt", " beta/", " beta/delta.go", " beta/gamma.txt"}},
+		"characters in order":       {typed: "@al", want: "@al", list: []string{" alpha.txt", " beta/delta.go"}},
+		"Down":                      {typed: "@be" + down, want: "@be", list: []string{">bench.txt", " beta/", " beta/delta.go", " beta/gamma.txt"}},
+		"Up selects the last":       {typed: "@al" + up, want: "@al", list: []string{" alpha.txt", ">beta/delta.go"}},
+		"Tab inserts the first":     {typed: "see @al\t", want: "see @alpha.txt "},
+		"Enter inserts a selection": {typed: "see @be" + down + down + "\r", want: "see @beta/"},
+		"Enter sends without one":   {typed: "see @al\r", want: "", sent: "see @al"},
+		"Esc closes the list":       {typed: "@al" + esc, want: "@al"},
+		"a space closes the list":   {typed: "@al ", want: "@al "},
+		"an address is no mention":  {typed: "mail@be", want: "mail@be"},
+		"no match":                  {typed: "@zzz", want: "@zzz"},
+		"a shell command":           {typed: "!ls @al", want: "!ls @al"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := idleTerminal(t)
+			s := &term.console.screen
+			s.files.dir = dir
+			for _, part := range strings.SplitAfter(tt.typed, "\x00") {
+				term.pressAll(term.console.keys.read([]byte(strings.TrimSuffix(part, "\x00"))))
+				term.pressAll(term.console.keys.flush())
+			}
+			if diff := cmp.Diff(tt.want, s.composer.text()); diff != "" {
+				t.Errorf("draft (-want +got):\n%s", diff)
+			}
+			var list []string
+			for _, row := range s.draw(time.Time{}).rows {
+				if pointer, path, ok := strings.Cut(row, "+ "); ok {
+					list = append(list, map[bool]string{true: ">", false: " "}[strings.Contains(pointer, promptGlyph)]+path)
+				}
+			}
+			if diff := cmp.Diff(tt.list, list); diff != "" {
+				t.Errorf("list (-want +got):\n%s", diff)
+			}
+			if sent := strings.Join(term.player.prompts.list(), ""); sent != tt.sent {
+				t.Errorf("sent %q", sent)
+			}
+		})
+	}
+	notes := mentionNotes(dir, "see @alpha.txt and @beta and @nosuch and a@b")
+	if diff := cmp.Diff([]string{"Read alpha.txt (2 lines)", "Listed directory beta/"}, []string{notes[0].text, notes[1].text}); diff != "" || len(notes) != 2 {
+		t.Errorf("notes %+v (-want +got):\n%s", notes, diff)
+	}
+}
+
+// TestUnusedDigits: a digit that no option has selects the last option, and a digit of a check box does not move the
+// selection, as in claude 2.1.330.
+func TestUnusedDigits(t *testing.T) {
+	three := []option{{label: "Yes"}, {label: "Yes, always"}, {label: "No"}}
+	boxes := []option{{label: "a", checkbox: checked}, {label: "b", checkbox: checked}, {label: "Enable selected", isAction: true}}
+	for name, tt := range map[string]struct {
+		dialog   dialog
+		digit    string
+		selected int
+		boxes    string
+	}{
+		"permission":  {dialog{state: StatePermission, showNumbers: true, options: three}, "4", 2, ""},
+		"0":           {dialog{state: StatePermission, showNumbers: true, options: three}, "0", 0, ""},
+		"no numbers":  {dialog{state: StatePermission, options: three}, "4", 0, ""},
+		"MCP servers": {dialog{state: StateDialog, kind: "mcp", options: boxes}, "1", 2, "[ ] [ ] "},
+		"a check box": {dialog{state: StateQuestion, kind: "multi", showNumbers: true, options: boxes}, "2", 0, "[✔] [ ] "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := tt.dialog
+			d.options = append([]option{}, d.options...)
+			if _, done := d.press(key{keyText, tt.digit}); done {
+				t.Error("the dialog was answered")
+			}
+			var shown strings.Builder
+			for _, o := range d.options {
+				shown.WriteString(o.checkbox.String())
+			}
+			if d.selected != tt.selected || shown.String() != tt.boxes {
+				t.Errorf("selected %d, boxes %q", d.selected, shown.String())
+			}
+		})
+	}
+}
