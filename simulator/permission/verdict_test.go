@@ -299,3 +299,17 @@ func TestOfferedRuleOfHeredoc(t *testing.T) {
 		}
 	}
 }
+
+// The decision names the rule that allows the command, not another rule about the tool (observed with 2.1.330).
+func TestSourceOfAllowRule(t *testing.T) {
+	rules := []permission.Rule{
+		{Behavior: permission.BehaviorAllow, Source: "userSettings", Text: "Bash(make lint)"},
+		{Behavior: permission.BehaviorAllow, Source: "projectSettings", Text: "Bash(make test:*)"},
+	}
+	for command, want := range map[string][2]string{"make lint": {"userSettings", "user_permanent"}, "make test": {"projectSettings", "config"}} {
+		d := newPolicy(t, permission.Options{Rules: rules}).Decide(newCall("Bash", command)).Decision
+		if got := [2]string{d.RuleSource, d.Source}; got != want {
+			t.Errorf("%s: allowed by %q, want %q", command, got, want)
+		}
+	}
+}

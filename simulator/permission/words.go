@@ -102,17 +102,18 @@ func (c *call) allow(reason string) Verdict {
 
 // allowByRule allows the call because of a rule. A rule in the user's settings is a permanent permission.
 func (c *call) allowByRule() Verdict {
-	v := c.allow("rule")
-	for _, r := range c.judge.rules.rules {
-		if r.Behavior != BehaviorAllow || !r.coversTool(c) {
-			continue
-		}
-		v.Decision.RuleSource = r.Source
-		switch r.Source {
-		case "userSettings", "localSettings":
-			v.Decision.Source = "user_permanent"
-		}
-		break
+	v, rules := c.allow("rule"), c.judge.rules.rules
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.matchesAnyPart(c) })
+	if i < 0 { // the rule is about a path that the command line uses
+		i = slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.coversTool(c) })
+	}
+	if i < 0 {
+		return v
+	}
+	v.Decision.RuleSource = rules[i].Source
+	switch rules[i].Source {
+	case "userSettings", "localSettings":
+		v.Decision.Source = "user_permanent"
 	}
 	return v
 }
