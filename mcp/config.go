@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -174,7 +173,7 @@ func (l *loader) loadScopes() {
 		if l.options.NoProject {
 			return
 		}
-		data, err := os.ReadFile(filepath.Join(l.options.CWD, ".mcp.json"))
+		data, err := plainjson.ReadBounded(filepath.Join(l.options.CWD, ".mcp.json"))
 		if err != nil {
 			return
 		}
@@ -207,7 +206,7 @@ func (l *loader) loadValue(value string) error {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(l.options.CWD, path)
 		}
-		data, err := os.ReadFile(path)
+		data, err := plainjson.ReadBounded(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid):
 			return &ConfigError{Details: []string{"MCP config file not found: " + path}}

@@ -8,19 +8,19 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Load reads and merges all sources. The error is a [*FlagError] or a [*ManagedError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
+		o.ReadFile = plainjson.ReadBounded
 	}
 	if o.Glob == nil {
 		o.Glob = filepath.Glob

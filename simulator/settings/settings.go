@@ -47,7 +47,7 @@ type Options struct {
 	ManagedDir string
 	// GlobalFile is .claude.json, which records trusted folders; empty means in StateDir.
 	GlobalFile string
-	// ReadFile reads a file; nil means os.ReadFile.
+	// ReadFile reads a file; nil means [plainjson.ReadBounded].
 	ReadFile func(path string) ([]byte, error)
 	// Glob lists the files that match a pattern, sorted; nil means filepath.Glob.
 	Glob func(pattern string) ([]string, error)

@@ -5,10 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
+
+// maxFileBytes is the size of the largest file that [ReadBounded] reads.
+const maxFileBytes = 64 << 20
+
+// ReadBounded is like [os.ReadFile] but reads at most 64 MiB, because a device may never end. It also reads pipes.
+func ReadBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("file is larger than %d MiB", maxFileBytes>>20)}
+	}
+	return data, err
+}
 
 // ReadFile reads a file that contains an object; a missing or empty file is an empty object.
 func ReadFile(path string) (Object, error) {

@@ -3,7 +3,6 @@ package flags
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +23,7 @@ func checkAgents(s *process.System, f *Flags) error {
 		if err != nil {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := plainjson.ReadBounded(path)
 		if err != nil {
 			return process.Verbatimf("Error: --agents file not found: %s (a value that is not a JSON object is read as a file path)", path)
 		}

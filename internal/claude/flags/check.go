@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/outputschema"
@@ -131,7 +132,7 @@ func appendPromptFile(s *process.System, f *Flags, prompt *string, file, what st
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(path)
+	content, err := plainjson.ReadBounded(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return process.Verbatimf("Error: %s not found: %s", what, path)
