@@ -254,7 +254,11 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 		return // a deferred call has no result
 	}
 	if res.CountDenial {
-		d.totals.recordDenial(c.toolUse, c.toolUse.DisplayInput())
+		input := c.toolUse.DisplayInput()
+		if res.ExecutedInput != nil { // a hook has changed it
+			input = res.ExecutedInput
+		}
+		d.totals.recordDenial(c.toolUse, input)
 	}
 	d.out.emit(&protocol.ToolExecuted{
 		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration,

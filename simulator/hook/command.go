@@ -91,7 +91,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		exit.Code = 1
 		a.wasKilled = true
 	}
-	a.judgeExit(c.event, e.label(), exit.Code)
+	a.judgeExit(c.event, e, exit.Code)
 	return a
 }
 
@@ -150,7 +150,7 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 	}
 }
 
-func (a *hookResult) judgeExit(event, label string, code int) {
+func (a *hookResult) judgeExit(event string, e *hookEntry, code int) {
 	a.exitCode = &code
 	switch code {
 	case 0:
@@ -163,7 +163,10 @@ func (a *hookResult) judgeExit(event, label string, code int) {
 		if a.rawReason == "" {
 			text = "No stderr output"
 		}
-		a.blockReason = "[" + label + "]: " + text
+		if e.plugin != "" {
+			text += "\nThis hook comes from the " + e.pluginID + " plugin."
+		}
+		a.blockReason = "[" + e.label() + "]: " + text
 	case notFoundExitCode:
 		a.outcome, a.noVerdict = outcomeError, noVerdictCommandMissing
 	default:

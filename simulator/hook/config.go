@@ -20,6 +20,7 @@ type hookEntry struct {
 	mustAnswer bool     // onFailure "block"
 	source     string   // file with the hook; empty for a callback
 	plugin     string   // plugin of the hook; empty means none
+	pluginID   string   // see [Source]
 	environ    []string // environment from the file, for a command
 	agent      string   // agent that the hook belongs to; empty means the session
 	runsOnce   bool     // the hook runs once per session; settings files cannot request that

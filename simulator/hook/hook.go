@@ -79,6 +79,7 @@ type Source struct {
 	// FromSkill is true for the hooks of a skill. Only these may be limited to one run per session.
 	FromSkill bool
 	Plugin    string // plugin of the hooks; empty means none
+	PluginID  string // the plugin with its marketplace, for messages
 	// Agent is the id of the agent to which the hooks belong; empty means they belong to the session. They run for its
 	// calls, and its Stop hooks run when the agent stops.
 	Agent string
@@ -336,7 +337,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.source, e.plugin, e.environ, e.runsOnce = s.Name, s.Plugin, s.Environ, s.FromSkill && e.config.Once
+				e.source, e.plugin, e.pluginID, e.environ, e.runsOnce = s.Name, s.Plugin, s.PluginID, s.Environ, s.FromSkill && e.config.Once
 				e.agent = s.Agent
 			}
 			r.entries[event] = append(r.entries[event], entries...)

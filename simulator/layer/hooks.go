@@ -116,7 +116,10 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	if err != nil {
 		return result, err
 	}
-	result.EventsBefore, result.EventsAfter = append(shown, result.EventsBefore...), append(ends, result.EventsAfter...)
+	result.EventsBefore = append(shown, result.EventsBefore...)
+	if result.NonExecutionKind == "" { // otherwise the refusal takes precedence over a hook that ends the turn
+		result.EventsAfter = append(ends, result.EventsAfter...)
+	}
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
 		h.runAfter(ctx, use, &result)
@@ -124,7 +127,10 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	if now := cmp.Or(result.LeftTo, h.o.Location.Dir()); now != dir {
 		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
-	if before.StopTurn && result.Stop == nil {
+	if before.UpdatedInput != nil && result.CountDenial && result.ExecutedInput == nil {
+		result.ExecutedInput = use.DisplayInput()
+	}
+	if before.StopTurn && result.Stop == nil && result.NonExecutionKind == "" {
 		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 	}
 	return result, nil
@@ -328,7 +334,8 @@ type racingPrompter struct {
 }
 
 func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
-	if !a.hooks.o.Runner.Has("PermissionRequest") {
+	askedByHook := r.Use.Hook != nil && r.Use.Hook.Decision == "ask"
+	if !a.hooks.o.Runner.Has("PermissionRequest") || a.ask == nil && askedByHook {
 		if a.ask == nil {
 			return protocol.PermissionAnswer{Undecided: true}, nil
 		}

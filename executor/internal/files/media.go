@@ -58,7 +58,7 @@ func imageDimensions(data []byte) *dimensions {
 	return &dimensions{config.Width, config.Height, config.Width, config.Height}
 }
 
-func readPDF(path, name string, data []byte) protocol.ToolResult {
+func readPDF(path string, data []byte) protocol.ToolResult {
 	encoded := base64.StdEncoding.EncodeToString(data)
 	raw, _ := protocol.Marshal(struct { // encoding strings cannot fail
 		Type   string            `json:"type"`
@@ -68,6 +68,6 @@ func readPDF(path, name string, data []byte) protocol.ToolResult {
 		Content: protocol.Content{Blocks: []protocol.Block{
 			protocol.Text(fmt.Sprintf("PDF file read: %s (%s)", path, tool.FormatSize(len(data)))), protocol.RawBlock{JSON: raw},
 		}},
-		Output: readOutput{"pdf", pdfFile{name, encoded, len(data)}},
+		Output: readOutput{"pdf", pdfFile{path, encoded, len(data)}},
 	}
 }

@@ -110,7 +110,7 @@ func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 		if !bytes.HasPrefix(data, []byte("%PDF-")) {
 			return tool.Fail("File is not a valid PDF (missing %%PDF- header): %s", path)
 		}
-		return readPDF(path, in.FilePath, data)
+		return readPDF(path, data)
 	}
 	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFileBytes {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+

@@ -214,7 +214,7 @@ func TestPlugins(t *testing.T) {
 		return os.DirFS(filepath.Join(t.TempDir(), dir))
 	}})
 	want := []PluginParts{{
-		Name: "one", Dir: "/one", Servers: json.RawMessage(`{"s":{"command":"/one/server"}}`),
+		Name: "one", Dir: "/one", ID: "one@inline", Servers: json.RawMessage(`{"s":{"command":"/one/server"}}`),
 		Hooks: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"/one/x"}]}]}`),
 	}}
 	if diff := cmp.Diff(want, c.PluginParts()); diff != "" {
@@ -230,7 +230,7 @@ func TestPlugins(t *testing.T) {
 		t.Error("a plugin that was not loaded is there")
 	}
 	more := c.AddPlugins(open, "/one", "/two")
-	want = []PluginParts{{Name: "two", Dir: "/two", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
+	want = []PluginParts{{Name: "two", Dir: "/two", ID: "two@inline", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}

@@ -19,6 +19,7 @@ import (
 // plugin replaces [rootVariable].
 type PluginParts struct {
 	Name, Dir string
+	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
 	Hooks     json.RawMessage // an object, keyed by event, as in settings files; nil means none
 	Servers   json.RawMessage // an object, keyed by name, as in .mcp.json; nil means none
 }
@@ -161,7 +162,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	}
 	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: id, Version: m.Version})
 	l.parts = append(l.parts, PluginParts{
-		Name: m.Name, Dir: dir,
+		Name: m.Name, Dir: dir, ID: id,
 		Hooks:   pluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
 		Servers: pluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
 	})

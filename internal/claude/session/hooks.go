@@ -73,7 +73,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspac
 }
 
 func pluginHooks(parts catalog.PluginParts) hook.Source {
-	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
+	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, PluginID: parts.ID, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
 // replaceSource replaces the hooks of a skill or an agent, unless hooks are disabled.

@@ -143,6 +143,10 @@ func (s *sessionContext) warnAboutUnknownModel() {
 		Model  string `json:"model"`
 		Source string `json:"query_source"`
 	}{name, "sdk"})
+	if s.plan.Output.Format == "text" {
+		fmt.Fprintf(s.records.stderr, "Claude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. Update Claude Code, or see "+
+			"https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.\n", name)
+	}
 	if err == nil {
 		fmt.Fprintf(s.records.stderr, "[claude-code:unrecognized_model] %s\n", note)
 	}

@@ -185,7 +185,14 @@ func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content
 // ReplaceInput checks a call whose input a hook has replaced.
 func (t *toolbox) ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
 	call.Input = t.policy.RemoveUnknownKeys(call.Name, call.Input)
-	return call, t.Precheck(ctx, call).Refusal
+	if complete := t.Prepare(call).Input; complete != nil && call.ObservedInput == nil {
+		call.Input = complete
+	}
+	check := t.Precheck(ctx, call)
+	if check.Refusal == nil && call.ObservedInput == nil && check.ObservedInput != nil {
+		call.Input = check.ObservedInput // the hook has chosen another file
+	}
+	return call, check.Refusal
 }
 
 func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
@@ -435,13 +442,10 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.C
 		in.LoadReason = "path_glob_match"
 	}
 	content := map[string]any{"path": m.Path, "type": m.Type, "content": m.Text, "contentDiffersFromDisk": m.Raw != ""}
-	for key, value := range map[string]string{"parent": m.Parent, "rawContent": m.Raw} {
-		if value != "" {
+	for key, value := range map[string]any{"parent": m.Parent, "rawContent": m.Raw, "isRule": m.Rule} {
+		if value != "" && value != false {
 			content[key] = value
 		}
-	}
-	if m.Rule {
-		content["isRule"] = true
 	}
 	if m.Globs != nil {
 		content["globs"] = m.Globs
@@ -460,7 +464,7 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.C
 // receive none (observed with 2.1.329).
 func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
 	text := instructionText(i.customization.Memories)
-	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
+	if text == "" || claudecode.OnlyReports(agent.Type) {
 		return nil
 	}
 	return []simulator.ContextFile{{Text: text}}
