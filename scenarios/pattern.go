@@ -104,12 +104,9 @@ func (a promptSources) AnswersNotifications() bool {
 		return a.source == promptSourceNotification || a.source == promptSourceAny
 	}
 	text := a.pattern.String()
-	for _, opening := range []string{"task-notification", "Stop hook feedback", "structured-output-enforce"} {
-		if strings.Contains(text, opening) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"task-notification", "Stop hook feedback", "structured-output-enforce"}, func(opening string) bool {
+		return strings.Contains(text, opening)
+	})
 }
 
 // includes reports whether the rule answers notifications or, if notification is false, the user's prompts.

@@ -113,12 +113,9 @@ func (s *service) isAuthorized(r *http.Request) bool {
 		return false
 	}
 	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	for _, given := range []string{bearer, r.Header.Get("X-Claudeless-Token"), r.Header.Get("X-Api-Key"), r.URL.Query().Get("token")} {
-		if subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{bearer, r.Header.Get("X-Claudeless-Token"), r.Header.Get("X-Api-Key"), r.URL.Query().Get("token")}, func(given string) bool {
+		return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
+	})
 }
 
 // namespace is the state that requests with one namespace name share.

@@ -131,12 +131,9 @@ const listenMethod = "subscriptions/listen"
 // isSentAfterReopening reports whether a message is sent because the stream of notifications was reopened. This happens
 // after a second, so it depends on the duration of the run whether a lane sends it.
 func isSentAfterReopening(kind string) bool {
-	for _, method := range []string{listenMethod, "tools/list", "prompts/list", "resources/list"} {
-		if kind == "client "+method || kind == "server answer to "+method {
-			return true
-		}
-	}
-	return kind == "server notifications/subscriptions/acknowledged"
+	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
+		return kind == "client "+method || kind == "server answer to "+method
+	}) || kind == "server notifications/subscriptions/acknowledged"
 }
 
 // sortListRequests brings the list requests that clients send concurrently, each over its own connection, into a fixed

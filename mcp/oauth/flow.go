@@ -69,9 +69,7 @@ var challengeParameter = sync.OnceValue(func() *regexp.Regexp {
 func parseChallenge(header string) (c challenge) {
 	for _, m := range challengeParameter().FindAllStringSubmatch(header, -1) {
 		to := map[string]*string{"error": &c.code, "scope": &c.scope, "resource_metadata": &c.resourceURL}[strings.ToLower(m[1])]
-		if *to == "" {
-			*to = m[2] + m[3]
-		}
+		*to = cmp.Or(*to, m[2]+m[3])
 	}
 	scheme, _, _ := strings.Cut(header, " ")
 	c.requiresBoundToken = strings.EqualFold(scheme, boundTokenScheme)

@@ -65,9 +65,7 @@ func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	base.HookEventName = event
 	base.AgentType = cmp.Or(base.AgentType, r.options.AgentType)
 	cwd := base.CWD
-	if r.options.DisplayCWD != "" {
-		base.CWD = r.options.DisplayCWD
-	}
+	base.CWD = cmp.Or(r.options.DisplayCWD, base.CWD)
 	c := &hookCall{
 		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
 		sessionID: base.SessionID, stdin: inputJSON(base, in.Event), unchecked: &r.uncheckedOnce,

@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/claudeless/claudeless/scenarios"
+import (
+	"cmp"
+
+	"github.com/claudeless/claudeless/scenarios"
+)
 
 // Error is the body of an error response.
 type Error struct {
@@ -24,9 +28,7 @@ type ErrorDetails struct {
 // NewError returns the body of an error response. If e has no type, the type is derived from the status.
 func NewError(e scenarios.APIError, code, id string) Error {
 	body := ErrorBody{Type: e.Type, Message: e.Message}
-	if body.Type == "" {
-		body.Type = scenarios.APIErrorType(e.Status)
-	}
+	body.Type = cmp.Or(body.Type, scenarios.APIErrorType(e.Status))
 	if e.Status > 400 && e.Status < 500 && body.Type == "api_error" {
 		body.Type = "invalid_request_error"
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -72,12 +73,7 @@ func IsCID(s string) bool {
 	if len(s) != 2*sha512.Size {
 		return false
 	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
 // Put stores data, which must not be modified afterwards, and returns its CID. The

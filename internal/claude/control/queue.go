@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -45,9 +46,7 @@ func (in *prompt) merge(next *prompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
 	in.parts = append(in.parts, next.parts...)
-	if next.message.UUID != "" {
-		in.message.UUID = next.message.UUID
-	}
+	in.message.UUID = cmp.Or(next.message.UUID, in.message.UUID)
 }
 
 // joinContents appends one content to another on a new line. Content blocks are kept.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -97,9 +98,7 @@ func (s *Session) Configure(c HostConfiguration) error {
 	if c.SystemPrompt != nil {
 		prompt.System = *c.SystemPrompt
 	}
-	if c.AppendPrompt != "" {
-		prompt.Append = c.AppendPrompt
-	}
+	prompt.Append = cmp.Or(c.AppendPrompt, prompt.Append)
 	if _, err := outputschema.Compile(c.Schema); err == nil {
 		prompt.Schema = c.Schema
 	}

@@ -99,9 +99,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // parallel, but calls that count as hits of a breakpoint may not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
-	if p.ExecutedName != "" {
-		call.Name = p.ExecutedName
-	}
+	call.Name = cmp.Or(p.ExecutedName, call.Name)
 	p.ReadOnly = !t.callGates.countsBreakpointHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
 	return p
 }

@@ -2,6 +2,7 @@
 package debugcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,9 +193,7 @@ func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error)
 				file = filepath.Join(dir, "mcp_clients.json")
 			}
 		}
-		if file == "" {
-			file = filepath.Join(s.Getenv("HOME"), ".claudeless", "mcp_clients.json")
-		}
+		file = cmp.Or(file, filepath.Join(s.Getenv("HOME"), ".claudeless", "mcp_clients.json"))
 	}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) && !must {

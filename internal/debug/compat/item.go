@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/cas"
@@ -209,12 +210,9 @@ func placeholderJSON(d *pickle.Dict) json.RawMessage {
 }
 
 func isException(g *pickle.Global) bool {
-	for _, end := range []string{"Error", "Exception", "Warning", "Interrupt", "Exit", "StopIteration"} {
-		if strings.HasSuffix(g.Name, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"Error", "Exception", "Warning", "Interrupt", "Exit", "StopIteration"}, func(end string) bool {
+		return strings.HasSuffix(g.Name, end)
+	})
 }
 
 func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {

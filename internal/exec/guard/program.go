@@ -159,12 +159,9 @@ func isVendorHost(host string) bool {
 // not among them.
 func isVendorAddr(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
-	for _, own := range []string{"160.79.104.0/21", "2607:6bc0::/48"} {
-		if netip.MustParsePrefix(own).Contains(at.Addr().Unmap()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"160.79.104.0/21", "2607:6bc0::/48"}, func(own string) bool {
+		return netip.MustParsePrefix(own).Contains(at.Addr().Unmap())
+	})
 }
 
 // IsRealCLI reports whether a file is part of the real CLI, judged by its path.

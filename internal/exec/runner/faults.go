@@ -185,12 +185,9 @@ func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
 }
 
 func looksCrashed(stderr string) bool {
-	for _, sign := range []string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"} {
-		if strings.Contains(stderr, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"}, func(sign string) bool {
+		return strings.Contains(stderr, sign)
+	})
 }
 
 // outputTail is a writer that keeps only the end of the output.

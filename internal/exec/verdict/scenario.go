@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -113,9 +114,7 @@ func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	for _, w := range warnings {
 		if key, ok := scenarios.UnknownInput(w.Message, c.tool); ok && keys[key] != nil && w.Pos.File == f.File {
 			f.Text, f.Line = fmt.Sprintf("the tool %s rejected its scripted input: it has no input `%s`", c.tool, key), w.Pos.Line
-			if w.Hint != "" {
-				f.Advice = w.Hint
-			}
+			f.Advice = cmp.Or(w.Hint, f.Advice)
 			break
 		}
 	}

@@ -153,9 +153,7 @@ func splitByProcess(entries []journal.Entry) []*process {
 
 func (p *process) add(i int, e journal.Entry) {
 	p.entries, p.ended = append(p.entries, e), e.When
-	if e.SessionID != "" {
-		p.SessionID = e.SessionID
-	}
+	p.SessionID = cmp.Or(e.SessionID, p.SessionID)
 	switch {
 	case e.Start != nil:
 		p.start, p.Argv, p.CWD, p.Parent = e.Start, e.Start.Argv, e.Start.CWD, e.Start.Parent

@@ -69,9 +69,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 	if err := decode(raw, &ev); err != nil {
 		return err
 	}
-	if ev.SessionID != "" {
-		r.current = ev.SessionID
-	}
+	r.current = cmp.Or(ev.SessionID, r.current)
 	if r.current == "" { // the first frames of a host have no session id
 		if ev.Type == "user" && ev.Message != nil {
 			r.pending = append(r.pending, newTypedPrompt(at, ev.Message))

@@ -34,9 +34,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	groups := request.Groups(request.Messages)
 	named := cmp.Or(e.Session, sessionIDFromMetadata(request.Metadata))
 	id := named
-	if id == "" {
-		id = "the conversation that begins with " + request.Messages[0].FirstText()
-	}
+	id = cmp.Or(id, "the conversation that begins with "+request.Messages[0].FirstText())
 	b := r.set.session(id, "traffic")
 	b.ID = named
 	b.addSourceFile(at.File)

@@ -313,9 +313,7 @@ func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
 		return
 	}
 	b.CWD = cmp.Or(b.CWD, l.CWD)
-	if l.Version != "" {
-		b.Version = l.Version
-	}
+	b.Version = cmp.Or(l.Version, b.Version)
 	b.Mode = cmp.Or(b.Mode, l.Mode)
 	if b.Date == "" && len(l.Timestamp) >= 10 {
 		b.Date = l.Timestamp[:10]

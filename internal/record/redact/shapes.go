@@ -175,12 +175,9 @@ func isBearerProse(word string) bool {
 	if word == "resource_metadata=" {
 		return true
 	}
-	for _, about := range []string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"} {
-		if strings.HasPrefix(strings.ToLower(word), about) && isWord(word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
+		return strings.HasPrefix(strings.ToLower(word), about) && isWord(word)
+	})
 }
 
 // isWord reports whether a value reads like a word: letters of one case, or an
