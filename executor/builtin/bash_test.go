@@ -175,7 +175,7 @@ func TestBashOutputLength(t *testing.T) {
 			wantText(t, r, false, strings.Repeat("abcd", 20)+"\nabc")
 			continue
 		}
-		want := "<persisted-output>\nOutput too large (84 bytes). Full output saved to: " + filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt") +
+		want := "<persisted-output>\nOutput too large (85 bytes). Full output saved to: " + filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt") +
 			"\n\nPreview (first 2KB):\nabcdabcdab\n</persisted-output>"
 		wantText(t, r, false, want)
 	}

@@ -147,7 +147,7 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.PersistedPath, out.PersistedSize = path, len(raw)
 	out.Stdout = strings.TrimRight(out.Stdout, "\n")
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
-		tool.FormatSize(len(output)), path, preview(out.Stdout))
+		tool.FormatSize(len(raw)), path, preview(out.Stdout))
 }
 
 // preview returns the start of an output, at most [outputPreviewUnits] long. It ends at a line end if one is in its second half.
