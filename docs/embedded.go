@@ -11,7 +11,7 @@ import (
 // KnownDifferences is the text of parity/known.toml.
 //
 //go:embed parity/known.toml
-var KnownDifferences []byte // constant: only read
+var KnownDifferences []byte // constant: never modified
 
 //go:embed schema/*.json
 var schemas embed.FS

@@ -89,8 +89,8 @@ func SkippedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran: the text of InterruptedResult, which
-// says that the call did not run, and a correction of that text.
+// StoppedResult returns the result of a call that was interrupted while it ran. Its text is that of InterruptedResult,
+// which says that the call did not run, followed by a correction.
 func StoppedResult() protocol.ToolResult {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +

@@ -83,8 +83,7 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return m.Manager.FreshTools(ctx), nil
 }
 
-// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is
-// disabled.
+// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or its server failed or is disabled.
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {
@@ -99,8 +98,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// isListed reports whether a tool is still listed although its server is not connected, for example while the server
-// reconnects.
+// isListed reports whether a tool is still listed although its server is disconnected, for example while reconnecting.
 func (m MCP) isListed(name string) bool {
 	_, err := m.Manager.Resolve(name)
 	return err == nil

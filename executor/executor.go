@@ -22,8 +22,7 @@ var ErrUnknownTool = errors.New("unknown tool")
 type Executor interface {
 	// Tools returns the available tools in a stable order.
 	Tools(ctx context.Context) ([]protocol.Tool, error)
-	// Execute runs one call. The name of the call is canonical. If ctx is cancelled, the result is an error result that
-	// states the reason.
+	// Execute runs a call with a canonical name. If ctx is cancelled, it returns an error result with the reason.
 	Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 }
 
@@ -53,8 +52,7 @@ func (l *middlewareExecutor) Execute(ctx context.Context, call protocol.ToolUse)
 	return l.f(ctx, call, l.Executor)
 }
 
-// UnknownToolResult returns the result of a call of a tool that the session does not have. names are the tools of the
-// session.
+// UnknownToolResult returns the result of a call of a tool that the session lacks. names are the session's tools.
 func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	text := "Error: No such tool available: " + name
 	same := func(other string) bool { return strings.EqualFold(other, name) }
@@ -72,7 +70,7 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	return UnavailableResult(text)
 }
 
-// UnavailableResult returns the error result, with this text, for a call of a tool that does not exist.
+// UnavailableResult returns the error result for a call of a nonexistent tool. text is the message for the model.
 func UnavailableResult(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true
@@ -92,7 +90,7 @@ type Result struct {
 	Trace
 }
 
-// Trace contains what the middlewares report about a call. It is not encoded in this form.
+// Trace contains what the middlewares report about a call. It has no JSON form.
 type Trace struct {
 	// Duration is the run time of the tool itself, without questions and hooks.
 	Duration                  time.Duration

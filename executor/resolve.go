@@ -55,10 +55,10 @@ func (x *Index) Canonical(written string) string {
 	return name
 }
 
-// Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". A simple name
-// selects an MCP tool before a built-in one. If several servers have this tool, the first is used and warning names
-// them. For an unknown "server/tool" it returns the canonical name that the tool would have. Any other unknown name is
-// returned unchanged.
+// Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". For a name
+// without a server, MCP tools take precedence over built-in ones. If several servers have such a tool, the first server
+// is used, and warning names all of them. For an unknown "server/tool" it returns the canonical name that the tool
+// would have. Any other unknown name is returned unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
 	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""
@@ -101,8 +101,7 @@ func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta returns the display names of a call; ok is false if the tool's own name is displayed. For a tool that is not in
-// the list, only DisplayName is set.
+// Meta returns a call's display names; ok is false if the tool keeps its own. An unlisted tool gets only DisplayName.
 func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
@@ -123,8 +122,7 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolNamePart returns the tool of "server__tool". Server names may contain "__", so the longest known name is tried
-// first.
+// toolNamePart returns the tool of "server__tool". Server names may contain "__", so the longest known is tried first.
 func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {

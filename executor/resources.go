@@ -122,8 +122,7 @@ func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *prot
 	return in, invalidInput(call.Name, problems)
 }
 
-// inputFields returns the members of an input, and the problems: an invalid input and missing required keys. An empty
-// input counts as an empty object.
+// inputFields returns an input's members and problems: invalid input, missing keys. Empty counts as an empty object.
 func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
 	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
 		return nil, []string{"The input is expected as `object`"}
@@ -296,9 +295,8 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	return all
 }
 
-// FindMentions finds `@server:uri` in a prompt, for servers with these raw names. If several names match, the longest
-// is used. The `@` must follow white space, an opening bracket or a quote. The URI extends to the next white space,
-// without trailing punctuation.
+// FindMentions finds `@server:uri` in a prompt for servers with these raw names. The longest matching name is used. The
+// `@` must follow white space, an opening bracket or quote. The URI ends before white space or trailing punctuation.
 func FindMentions(prompt string, servers []string) []Mention {
 	var all []Mention
 	for at := 0; ; {

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// RPCError is a JSON-RPC error response of a server. Code and Message are those of the response; Data is any JSON
-// value, nil if absent. Options.Sample may return one too.
+// RPCError is a JSON-RPC error response of a server, with the code and the message of the response. Data is any JSON
+// value; nil means absent. The function Options.Sample may also return an RPCError.
 type RPCError = connection.Error
 
 type serverRequestHandler struct {

@@ -16,10 +16,10 @@ import (
 // ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result within Limit, or, if the call is limited by the time between two
-// messages, no message within Limit.
+// TimeoutError reports that a server sent no result within Limit. If the call limits the time between two messages, it
+// means that the server sent no message at all within Limit.
 type TimeoutError struct {
-	Server, Tool string // raw names
+	Server, Tool string // the server as configured, and the tool as the server names it
 	Limit        time.Duration
 }
 
@@ -32,14 +32,13 @@ type CallRequest struct {
 	Tool      string          // name of the tool in any form that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // longest time between two messages of the server; 0 means the limits of the server's entry, ServerConfig.Timeout and MaxTotal
+	Timeout   time.Duration   // longest time between two messages of the server; 0 means the limits of its ServerConfig
 	// OnProgress receives the progress of the call, in order, before Call returns; nil means that progress is ignored.
 	// It runs on the goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
 }
 
-// Progress is one progress notification. Progress and Total are in the server's own unit (a Total of 0 is unknown);
-// Message is often empty.
+// Progress is a notification. Progress and Total are in the server's unit (Total 0 is unknown); Message is often empty.
 type Progress = connection.Progress
 
 // Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has
@@ -148,15 +147,15 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	return tool, result, err
 }
 
-// callError is the error of a call, with the text of the real CLI.
+// callError is an error of a call in the words of the real CLI.
 type callError string
 
 func (e callError) Error() string { return string(e) }
 
-// TryReconnect makes one attempt to connect to the remote server of a tool if the server has failed, as the real CLI
-// does when the tool is called. If another attempt is due anyway, TryReconnect waits for it instead. ok reports whether
-// the tool can be called afterwards. If the attempt fails or is too early, note tells the model so. Calls with the same
-// id share an attempt.
+// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does
+// so when the tool is called. If a background attempt is due anyway, TryReconnect waits for that attempt instead. ok
+// reports whether the tool can now be called. note tells the model that the attempt failed, or that it is too early for
+// one. Calls with the same useID share an attempt.
 func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note string, ok bool) {
 	_, err := m.Resolve(tool)
 	failed, ok := errors.AsType[notConnectedError](err)
@@ -210,9 +209,8 @@ func toolArguments(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// LossReason returns why the connection to a server was lost ("exit status 3: boom") and the last lines that it wrote
-// to standard error. It waits until they are known or ctx ends; both are empty if the server is still connected or
-// the reason stays unknown.
+// LossReason returns why the connection to a server was lost ("exit status 3: boom") and its last lines on standard
+// error. It waits until they are known or ctx ends; both are empty if the server is still connected or gave no reason.
 func (m *Manager) LossReason(ctx context.Context, server string) (reason string, stderr []string) {
 	s, err := m.findServer(server)
 	if err != nil {

@@ -9,24 +9,22 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// RecordSource is the Source of every call in a CallLog. It distinguishes them from other kinds of calls.
+// RecordSource is the Source of every call in a CallLog. It shows readers that an MCP client recorded the call.
 const RecordSource = "mcp_client"
 
 // CallRecord is one finished call.
 type CallRecord struct {
 	Source    string `json:"source"`        // always "mcp_client"
-	Server    string `json:"server"`        // raw name
-	Tool      string `json:"tool"`          // canonical name
+	Server    string `json:"server"`        // name in the configuration
+	Tool      string `json:"tool"`          // mcp__server__tool, see CanonicalName
 	RawTool   string `json:"original_name"` // the tool's name as the server declares it
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Input and Result are JSON values as they were sent and received. A value above MaxInlineRecord bytes is omitted;
-	// its CID refers to it.
+	// Input and Result are JSON values as sent and received. A value above MaxInlineRecord bytes has only its CID.
 	Input     json.RawMessage `json:"input,omitempty"`
 	InputCID  string          `json:"input_cid,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	ResultCID string          `json:"result_cid,omitempty"`
-	// Error is why the call has no result: an error response, a timeout, a lost connection or a cancellation. Empty
-	// means success.
+	// Error is why the call failed: an error response, timeout, lost connection or cancellation. Empty means success.
 	Error      string    `json:"error,omitempty"`
 	ErrorCode  int       `json:"error_code,omitempty"` // JSON-RPC error code
 	StartedAt  time.Time `json:"started_at,omitzero"`
@@ -35,8 +33,7 @@ type CallRecord struct {
 
 // CallLogOptions configure a CallLog. The zero value keeps calls without times.
 type CallLogOptions struct {
-	// Store keeps inputs and results; nil means that the log has its own store of at most MaxBytes (0 means the default
-	// size of cas.Options).
+	// Store keeps inputs and results; nil means a new one of at most MaxBytes, where 0 means cas.Options's default.
 	Store    *cas.Store
 	MaxBytes int64
 	// MaxCalls is how many of the newest calls are kept; 0 means 1000.
@@ -47,19 +44,17 @@ type CallLogOptions struct {
 	Observer CallObserver
 }
 
-// A CallObserver receives calls and notifications. Its methods may be called from many goroutines, and no lock is held
-// during the calls.
+// A CallObserver receives calls and notifications. Its methods may be called from many goroutines, with no lock held.
 type CallObserver interface {
 	RecordCall(c CallRecord)
 	// RecordNotification is called while the server waits; notifications of a call come before the record of the call.
 	RecordNotification(n NotificationRecord)
 }
 
-// NotificationRecord is the progress of a call or a log message, sent by a server. A CallLog passes it to the observer
-// and does not keep it.
+// NotificationRecord is a server's progress or log message, which CallLog passes to the observer but does not keep.
 type NotificationRecord struct {
 	Source    string `json:"source"` // always "mcp_client"
-	Server    string `json:"server"` // raw name
+	Server    string `json:"server"` // name in the configuration
 	RawTool   string `json:"original_name,omitempty"`
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// Progress and Total are in the unit of the server.
@@ -106,8 +101,7 @@ func (l *CallLog) Now() time.Time {
 	return l.options.Now()
 }
 
-// Add stores a call. It sets Source and both CIDs, and computes DurationMS from StartedAt. The caller must not change
-// Input and Result afterwards.
+// Add stores a call and sets Source, both CIDs, and DurationMS from StartedAt. Input and Result must not change later.
 func (l *CallLog) Add(c CallRecord) {
 	c.Source = RecordSource
 	if !c.StartedAt.IsZero() {
@@ -134,8 +128,8 @@ func (l *CallLog) Notify(n NotificationRecord) {
 	}
 }
 
-// storeValue stores a value and returns its CID. inline is nil if the value is too large for a CallRecord. A value that
-// the store refuses because of its size also has a CID.
+// storeValue stores a value and returns its CID, also if the value is too large for the store. inline is the value
+// itself; nil means it is too large for a CallRecord.
 func (l *CallLog) storeValue(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""

@@ -27,7 +27,7 @@ const (
 	typeHTTP  = "http"
 	typeSSE   = "sse"
 	typeSDK   = "sdk"
-	typeWS    = "ws" // recognized, but cannot connect
+	typeWS    = "ws" // recognized in a configuration, but cannot be connected to
 )
 
 // ServerConfig is one server as configured, before variables are expanded.
@@ -42,20 +42,18 @@ type ServerConfig struct {
 	URL     string
 	Headers map[string]string
 	Authorization
-	// Timeout bounds a whole call or, if MaxTotal is set, the time between two messages of the server. 0 means
-	// Options.ToolTimeout.
+	// Timeout limits a call or, if MaxTotal is set, the time between server messages. 0 means Options.ToolTimeout.
 	Timeout time.Duration
-	// MaxTotal bounds a whole call. 0 means that Timeout does.
+	// MaxTotal limits a whole call. 0 means that only Timeout limits the call.
 	MaxTotal       time.Duration
 	ConnectTimeout time.Duration // 0 means the default of the manager
 	ShutdownGrace  time.Duration // each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the tools are loaded without a tool search
-	// AutoReconnect says whether a lost server is reconnected in the background; nil means only http and sse servers
-	// are.
+	// AutoReconnect says whether a lost server is reconnected in the background; nil means only http and sse servers.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// IsLiteral marks an entry whose values are not expanded (the servers dialect).
+	// IsLiteral marks an entry in which variables are not expanded: an entry of "servers" with "transport".
 	IsLiteral bool
 }
 
@@ -70,8 +68,7 @@ type Authorization struct {
 // entryError describes why an entry is skipped.
 type entryError struct{ kind, message string }
 
-// expandConfig expands command, arguments, environment, url, headers and cwd, and returns the names of variables that
-// are not set.
+// expandConfig expands command, arguments, environment, url, headers and cwd, and returns the names of unset variables.
 func expandConfig(cfg ServerConfig, vars variables) (ServerConfig, []string) {
 	if cfg.IsLiteral {
 		return cfg, nil
@@ -104,8 +101,7 @@ type ConfigOptions struct {
 	// Values are the values of --mcp-config, in order: JSON text or a file.
 	Values []string
 	CWD    string
-	// Environ is the environment ("K=V"). LoadConfigs warns about variables that are not in it, but does not expand
-	// any.
+	// Environ is the environment ("K=V"). LoadConfigs warns about variables that are not in it, but expands none.
 	Environ []string
 	// Scopes are the entries of settings files, lowest precedence first. The .mcp.json file of the project is
 	// inserted between them as source "project".
@@ -166,8 +162,7 @@ type loader struct {
 	config  Config
 }
 
-// loadScopes adds the entries of settings files and of .mcp.json, which takes precedence over the user scope but not
-// over the local scope.
+// loadScopes adds the entries of settings files and of .mcp.json, which ranks between user and local scope.
 func (l *loader) loadScopes() {
 	project := func() {
 		if l.options.NoProject {
@@ -311,7 +306,7 @@ func (l *loader) skipEntry(name string, e *entryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
-// addServer adds a server, or replaces an earlier one of the same name in place.
+// addServer adds a server. If there is one of the same name, the new server takes its place in the list.
 func (l *loader) addServer(cfg ServerConfig) {
 	cfg.Disabled = cfg.Disabled || slices.Contains(l.options.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.vars)
@@ -413,8 +408,7 @@ func (cfg ServerConfig) Expand(o Options) ServerConfig {
 	return cfg
 }
 
-// OAuthClient returns the OAuth client for the server. The entry must come from Expand. Of the options, only
-// Credentials is used.
+// OAuthClient returns the OAuth client for the server. The entry must come from Expand. It uses only o.Credentials.
 func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},
@@ -422,7 +416,7 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	})
 }
 
-// parseEditorEntry parses an entry of an editor's mcp.json: an entry of "servers" without "transport".
+// parseEditorEntry parses an entry in the format that editors use in mcp.json: below "servers" and without "transport".
 func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 	cfg := ServerConfig{Type: f.Text("type")}
 	if cfg.Type == "" && f.Has("url") {

@@ -37,7 +37,8 @@ type debugLog struct {
 	hidden []string
 }
 
-// Log returns the log of a server, or nil if s is nil. The values of the given tables are redacted in it.
+// Log returns the log of a server, or nil if s is nil. The log redacts the values of the given maps, such as the
+// environment variables and headers of the server.
 func (s *debugSink) Log(server string, tables ...map[string]string) *debugLog {
 	if s == nil {
 		return nil
@@ -49,7 +50,7 @@ func (s *debugSink) Log(server string, tables ...map[string]string) *debugLog {
 	return l
 }
 
-// Hide redacts the values of a table in everything written from now on.
+// Hide redacts the values of a map, such as headers, in everything that is written from now on.
 func (l *debugLog) Hide(table map[string]string) {
 	if l == nil {
 		return

@@ -24,8 +24,8 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect. The connection lasts until lifetime is cancelled; the attempt lasts until ctx
-// is cancelled or the connect timeout expires. The first attempt skips a server that demanded a login earlier.
+// connect makes one attempt to connect. The attempt ends when ctx is cancelled or the connect timeout expires. The
+// connection lasts until lifetime is cancelled. The first attempt fails at once if the server demanded a login earlier.
 func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {

@@ -34,7 +34,7 @@ func readEntry(entry json.RawMessage) *entryFields {
 	return f
 }
 
-// IsEmpty reports whether the entry was not an object and so has no members.
+// IsEmpty reports whether the entry has no members because it was not an object.
 func (f *entryFields) IsEmpty() bool { return f.members == nil }
 
 // Has reports whether the member exists, even with the value null.
@@ -90,7 +90,7 @@ func (f *entryFields) Flag(name string) bool { return readField[bool](f, name, "
 // Number returns a number member; 0 if absent.
 func (f *entryFields) Number(name string) float64 { return readField[float64](f, name, "number") }
 
-// Required is like Text, but an absent member is a problem.
+// Required is like Text, but records a problem if the member is absent.
 func (f *entryFields) Required(name string) string {
 	if !f.Has(name) {
 		f.addProblem(name, "string", nil)
@@ -112,7 +112,7 @@ func (f *entryFields) OptionalFlag(name string) *bool {
 	return &v
 }
 
-// StringList returns an array of strings.
+// StringList returns a member that is an array of strings; nil if absent.
 func (f *entryFields) StringList(name string) []string {
 	raw, ok := f.takeMember(name, "array")
 	if !ok {
@@ -129,7 +129,7 @@ func (f *entryFields) StringList(name string) []string {
 	return all
 }
 
-// StringMap returns an object whose values are strings.
+// StringMap returns a member that is an object with string values; nil if absent.
 func (f *entryFields) StringMap(name string) map[string]string {
 	raw, ok := f.takeMember(name, "object")
 	if !ok {
@@ -147,8 +147,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 	return all
 }
 
-// Object returns the members of an object; nil if absent. Problems in the object are recorded in the returned value,
-// not in f.
+// Object returns the members of an object; nil if absent. Problems in the object are recorded in the result, not in f.
 func (f *entryFields) Object(name string) *entryFields {
 	raw, ok := f.takeMember(name, "object")
 	if !ok {
@@ -175,13 +174,13 @@ func distinctMembers(object json.RawMessage) (plainjson.Object, error) {
 	return all.Distinct(), err
 }
 
-// variablePattern matches ${NAME}, ${NAME:-default} and the ${env:NAME} of editors.
+// variablePattern matches ${NAME} and ${NAME:-default}, and also ${env:NAME}, which editors use.
 var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
 
-// variables are the variables that values of an entry may refer to, by name.
+// variables maps names of variables to their values. Strings in an entry refer to them, as in ${HOME}.
 type variables map[string]string
 
-// newVariables returns the variables of an environment ("K=V"); workspaceFolder is cwd.
+// newVariables returns the environment variables ("K=V"), and those of editors, such as workspaceFolder, which is cwd.
 func newVariables(environ []string, cwd string) variables {
 	vars := variables{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
 	for _, kv := range environ {
@@ -195,8 +194,7 @@ func newVariables(environ []string, cwd string) variables {
 	return vars
 }
 
-// Expand replaces variables by their values. A variable that is unset and has no default is left in the text and
-// reported in unset.
+// Expand replaces variables by their values. Unset variables without default stay in the text and are listed in unset.
 func (vars variables) Expand(text string) (expanded string, unset []string) {
 	if !strings.Contains(text, "${") {
 		return text, nil

@@ -20,7 +20,7 @@ import (
 
 // Resource is a resource that a server offers.
 type Resource struct {
-	Server      string `json:"server"` // raw name
+	Server      string `json:"server"` // name of the server in the configuration
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -29,7 +29,7 @@ type Resource struct {
 
 // Prompt is a prompt that a server offers.
 type Prompt struct {
-	Server      string           `json:"server"` // raw name
+	Server      string           `json:"server"` // name of the server in the configuration
 	Name        string           `json:"name"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`
@@ -51,8 +51,7 @@ func CanonicalName(server, tool string) string {
 	return "mcp__" + canonicalPart(server) + "__" + canonicalPart(tool)
 }
 
-// Command returns the slash command of a prompt. Unlike the name of a tool, it contains the unchanged name of the
-// prompt.
+// Command returns the slash command of a prompt. Unlike a tool's name, it contains the unchanged name of the prompt.
 func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
 
 func canonicalPart(name string) string {
@@ -92,11 +91,11 @@ type listFetcher struct {
 	exact bool          // see Options.IgnoreUndeclared
 }
 
-// fetch fetches those lists in only (nil means all) that the server declared, and returns them together with the
-// remaining lists of old. A list that fails is fetched again, with pauses that start at f.pause, and is empty if it
-// keeps failing. The lists are fetched one after another in the order of the real CLI, so that runs are reproducible.
-// The tools of a server that declared no capabilities in the handshake are listed once, because some of these servers
-// have tools. f.exact prevents this. An error means that the connection was lost.
+// fetch fetches the lists that the server declared: those in only, or all if only is nil. It returns them with the
+// other lists of old. It fetches one after another in the real CLI's order, so that runs are reproducible. If a list
+// fails, fetch tries again, with pauses that begin with f.pause; a list that keeps failing is empty. The tools are also
+// fetched from a server that declared no capabilities, unless f.exact is set, because some of these servers have tools.
+// An error means that the server did not answer the request for its tools, or that ctx has ended.
 func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connection.ListKind]bool) (serverLists, error) {
 	out := old
 	out.err = nil
@@ -127,7 +126,8 @@ func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connec
 	}
 }
 
-// fetchLists fetches lists once and returns those that failed. An error means that the connection was lost.
+// fetchLists fetches lists once and returns those that failed and may succeed later. An error means that the server did
+// not answer the request for its tools.
 func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
 	for _, list := range all {
 		delete(out.warnings, list)
@@ -171,8 +171,7 @@ func isRefusal(err error) bool {
 	return refused || unusable || answered
 }
 
-// decodeItems decodes the elements of a list, which the caller has checked against its schema, and calls complete on
-// each.
+// decodeItems decodes the elements of a list, which the caller checked against its schema, and calls complete on each.
 func decodeItems[T any](all []json.RawMessage, complete func(*T)) []T {
 	items := make([]T, len(all))
 	for i, raw := range all {

@@ -1,8 +1,7 @@
 // Package mcp is the client side of MCP: it manages a set of configured servers, their state and their tools under
 // canonical names, and calls the tools.
 //
-// No server can block, crash or mislead the caller beyond the limits in [Options]. Definitions and results of servers
-// are passed on as raw JSON.
+// No server can block, crash or mislead callers beyond the limits in [Options]. Definitions and results stay raw JSON.
 package mcp
 
 import (
@@ -222,10 +221,10 @@ type ServerChange struct {
 	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
 
-// SetServers replaces the servers that source set earlier by desired; if source is "sdk", also those of the SDK host.
-// Other servers stay, except those with the name of a desired one, which belong to source permanently. Servers whose
-// expanded configuration is unchanged keep their process and connection. SetServers waits for the new servers as Start
-// does.
+// SetServers makes desired the servers of source: it starts new servers, and stops servers that source set earlier and
+// desired lacks. The source "sdk" also owns the servers that the SDK host configured. Servers of other sources stay,
+// but a server in desired replaces a server with its name, which then belongs to source. A server whose expanded
+// configuration is unchanged keeps its process and connection. SetServers waits for the new servers as Start does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
 	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()
@@ -289,9 +288,8 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 	return nil
 }
 
-// SetRoots changes the roots (absolute paths). If they differ from the previous ones, all connected servers except
-// those of the SDK host are notified. Remote servers are notified in the background, at most until the manager is
-// closed.
+// SetRoots changes the roots (absolute paths). If they changed, all connected servers except those of the SDK host are
+// notified. Remote servers are notified in the background, at most until the manager is closed.
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -328,8 +326,9 @@ func (m *Manager) HiddenTools() []ShadowedTool {
 	return append([]ShadowedTool(nil), m.catalogue().shadowedTools...)
 }
 
-// Resolve finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name (the first in
-// config order). The error is one of ErrUnknownServer, ErrUnknownTool, ErrNotConnected and ErrDisabled.
+// Resolve finds a tool by its canonical name (mcp__server__tool), by "server/tool" in raw names, or by its raw name
+// alone; if several servers have such a tool, the first in config order is used. The error is one of ErrUnknownServer,
+// ErrUnknownTool, ErrNotConnected and ErrDisabled.
 func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	if t, ok := m.catalogue().find(name); ok {
 		return t, nil
@@ -356,9 +355,9 @@ const (
 	maxToolListingWait = 300 * time.Millisecond
 )
 
-// BeginLogin begins a login to a remote server. The login continues in the background until it ends, or the server or
-// the manager is closed. After approval, the browser is sent to redirectURI; empty means a port that is open until the
-// login ends. After a login without an error, the server is connected again.
+// BeginLogin begins a login to a remote server. It continues in the background until it ends or the server or manager
+// is closed. After the user has approved, the browser is redirected to redirectURI; if redirectURI is empty, to a port
+// that stays open until the login ends. After a successful login, the server is connected again.
 func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oauth.Login, error) {
 	s, err := m.openServer(name)
 	if err != nil {

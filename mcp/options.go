@@ -40,11 +40,9 @@ type Options struct {
 	Batch       Batch  // how many servers connect at once
 	Pauses      Pauses // pauses between attempts
 	SessionID   string // CLAUDE_CODE_SESSION_ID in the environment of the servers
-	// Debug receives one line per message and per warning; nil means off. Values of headers and environment variables
-	// are never written.
+	// Debug receives a line per message or warning, without values of headers and environment variables; nil means off.
 	Debug io.Writer
-	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means
-	// [NegotiateLegacy].
+	// Negotiation is the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
 	Negotiation Negotiation
 	// IgnoreUndeclared omits the tools of servers that declare no capabilities, as the real CLI does.
 	IgnoreUndeclared bool
@@ -53,8 +51,8 @@ type Options struct {
 	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
 	// headersHelper or an Authorization header.
 	Credentials Credentials
-	// ResourceUpdated is called when a subscribed resource changes. If a resource changes several times before the
-	// call, it is called once. Nil means that changes are ignored.
+	// ResourceUpdated is called when a subscribed resource changes. Several changes of one resource before the call
+	// result in one call. Nil means that changes are ignored.
 	ResourceUpdated func(server, uri string)
 	// Records stores every call; nil means calls are not recorded.
 	Records *CallLog
@@ -63,8 +61,7 @@ type Options struct {
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
 	// Elicit handles elicitation/create; nil means every request is cancelled.
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
-	// Files stores content that is too large or binary; nil means that nothing is stored, and long results are returned
-	// unchanged.
+	// Files stores too large or binary content; nil means that nothing is stored, and long results stay unchanged.
 	Files Files
 	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, or no limit if Files is nil. The
 	// number of tokens in a result is estimated from its length.
@@ -104,7 +101,7 @@ type Pauses struct {
 	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each of
-	// three attempts, and is five times longer if the server ended the stream itself. 0 means 1 s.
+	// three attempts. If the server ended the stream itself, each pause is longer by five times Reopen. 0 means 1 s.
 	Reopen time.Duration
 	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 means
 	// 30 s, negative means never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.

@@ -32,7 +32,7 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 // ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
 // server that was lost is started again first. The server has 60 s to answer, or its Timeout if that is shorter. The
 // error is a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no response came.
-// All this also applies to the other requests, except tool calls.
+// The same rules apply to ResourceTemplates, GetPrompt and Subscribe.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)
@@ -108,9 +108,8 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 	return unwrapRPCError(st.conn.Ping(ctx))
 }
 
-// Subscribe subscribes to changes of a resource, which are reported to Options.ResourceUpdated; the subscription is
-// renewed after a reconnect. The error is [ErrNoSubscriptions] if the server does not support this; other errors are
-// those of [Manager.ReadResource].
+// Subscribe reports changes of a resource to Options.ResourceUpdated; the subscription is renewed after a reconnect.
+// The error is [ErrNoSubscriptions] if the server does not support this, otherwise one of [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 	return m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) error {
 		if !c.InitializeResult().SupportsSubscriptions() {

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// A result of more than maxInlineBytes characters is saved to a file and shown in part; a result of more than
-	// maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the tokens through the API).
-	maxInlineBytes      = 50_000
+	// A result of more than maxInlineRunes characters is saved to a file, and only its beginning is shown. A result of
+	// more than maxResultTokens tokens is not shown (observed with 2.1.329, which counts the tokens through the API).
+	maxInlineRunes      = 50_000
 	maxResultTokens     = 25_000
 	previewRunes        = 2000
 	bytesPerToken       = 4 // the usual estimate of bytes per token
 	resultWarningTokens = 10_000
-	// An error of more than maxErrorBytes characters is shortened to shownErrorBytes.
-	maxErrorBytes   = 11_000
-	shownErrorBytes = 10_000
+	// An error of more than maxErrorRunes characters is shortened to shownErrorRunes characters.
+	maxErrorRunes   = 11_000
+	shownErrorRunes = 10_000
 )
 
 // callResult is a tools/call result; unknown members are ignored.
@@ -39,7 +39,7 @@ type callResult struct {
 	ToolResult        json.RawMessage `json:"toolResult"` // sent by servers older than protocol 2024-11-05
 }
 
-// structuredOutput is the tool_use_result of a call whose result has more than content.
+// structuredOutput is the tool_use_result of a call whose result has structured content, resource links or metadata.
 type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
@@ -128,10 +128,10 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 
 // failedResult returns a failed tool result; the middle of a long text is omitted.
 func failedResult(text string) protocol.ToolResult {
-	if runes := []rune(text); len(runes) > maxErrorBytes {
-		const half = shownErrorBytes / 2
+	if runes := []rune(text); len(runes) > maxErrorRunes {
+		const half = shownErrorRunes / 2
 		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
-			string(runes[:half]), len(runes)-shownErrorBytes, string(runes[len(runes)-half:]))
+			string(runes[:half]), len(runes)-shownErrorRunes, string(runes[len(runes)-half:]))
 	}
 	r := protocol.ErrorResult(text)
 	r.Output = "Error: " + text
@@ -148,7 +148,7 @@ func textOrJSON(v json.RawMessage) string {
 }
 
 // limitSize shortens a result that is too long. A result above the token limit is replaced by the path of a file with
-// the whole result. A shorter result of more than maxInlineBytes characters is replaced by a preview, unless it
+// the whole result. A shorter result of more than maxInlineRunes characters is replaced by a preview, unless it
 // contains an image. If neither Files nor MaxTokens is set, results are not limited.
 func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
@@ -162,7 +162,7 @@ func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.
 		return r
 	case length > most:
 		return v.replaceByPath(tool, r)
-	case length <= maxInlineBytes || hasImage(r.Content.Blocks):
+	case length <= maxInlineRunes || hasImage(r.Content.Blocks):
 		return r
 	}
 	name := useID + ".txt"
@@ -377,8 +377,8 @@ type calledTool struct {
 	output *outputschema.Schema // nil means any structured content
 }
 
-// outputSchema returns the schema that the results of a tool must match; nil means any result, as for servers of older
-// revisions. A tool with an invalid schema is not called, and the error has the text of the real CLI.
+// outputSchema returns the schema that a tool's results must match. nil means that results are not checked, as for all
+// servers of older revisions. A tool with an invalid schema is not called, and the error has the text of the real CLI.
 func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	st, _ := s.snapshot()
 	if st.initResult.ProtocolVersion != connection.ModernVersion {

@@ -75,8 +75,7 @@ func (l *loopState) connectionLost() <-chan struct{} {
 	return l.conn.Lost()
 }
 
-// refreshReady returns a channel that becomes ready when the server's lists have changed. It returns nil as long as no
-// refresh may start.
+// refreshReady returns a channel that is ready when the server's lists have changed, or nil while no refresh may start.
 func (l *loopState) refreshReady() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
@@ -315,8 +314,7 @@ func (l *loopState) applyRefresh(r refreshResult) {
 
 const listRefreshPause = 100 * time.Millisecond
 
-// resubscribe renews, in the background, the subscriptions of an earlier connection. Subscriptions that the server
-// refuses are dropped.
+// resubscribe renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
 func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
 	uris := slices.Sorted(maps.Keys(l.subscriptions))

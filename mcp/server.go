@@ -23,10 +23,10 @@ var (
 	ErrUnknownTool   = errors.New("unknown MCP tool")
 	ErrNotConnected  = errors.New("MCP server is not connected")
 	ErrDisabled      = errors.New("MCP server is disabled")
-	ErrClosed        = errors.New("MCP manager is closed") // permanent
+	ErrClosed        = errors.New("MCP manager is closed") // permanent: a closed manager stays closed
 )
 
-// notConnectedError is ErrNotConnected for one server, as the real CLI words it.
+// notConnectedError reports in the words of the real CLI which server is not connected. It wraps ErrNotConnected.
 type notConnectedError struct{ server string }
 
 func (e notConnectedError) Error() string {
@@ -58,8 +58,7 @@ const (
 	StateClosing      State = "closing"
 )
 
-// CLIStatus returns the word for a state in the init event and in mcp_status: connected, failed, needs-auth, pending
-// or disabled.
+// CLIStatus returns a state's word for init and mcp_status: connected, failed, needs-auth, pending or disabled.
 func (s State) CLIStatus() string {
 	switch s {
 	case StateConnected, StateNeedsAuth, StateDisabled:
@@ -86,8 +85,7 @@ type ServerStatus struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
 	Instructions    string
-	// Error is the reason why the server is not connected, with exit status and last line of standard error if
-	// available. Empty means no error.
+	// Error says why the server is not connected, with any exit status and last line of stderr. Empty means no error.
 	Error string
 	// WireError is the same error with the text of the real CLI ("Connection closed").
 	WireError string
@@ -100,8 +98,7 @@ type ServerStatus struct {
 	Warnings []string
 }
 
-// server is one configured server, connected or not. Only the goroutine run changes its state; other goroutines send
-// requests to it and read status.
+// server is a configured server. Only the goroutine run changes its state; others send requests to it and read status.
 type server struct {
 	*sharedState
 	cfg           ServerConfig // immutable: a changed configuration is a new server
@@ -129,7 +126,7 @@ type status struct {
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
 	isRetried  bool     // the connect failed and will be retried soon
-	isLimited  bool     // the server answered status 429, so a call does not connect it
+	isLimited  bool     // the last connect failed with status 429, so calls do not try to connect again
 	failures   int
 	warnings   []string
 }
@@ -153,8 +150,7 @@ func newServer(c *sharedState, cfg ServerConfig) *server {
 	return s
 }
 
-// update calls change with the status, clears the fields that the new state excludes, and wakes all waiters. No other
-// function changes the status.
+// update calls change, clears fields that the new state excludes, and wakes waiters. It alone changes the status.
 func (s *server) update(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,8 +266,7 @@ type callConnectAttempt struct {
 // firstCallConnectPause is the first pause after a failure; it then doubles (observed with 2.1.330: up to 160 s).
 const firstCallConnectPause = 10 * time.Second
 
-// connectForCall makes one attempt to connect a failed server, unless it is too early. note is empty if the server is
-// connected now.
+// connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, note is "".
 func (s *server) connectForCall(ctx context.Context, useID string) (note string, err error) {
 	a := &s.lateAttempt
 	a.mu.Lock()

@@ -55,7 +55,7 @@ func (c *sharedState) variables() variables {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
 
-// sameConfig reports whether two entries of one name describe the same server after expansion.
+// sameConfig reports whether two entries with the same name have equal expanded values. Their sources may differ.
 func (c *sharedState) sameConfig(old, desired ServerConfig) bool {
 	desired.Source = old.Source
 	vars := c.variables()

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ShadowedTool is a tool that cannot be called because another tool has its canonical name.
+// ShadowedTool is a tool that cannot be called because an earlier tool has the same canonical name.
 type ShadowedTool struct {
 	Name       string `json:"name"`   // canonical name
 	Server     string `json:"server"` // raw name
@@ -15,7 +15,7 @@ type ShadowedTool struct {
 	ShadowedBy string `json:"by"`     // raw name of the server whose tool is called instead
 }
 
-// catalogue is the table of all callable tools. Names are looked up in it and never split.
+// catalogue is the table of callable tools. Its keys are canonical names, which cannot be split into server and tool.
 type catalogue struct {
 	version       int64 // value of sharedState.version from which the table was built
 	tools         []protocol.Tool

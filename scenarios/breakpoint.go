@@ -14,28 +14,26 @@ import (
 
 // Breakpoint stops calls of a tool and decides about them, like a person at the debugger (docs/debugging.md). If
 // several breakpoints match a call in a phase, the first in file order decides. Calls of sub-agents are stopped too,
-// but not calls that permissions deny. With `--debugger`, these breakpoints decide first: the debugger sees a call
-// after their changes, and its result before their changes.
+// but not calls that permissions deny. With `--debugger`, these breakpoints decide about a call before the debugger,
+// and about its result after the debugger.
 type Breakpoint struct {
 	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an
 	// MCP tool; or a glob over such names (`mcp__fs__*`).
 	Tool string `toml:"tool,required" empty:"no"`
-	// Phase `before` stops calls before the tool runs, `after` when the result is available, also if the call failed
-	// or the result came from an earlier decision.
+	// Phase `before` stops calls before the tool runs, `after` when the result is available, also if the call failed or
+	// the decision before the call supplied the result.
 	Phase string `toml:"phase" enum:"before,after" default:"before"`
 	// When is a condition that must also be true. Its variables are tool, phase, input, session and call (id,
 	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not fail).
 	// A condition that cannot be evaluated counts as false and is reported by a warning at the end of the run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits limits how often the breakpoint decides in a run; 0 means never. By default there is no limit. Further
-	// calls are left to the following breakpoints. Calls that are counted run one after another.
+	// MaxHits limits how often the breakpoint decides in a run; 0 means never. By default there is no limit. After
+	// that, the following breakpoints decide about calls. With a limit, calls of the tool run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
-	// Action is the decision: `continue`; `modify`, which needs `input` or, after the call, `result`; `skip`, which
-	// needs `result`; `fail`, which needs `message`; `replace`, which needs `replacement`. `skip` and `replace` are
-	// possible only before the call.
+	// Action is the decision: `continue`; `modify` needs `input` or, after the call, `result`; `skip` needs `result`;
+	// `fail` needs `message`; `replace` needs `replacement`. `skip` and `replace` are possible only before the call.
 	Action string `toml:"action,required" enum:"continue,modify,skip,fail,replace"`
-	// Input is the complete new input. In this and the following keys, strings are templates with the variables of
-	// `when`.
+	// Input is the complete new input. In this and later keys, strings are templates with the variables of `when`.
 	Input json.RawMessage `toml:"input" schema:"object|string"`
 	// Result is the result of `skip`, and of `modify` after the call. A string is the text, any other value is
 	// shown as JSON; after the call, a list of content blocks is used as content.
@@ -133,8 +131,7 @@ func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint
 	return filled, nil
 }
 
-// toolGlobs returns globs for the canonical names of a tool in a scenario. The name may be canonical, server/tool, or
-// the bare name of an MCP tool.
+// toolGlobs returns globs for a tool's canonical names. name is canonical, server/tool, or an MCP tool's bare name.
 func toolGlobs(name string) []string {
 	if name == "" {
 		return nil
@@ -166,8 +163,7 @@ func plainToolPart(s string) string {
 	}, s)
 }
 
-// canonicalToolPart converts the name of a server or tool to a part of a canonical name. It keeps the characters of
-// globs.
+// canonicalToolPart converts a server or tool name to a part of a canonical name. It keeps the characters of globs.
 func canonicalToolPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || strings.ContainsRune("-*?[]!", r)) {

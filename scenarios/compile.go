@@ -16,8 +16,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Compile prepares a scenario that was built in Go for [NewEngine]. The error lists all its problems. Scenarios from
-// files are already compiled.
+// Compile prepares a scenario built in Go for [NewEngine]. The error lists all problems. Loaded files are compiled.
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
@@ -84,8 +83,7 @@ func (c *compiler) checkFormats(s *Scenario) {
 	}
 }
 
-// permissionMode returns the mode in the spelling of the real CLI. It ignores case and hyphens; ok is false for an
-// unknown mode.
+// permissionMode returns the real CLI's spelling of a mode, ignoring case and hyphens, and false for an unknown mode.
 func permissionMode(s string) (string, bool) {
 	mode, ok := map[string]string{
 		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",
@@ -142,8 +140,8 @@ func (c *compiler) compileResponse(r *Response) {
 	c.compileSteps(r.Steps)
 }
 
-// responseText compiles the text of a response. A response that is only a string has no key `text`, so its text is at
-// the path of the response.
+// responseText compiles the text of a response. A response such as "hi" is only a string and has no key `text`, so
+// problems of its text are reported at the response.
 func (c *compiler) responseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path

@@ -58,8 +58,7 @@ type activeSequence struct {
 	groups   map[string]string // named captures of the prompts so far
 }
 
-// NewEngine creates an engine for a new session. It compiles a scenario that was built in Go, and panics if that
-// scenario is not valid.
+// NewEngine creates an engine for a new session. It compiles a scenario built in Go, and panics if that is not valid.
 func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	if s.library == nil {
 		if err := s.Compile(); err != nil {
@@ -138,8 +137,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	return reply, e.addFailure(ctx, h, &reply)
 }
 
-// recordText stores the text of a reply in e.lastText. The model repeats this text if the CLI writes a prompt that no
-// rule answers.
+// recordText stores the text of a reply in e.lastText. The model repeats it if no rule answers a prompt of the CLI.
 func (e *Engine) recordText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
@@ -151,9 +149,8 @@ func (e *Engine) recordText(r Request, reply Reply) {
 	}
 }
 
-// isEndless counts the prompts written by the CLI that a rule answers with tool calls. It returns true after
-// maxConsecutiveNotices of them, because each call could cause the next such prompt forever. A rule with once or
-// max_matches is never endless.
+// isEndless counts the prompts of the CLI that a rule answers with tool calls. After maxConsecutiveNotices of them it
+// returns true, because such calls could cause prompts forever. A rule with once or max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
@@ -353,8 +350,7 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	return ref
 }
 
-// position returns the position of a rule in its file or, if turn is not negative, of that turn of the rule. part is
-// the path to a value inside it.
+// position returns the file position of a rule or, if turn is not negative, of that turn. part is a path inside it.
 func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	r := &e.scenario.Responses[rule]
 	path := diag.Path{"responses", r.index}
@@ -403,16 +399,14 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 	}
 }
 
-// subagentEngines lists the engines of sub-agents, for [Engine.UnmetResults]. It has a lock because agents may start
-// concurrently.
+// subagentEngines lists sub-agents' engines for [Engine.UnmetResults]. Its lock lets agents start concurrently.
 type subagentEngines struct {
 	mu   sync.Mutex
 	list []*Engine
 }
 
 // Subagent creates the engine of a sub-agent, which is a separate session. The script answers the first prompt, and the
-// rules answer all others. Without a script, or with an empty one, the rules answer everything. Many goroutines may
-// call it.
+// rules answer all others. Without a script, or with an empty one, the rules answer all. Many goroutines may call it.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
 	if s != nil {

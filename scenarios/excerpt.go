@@ -25,8 +25,7 @@ func (x excerptFormatter) Hide(s string) string {
 	return all
 }
 
-// splitRedacted returns the text before and after byte offset at, with secrets redacted. An offset inside a secret
-// moves to the start of the secret.
+// splitRedacted returns the redacted text before and after byte offset at. It moves an offset in a secret to its start.
 func (x excerptFormatter) splitRedacted(s string, at int) (before, after string) {
 	if x.secrets == nil {
 		return s[:at], s[at:]

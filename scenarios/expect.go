@@ -14,8 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// RunRecord records what happened in a run, for [Scenario.CheckExpectations]. The zero value is an empty run. It is not
-// safe for concurrent use.
+// RunRecord records a run for [Scenario.CheckExpectations]. The zero value is empty. It is not safe for concurrent use.
 type RunRecord struct {
 	calls         []observedCall
 	prompts       []string
@@ -23,10 +22,10 @@ type RunRecord struct {
 	notifications []ObservedNotification
 	requests      []ModelRequest
 	oauthRequests []ObservedOAuthRequest
-	fixturesRead  bool // oauthRequests is complete
+	fixturesRead  bool // the journal lines of fixtures were read, so oauthRequests is complete
 	exitCodes     []int
 	screens       []ObservedScreen
-	telemetry     []string // names that an OpenTelemetry collector accepted, once for each acceptance
+	telemetry     []string // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
 	realCLI       bool     // a real claude ran, so neither screens nor telemetry were recorded
 	rules         []RuleRef
 }
@@ -63,8 +62,7 @@ func (s *RunRecord) AddCall(name string, input json.RawMessage) {
 // AddPrompt records a prompt.
 func (s *RunRecord) AddPrompt(text string) { s.prompts = append(s.prompts, text) }
 
-// AddServerCall records a call of an MCP tool, with the name of the server in the configuration and the raw name of the
-// tool.
+// AddServerCall records a call of an MCP tool, with the server's configured name and the tool's raw name.
 func (s *RunRecord) AddServerCall(server, tool string) {
 	s.serverCalls = append(s.serverCalls, observedCall{name: server + "/" + tool})
 }
@@ -200,8 +198,8 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications from MCP servers whose names are not in the list
-// recorded. The Name of each is the expected server.
+// UnrecordedServers returns the expectations about notifications from MCP servers that are not in recorded, a list of
+// server names. The Name in a result is the name of the server in the expectation.
 func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	var all []RuleRef
 	for i := range s.Expect {
@@ -224,8 +222,7 @@ func (s *Scenario) AcceptsMissingServer(name string) bool {
 	})
 }
 
-// UnusedRules returns the rules that answered no prompt. It returns nothing if an expectation with `unused` checks the
-// rules.
+// UnusedRules returns the rules that answered no prompt, or nothing if an expectation with `unused` checks the rules.
 func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	var unused []RuleRef
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
@@ -257,8 +254,7 @@ func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// checkUnused returns one result for each rule. The result is met if the rule has answered a prompt, or if x.Unused is
-// "warn".
+// checkUnused returns one result for each rule. The result is met if the rule answered a prompt or x.Unused is "warn".
 func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
 	var results []ExpectationResult
 	for i := range s.Responses {
@@ -277,8 +273,7 @@ func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 	return results
 }
 
-// sameFile reports whether two names may denote the same file. It compares only base names, because one name may be
-// relative.
+// sameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
 func (x *Expectation) matchingEvents(seen *RunRecord) []int {
@@ -321,8 +316,7 @@ func indexesWhere[T any](list []T, is func(T) bool) []int {
 	return hits
 }
 
-// matchesToolName reports whether a glob matches the name of a tool or server. The glob may also be written with
-// characters that canonical names replace.
+// matchesToolName reports whether a glob matches a tool or server name. "my.server" also matches canonical my_server.
 func matchesToolName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
 }
@@ -379,8 +373,7 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(x.prompt, best)
 }
 
-// nearestCall explains how the most similar call of the expected tool differs, or lists the tools that were called
-// instead.
+// nearestCall explains how the most similar call of the expected tool differs, or lists the tools called instead.
 func (x *Expectation) nearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {

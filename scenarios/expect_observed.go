@@ -125,12 +125,10 @@ type ObservedScreen struct {
 // AddScreen records a screen that was answered.
 func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
 
-// MarkRealCLI records that the real CLI ran. Its screens and telemetry are not recorded, so expectations about them are
-// not checked.
+// MarkRealCLI records a run of the real CLI. Its screens and telemetry are unknown, so expectations do not check them.
 func (s *RunRecord) MarkRealCLI() { s.realCLI = true }
 
-// isScreenState reports whether a text is a state such as "permission", optionally with a kind such as
-// "permission/bash".
+// isScreenState reports whether a text is a state such as "permission", optionally with a kind: "permission/bash".
 func isScreenState(text string) bool {
 	state, _, _ := strings.Cut(text, "/")
 	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)

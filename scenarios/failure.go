@@ -19,18 +19,15 @@ type Failure struct {
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
 	// Message is the error message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
-	// PartialText is sent before the connection of `partial_response` ends, or before the error event of
-	// `stream_error`.
+	// PartialText is sent before `partial_response` ends the connection, or before the error event of `stream_error`.
 	PartialText string `toml:"partial_text"`
 	// Cut selects how the connection of a `partial_response` ends: `reset` (RST), `close` (FIN in the middle of the
 	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, too
 	// early). Only claudeless serve distinguishes them.
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
-	// Fault is the defect that a `stream_fault` adds to an otherwise normal streamed message. Only claudeless serve
-	// simulates this defect.
+	// Fault is the defect that a `stream_fault` adds to a normal streamed message. Only claudeless serve simulates it.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole is true if the partial text is a complete block: it is shown, and the model is asked to continue
-	// (`partial_response`, once).
+	// Whole completes the block of partial text: it is shown, and the model is to continue (`partial_response`, once).
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`
@@ -39,9 +36,8 @@ type Failure struct {
 	// ErrorType is the error type of an `api_error` (default by status), or of the error event of a `stream_error`
 	// (default `overloaded_error`). After such an event the CLI retries immediately, without streaming.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests fail before one succeeds, for every type of failure that an API can produce. By
-	// default, all requests fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a
-	// reply.
+	// Times is how many requests fail before one succeeds, for every type of API failure. By default, all requests
+	// fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a reply.
 	Times int `toml:"times" min:"1"`
 	// ExitCode is the exit code of a `crash`; default 1, or derived from the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
@@ -74,8 +70,7 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// keysOf returns the keys that a failure of this type requires, and the keys that it allows in addition. All types have
-// `type`.
+// keysOf returns the keys that this type of failure requires, and the keys that it also allows. All types have `type`.
 func (t FailureType) keysOf() (required, optional []string) {
 	keys := map[FailureType][2][]string{
 		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
@@ -190,8 +185,7 @@ type APIError struct {
 	Type, Message string // type and message of the error in the body
 }
 
-// APIError returns the API's response for the failure. Its status is 0 for failures of the connection, the body and the
-// process.
+// APIError returns the API's response for the failure. Its status is 0 for connection, body and process failures.
 func (f *Failure) APIError() APIError {
 	switch f.Type {
 	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:

@@ -14,7 +14,7 @@ import (
 type hiddenRules struct {
 	rules         []Rule
 	firstCatchAll int                 // index of the first rule that matches every text; len(rules) means none
-	byPattern     map[string]int      // index of the first rule with each pattern
+	byPattern     map[string]int      // text of a pattern → index of the first rule with this pattern
 	substrings    trie                // texts of `contains` patterns
 	otherPatterns []expressionPattern // the first rules with regex and glob patterns
 	comparisons   int                 // number of comparisons that may still be made
@@ -91,8 +91,7 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	return 0, ""
 }
 
-// matchesEverything reports whether a pattern certainly matches every text. It may miss a pattern that matches every
-// text.
+// matchesEverything reports whether a pattern certainly matches every text. It may return false for one that does.
 func matchesEverything(p *Pattern) bool {
 	switch p.Type {
 	case PatternAny:
@@ -120,8 +119,7 @@ func matchesEverything(p *Pattern) bool {
 	}
 }
 
-// matchesAnywhere reports whether a regular expression certainly matches every text: it can match the empty string and
-// has no anchors.
+// matchesAnywhere reports whether a regular expression certainly matches every text: it has no anchors and matches "".
 func matchesAnywhere(src string) bool {
 	if len(src) > 64 || !strings.ContainsAny(src, "*?|") && src != "" {
 		return false
@@ -184,7 +182,7 @@ func (t trie) add(text string, rule int) {
 	}
 }
 
-// findSubstring returns the rule of a string that text contains, if the index of that rule is below before.
+// findSubstring returns the rule of a string that text contains. It considers only rules with an index below before.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

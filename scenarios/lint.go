@@ -45,8 +45,7 @@ const (
 
 const noInputFormat = "the tool %s has no input `"
 
-// UnknownInput returns the key from a message in which [Lint] reports that an input of a tool is unknown. For other
-// messages, ok is false.
+// UnknownInput returns the input key that a [Lint] message reports as unknown for tool. ok is false for other messages.
 func UnknownInput(message, tool string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInputFormat, tool))
 	return strings.TrimSuffix(rest, "`"), ok
@@ -131,8 +130,7 @@ func (l *linter) lintRules() {
 	}
 }
 
-// lintBackspaces warns of a backspace character in a pattern. In a basic TOML string, "\b" is a backspace, not a word
-// boundary.
+// lintBackspaces warns of a backspace in a pattern. In a basic TOML string, "\b" is a backspace, not a word boundary.
 func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
 		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
@@ -290,8 +288,7 @@ func (l *linter) mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
-// indexesInRange reports whether all indexes are plain numbers in range. False means that the expressions must be
-// parsed.
+// indexesInRange reports whether all indexes are plain numbers in range. If not, the expressions must be parsed.
 func indexesInRange(lists listLengths, src string) bool {
 	for _, list := range []struct {
 		name string

@@ -64,12 +64,10 @@
 // style and the instructions of MCP servers. With every prompt it contains the texts of hooks, the files and
 // resources mentioned with @, and the instructions of directories and path rules that tool calls reach.
 //
-// With claudeless serve, the variables also include max_tokens, stream, betas, headers (lower case, credentials redacted), agent
-// (id of the requesting sub-agent), attachments (types of images and documents in the prompt), tool_choice, thinking,
-// output_config and metadata.
+// With claudeless serve there are also max_tokens, stream, betas, headers (lower case, credentials redacted), agent
+// (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.
 //
-// A string that is exactly one template is replaced by the value with its type. In longer text, values that are not strings
-// are written as compact JSON.
+// A string that is only a template becomes the typed value. In longer text, values except strings become compact JSON.
 package scenarios
 
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
@@ -97,8 +95,7 @@ type LoadOptions struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
-// Load reads the scenario at path. The format is JSON if the extension is ".json", otherwise TOML. The error is a
-// [diag.List] with all problems.
+// Load reads the scenario at path, as JSON if its extension is ".json", else TOML. The error is a [diag.List].
 func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
@@ -127,8 +124,7 @@ func filesNear(path string) (names []string) {
 	return names
 }
 
-// Parse is like [Load] for source text. path is used in messages, and relative file names are relative to its
-// directory.
+// Parse is like [Load] for source text. Messages contain path, and relative file names are relative to its directory.
 func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, string(src))
 }
@@ -234,17 +230,17 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, b
 	return ix, l.bind(ix, tree, s)
 }
 
-// bind decodes an indexed file into s. tree is its decoded content if the index is incomplete, otherwise nil. It always
-// returns true.
+// bind decodes an indexed file into s. If the index could not parse the whole file, tree is the content from the TOML
+// decoder, otherwise nil. bind always returns true, the result of decodeFile.
 func (l *loader) bind(ix *diag.SourceIndex, tree map[string]any, s *Scenario) bool {
 	ix.Convert(tree, convertRustFormat)
 	l.list = append(l.list, ix.Bind(s)...)
 	return true
 }
 
-// syntaxError returns a diagnostic for an error of the TOML decoder. The decoder reports some errors only at the next
-// line or at the end of the file. So the position is that of the first problem that the index found, unless the two
-// positions are more than one line apart.
+// syntaxError returns a diagnostic for an error of the TOML decoder. The decoder reports some errors one line late, so
+// the position of firstProblem is used if the decoder reports that line or the next one. It is also used for something
+// that is not closed or is defined twice. Otherwise the position is that of the decoder.
 func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {
@@ -288,8 +284,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
 }
 
-// Open loads a scenario by its name on a command line: a file or, if that does not exist and the name has no slash, an
-// embedded scenario.
+// Open loads a scenario by name: a file or, if none exists and the name has no slash, an embedded scenario.
 func Open(name string) (*Scenario, error) {
 	if _, err := os.Stat(name); err == nil || strings.ContainsRune(name, filepath.Separator) {
 		return Load(name, LoadOptions{})
@@ -308,8 +303,8 @@ const greetingText = "Hello! No scenario is loaded, so there is nothing else to 
 
 // RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
 type RuleCounter interface {
-	// Next reserves the next match of a rule permanently and returns its number, counted over the run. The number is
-	// greater than after, the number of matches in the session. rule is the name and position of the rule.
+	// Next reserves the next match of a rule permanently and returns its number in the run. after is the number of
+	// matches in the session; the returned number is greater. rule is the name and position of the rule.
 	Next(rule string, after int) (int, error)
 }
 
@@ -330,6 +325,5 @@ func (r *Rule) maxAnswers() int {
 	return -1
 }
 
-// maxConsecutiveNotices is the maximum number of prompts written by the CLI that a rule without a limit answers between
-// two prompts of the user.
+// maxConsecutiveNotices limits how many CLI prompts a rule without a limit answers between two prompts of the user.
 const maxConsecutiveNotices = 20

@@ -17,8 +17,7 @@ import (
 // Tokens estimates the number of tokens of a text of this many bytes: four bytes per token, at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate returns an estimated usage for a message without usage in the scenario. It counts the last input and the
-// blocks.
+// Estimate returns an estimated usage for a message whose scenario sets none. It counts the last input and the blocks.
 func Estimate(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {
@@ -104,8 +103,7 @@ func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Milli
 // After returns the delay of a chunk, with jitter from the seeded source.
 func (p Pace) After(chunk string) time.Duration { return p.Wait(chunk, p.random) }
 
-// Wait returns the delay of a piece of a message; 0 at full speed. random, if set, returns numbers in [0, 1) for the
-// jitter.
+// Wait returns the delay of a piece; 0 at full speed. random, if set, returns numbers in [0, 1) for the jitter.
 func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0
@@ -134,8 +132,7 @@ func (s *Stream) SplitInput(input string) []string {
 	return append(pieces, input[:cut], input[cut:])
 }
 
-// Split splits text into the pieces that are sent as deltas. A word includes the white space after it. An empty text
-// results in one empty piece.
+// Split splits text into the deltas to send. A word includes the white space after it. Empty text is one empty piece.
 func (s *Stream) Split(text string) []string {
 	switch {
 	case text == "":

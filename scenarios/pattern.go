@@ -13,9 +13,8 @@ import (
 // Pattern matches the text of a prompt or result.
 type Pattern struct {
 	// Type selects how to match: `exact` the whole text, `contains` a part of it, `regex` a regular expression (RE2)
-	// found anywhere in it, `glob` the whole text with `*`, `?` and `[…]`, `any` every text, `all` every one of
-	// `patterns`, `any_of` at least one of them, `not` any text that `pattern` does not match. Matching is
-	// case-sensitive.
+	// anywhere in it, `glob` the whole text with `*`, `?` and `[…]`, `any` every text, `all` every one of `patterns`,
+	// `any_of` at least one of them, `not` any text that `pattern` does not match. Case matters.
 	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
 	// Text is the text of `exact` and `contains`.
 	Text string `toml:"text"`

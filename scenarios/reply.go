@@ -17,20 +17,19 @@ import (
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// IsInjected marks a text that the CLI wrote. It does not end a turn sequence. If it is not also a notification, it
-	// requests the rest of a truncated reply, and the rules are matched as for a prompt.
+	// IsInjected marks a text that the CLI wrote. Such a text does not end a turn sequence. Without IsNotification, it
+	// requests the rest of a truncated reply, and rules answer it as they answer a prompt of the user.
 	IsInjected bool
 	// IsNotification marks a text that the CLI injected: the end of a background task, feedback of a hook, or a
 	// reminder. Only rules and turns for notifications answer it.
 	IsNotification bool
-	// IsInterjected marks a prompt that arrived while another one was being answered. If no rule matches it, the reply
-	// is unmatched and the caller drops it.
+	// IsInterjected marks a prompt that arrived while another one was being answered. If no rule matches the prompt,
+	// the reply has IsUnmatched set and the caller drops the reply.
 	IsInterjected bool
 	// Results are the results of the tool calls of the previous reply, in call order. If Results is not nil, the reply
 	// is the next step of the response that made these calls.
 	Results []Result
-	// SideKind is the kind of a request outside the conversation, such as `compact`. Such a request does not change the
-	// state of the engine.
+	// SideKind is the kind of a request outside the conversation, such as `compact`, which does not change the engine.
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
@@ -57,14 +56,13 @@ type Vars struct {
 	SystemPrompt   string
 	CWD            string                     // "" means the engine's directory
 	Tools          []string                   // canonical names
-	Context        []string                   // additional texts of this turn
+	Context        []string                   // texts that were added for the model in this turn, for example by hooks
 	Schemas        map[string]json.RawMessage // canonical name → input schema
 	Session        Session
 	Call           Call
 }
 
-// Call contains the properties of the request for expressions, as JSON values. Only claudeless serve sets more than
-// Attempt.
+// Call contains the request's properties for expressions, as JSON values. Only claudeless serve sets more than Attempt.
 type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool
@@ -101,8 +99,7 @@ type Reply struct {
 	StopReason string // "" means that it follows from the content: tool_use or end_turn
 	Usage      *Usage // nil means the caller estimates
 	DelayMS    int    // wait before the message
-	// Failure happens instead of the message; nil means none. After Times failed attempts, the rest of the reply
-	// follows.
+	// Failure happens instead of the message; nil means none. After Times failures, the rest of the reply follows.
 	Failure *Failure
 	// Gate is the name of the gate at which the session waits before the message. After is the name of another step's
 	// gate; the session waits until that gate is released, too. Empty means no gate.
@@ -118,8 +115,7 @@ type Reply struct {
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
 	// the scenario makes an unmatched prompt an error.
 	IsUnmatched bool
-	// IsEndless is true if the rule was stopped because it answered prompts of the CLI with calls that caused the next
-	// such prompt, again and again.
+	// IsEndless is true if the rule was stopped because its answers to prompts of the CLI kept causing such prompts.
 	IsEndless  bool
 	NearMisses []string
 	// HasMore is true if another message of the response follows.
@@ -174,8 +170,7 @@ func newResponse(h *matchedRule) *activeResponse {
 	return &activeResponse{rule: h, steps: stepsOf(h.response)}
 }
 
-// stepsOf converts a response to steps. Tool calls become the first message, and the text becomes the message after
-// their results.
+// stepsOf converts a response to steps: a message with the tool calls, then, after their results, one with the text.
 func stepsOf(r *Response) []Step {
 	switch {
 	case r == nil:
@@ -192,8 +187,7 @@ func stepsOf(r *Response) []Step {
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
 
-// next returns the message of the next step with a true condition. After the last step it returns a message with empty
-// text.
+// next returns the message of the next step with a true condition. After the last step, the message has empty text.
 func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	r.expected, r.awaitsResults = nil, false
 	step, err := r.takeStep(ctx)
@@ -243,8 +237,7 @@ func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish sets HasMore and StructuredOutput of a reply. The last message gets the structured output of the response if
-// its step has none.
+// finish sets HasMore and StructuredOutput. A last step without structured output gets that of the response.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
@@ -308,7 +301,8 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	return nil
 }
 
-// buildBlock builds one block of a message. A result without tool_use_id belongs to the call whose id is server.
+// buildBlock builds one block of a message. server is the id of the last server tool call before the block; a result
+// without tool_use_id belongs to that call.
 func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {
@@ -336,8 +330,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 	}
 }
 
-// buildAPIBlock builds redacted thinking or a server tool call. A call without an id gets an id that depends on its
-// position in the scenario.
+// buildAPIBlock builds redacted thinking or a server tool call. A missing id depends on the position in the scenario.
 func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {

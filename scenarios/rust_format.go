@@ -32,7 +32,7 @@ func convertRustFormat(root diag.Value) diag.Value {
 	return root.WithFields(fields...)
 }
 
-// isRustFormat reports whether a rule has `on`, or the file has only keys of the Rust format.
+// isRustFormat reports whether a rule has `on`, or all keys are of the Rust format and not only the shared `responses`.
 func isRustFormat(root diag.Value) bool {
 	only, own := true, false
 	for _, f := range root.Fields() {

@@ -22,8 +22,7 @@ import (
 // Matcher returns the compiled pattern of the rule. Before the scenario is loaded, it matches every text.
 func (r *Rule) Matcher() match.Pattern { return r.match }
 
-// Locate returns a diagnostic at a key of the rule, with its position in the file. offset counts characters within a
-// string value.
+// Locate returns a diagnostic at a key of the rule, with its file position. offset counts characters in a string value.
 func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	return r.source.Locate(append(diag.Path{"responses", r.index}, path...), offset, message)
 }
@@ -107,8 +106,7 @@ func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 // File returns the name of the scenario file; empty means none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 
-// Digest returns the SHA-256 of the source texts, including included files. It is empty if the scenario was not loaded
-// from files or s is nil.
+// Digest returns the SHA-256 of the source texts, including included files. It is empty if s is nil or not from files.
 func (s *Scenario) Digest() string {
 	if s == nil || s.texts == nil {
 		return ""
@@ -120,8 +118,7 @@ func (s *Scenario) Digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// HideSecrets makes messages about the scenario redact the secrets of prompts and patterns. Call it before the scenario
-// is used.
+// HideSecrets makes messages redact the secrets of prompts and patterns. Call it before the scenario is used.
 func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
 // rankRules returns the indexes of the rules, the most similar to the prompt first. It compares whether the pattern

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Scenario scripts the model: how it answers prompts and which tools it calls. All keys are optional; an empty file
-// is a valid scenario.
+// Scenario scripts the model: its answers to prompts and its tool calls. All keys are optional; the file may be empty.
 type Scenario struct {
 	// Schema may name the JSON Schema of the format, for editors of JSON files.
 	Schema string `toml:"$schema"`
@@ -19,12 +18,10 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
-	// Seed fixes all ids, jitter and probabilities. In a state directory that is kept, each run has different ids,
-	// but the n-th run always has the same ones. Without a seed they are random, and the report prints the seed that
-	// was used.
+	// Seed fixes all ids, jitter and probabilities. In a state directory that is kept, each run has different ids, but
+	// the n-th run always has the same ones. Without a seed they are random, and the report prints the seed used.
 	Seed *int64 `toml:"seed"`
-	// Templates set to false leaves every `{{` in texts, tool inputs and canned results unchanged; otherwise `{{
-	// expr }}` is evaluated.
+	// Templates set to false leaves `{{` in texts, tool inputs and canned results; otherwise `{{ expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
 	// Include lists scenario files, relative to this one, and adds their rules after the rules of this file. Only
 	// their `responses` and `include` are used.
@@ -67,14 +64,11 @@ type Scenario struct {
 	Provider string `toml:"provider"`
 	// ShowWelcomeBack shows the start panel of the interactive screen.
 	ShowWelcomeBack bool `toml:"show_welcome_back"`
-	// WelcomeBackRightPanel lists the lines on the right side of the start panel; `---` is a horizontal rule, an empty
-	// string a blank row.
+	// WelcomeBackRightPanel lists the right-hand lines of the start panel; `---` is a horizontal rule, "" a blank row.
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
-	// ProjectPath is the project directory under which the session is stored; default `working_directory`, otherwise
-	// the directory of the run.
+	// ProjectPath is the stored session's project directory; default `working_directory`, else the run's directory.
 	ProjectPath string `toml:"project_path"`
-	// WorkingDirectory is the directory that transcripts and hooks report; tools and hooks still run in the
-	// directory of the run.
+	// WorkingDirectory is the directory that transcripts and hooks report; tools and hooks run in the run's directory.
 	WorkingDirectory string `toml:"working_directory"`
 	// Trusted is true if the directory is trusted; false asks on the interactive screen.
 	Trusted *bool `toml:"trusted" default:"true"`
@@ -83,8 +77,7 @@ type Scenario struct {
 	// PermissionMode is the initial mode: `default`, `plan`, `acceptEdits`, `bypassPermissions`, `dontAsk`, `auto`
 	// or `delegate`; the spellings `accept-edits`, `bypass-permissions` and `dont-ask` are equivalent.
 	PermissionMode string `toml:"permission_mode" empty:"no" default:"default"`
-	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); together with `seed` it makes the output
-	// of two runs identical.
+	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); with `seed` it makes output repeatable.
 	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
 	// Pace `real` makes a run take at least as long as the real CLI takes to start and to answer; `exec --pace` takes
 	// precedence. With `exec --real`, and for claudeless serve, it has no effect.
@@ -114,13 +107,11 @@ type Rule struct {
 	// Fault adds a defect to the program's output after this rule matches, as observed with the real CLI; `claudeless exec
 	// --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
-	// MaxMatches limits how often the rule may match in the whole run (of `claudeless exec` or of one test), over
-	// all processes. Outside of a run, as with claudeless serve, it applies to a session. 0 means never; by default
-	// there is no limit.
+	// MaxMatches limits how often the rule may match in the run (of `claudeless exec` or one test), over all processes.
+	// Outside a run, as with claudeless serve, it applies to a session. 0 means never; by default there is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
-	// Once is true if the rule answers only one prompt of the whole run (of `claudeless exec` or of one test), over
-	// all processes. Outside of a run, as with claudeless serve, it answers one prompt of a session, and the verdict
-	// reports further prompts.
+	// Once is true if the rule answers only one prompt of the run (of `claudeless exec` or one test), over all
+	// processes. Outside a run, as with claudeless serve, it answers one prompt of a session; the verdict reports more.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
@@ -133,8 +124,7 @@ type Rule struct {
 type Turn struct {
 	// Expect is the pattern that the prompt must match.
 	Expect Pattern `toml:"expect,required"`
-	// Source selects the prompts that the turn answers, as in a rule. A prompt that the CLI itself writes never ends
-	// the sequence.
+	// Source selects the prompts that the turn answers, as in a rule. A prompt by the CLI never ends the sequence.
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -158,9 +148,8 @@ type Response struct {
 	Usage *Usage `toml:"usage"`
 	// Steps are the messages of the answer, each with one request to the model, instead of `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
-	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
-	// requests the rest with a prompt that begins "Output token limit hit.", which the next step or a rule answers;
-	// after "refusal" it retries once.
+	// StopReason replaces the stop reason. On "max_tokens" and "model_context_window_exceeded" the CLI requests more by
+	// a prompt that begins "Output token limit hit."; the next step or a rule answers it. It retries "refusal" once.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput is the answer to `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
@@ -189,9 +178,8 @@ type Step struct {
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
-	// requests the rest with a prompt that begins "Output token limit hit.", which the next step or a rule answers;
-	// after "refusal" it retries once.
+	// StopReason replaces the stop reason. On "max_tokens" and "model_context_window_exceeded" the CLI requests more by
+	// a prompt that begins "Output token limit hit."; the next step or a rule answers it. It retries "refusal" once.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`
@@ -246,11 +234,9 @@ const (
 type ToolCall struct {
 	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an MCP tool.
 	Tool string `toml:"tool,required" empty:"no"`
-	// Input is the tool's input. Strings in it are templates; a table `{ "$file" = "path" }` is replaced by that
-	// file, relative to the scenario.
+	// Input is the tool's input. Its strings are templates; `{ "$file" = "path" }` is a file relative to the scenario.
 	Input json.RawMessage `toml:"input"`
-	// Result is a canned result: the tool does not run. A table `{ "$file" = "path" }` is the text of that file,
-	// without templates.
+	// Result is a canned result: the tool does not run. `{ "$file" = "path" }` is that file's text, without templates.
 	Result *Canned `toml:"result" schema:"string|object"`
 	// IsError makes the canned result an error.
 	IsError bool `toml:"is_error"`
@@ -260,8 +246,7 @@ type ToolCall struct {
 	Expect *Pattern `toml:"expect"`
 	// DelayMS is the wait before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// Subagent scripts the agent that an Agent or Task call starts. By default, the rules answer the agent's prompt, in
-	// a separate session.
+	// Subagent scripts the agent of an Agent or Task call. By default, rules answer its prompt, in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
 	at diag.Position // position of Expect or of a server tool call
@@ -292,8 +277,7 @@ type Usage struct {
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
 	// CacheReadInputTokens are input tokens read from the prompt cache, which `input_tokens` does not count.
 	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`
-	// CacheCreationInputTokens are input tokens written to the prompt cache for five minutes, which `input_tokens`
-	// does not count.
+	// CacheCreationInputTokens are input tokens written to the five-minute prompt cache. `input_tokens` omits them.
 	CacheCreationInputTokens int `toml:"cache_creation_input_tokens" min:"0"`
 }
 
@@ -354,8 +338,7 @@ type compiledScenario struct {
 	excerpts excerptFormatter
 }
 
-// ruleIndex finds the rules that may match a prompt. It is built only for more than maxLinearRules rules, from the
-// second prompt on.
+// ruleIndex finds the rules that may match a prompt. It is built at the second prompt, for over maxLinearRules rules.
 type ruleIndex struct {
 	uses  atomic.Int32
 	once  sync.Once

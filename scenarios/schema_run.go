@@ -9,8 +9,7 @@ import (
 
 // ToolExecution configures the execution of tool calls.
 type ToolExecution struct {
-	// Mode `live` runs tools without a canned result; `mock` never runs a tool: a call without a canned result is an
-	// error.
+	// Mode `live` runs tools without a canned result; `mock` runs no tool: a call without a canned result is an error.
 	Mode string `toml:"mode" enum:"live,mock" default:"live"`
 	// Tools are settings by tool name.
 	Tools map[string]ToolConfig `toml:"tools"`
@@ -50,8 +49,7 @@ type Elicitation struct {
 	Content map[string]any `toml:"content"`
 }
 
-// Sampling answers a sampling request of an MCP server, with either `text` or `error`. Requests without a matching
-// answer are refused.
+// Sampling answers a sampling request of an MCP server with `text` or `error`. Requests that match none are refused.
 type Sampling struct {
 	// Server restricts the answer to one server, by its name in the configuration.
 	Server string `toml:"server"`
@@ -94,7 +92,7 @@ type Expectation struct {
 	Input json.RawMessage `toml:"input"`
 	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order is a number: the first expected call must come after the first calls of expectations with a lower number.
+	// Order is a number: this expectation's first call must come after the first call of each lower-numbered one.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
@@ -117,8 +115,7 @@ type Expectation struct {
 	Screen string `toml:"screen" empty:"no"`
 	// Answered is the required answer to the screen of `screen`. Default: any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
-	// Unused selects how to report rules that have answered no prompt: `warn` mentions them, `error` makes each an
-	// unmet expectation.
+	// Unused reports rules that answered no prompt: `warn` mentions them, `error` makes each an unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`
 	// Never inverts the expectation: the event must not have happened.
 	Never bool `toml:"never"`
@@ -136,7 +133,7 @@ type ExpectMCP struct {
 	Tool string `toml:"tool" empty:"no"`
 	// Progress is a glob for a progress message of a call; `*` matches any progress.
 	Progress string `toml:"progress" empty:"no"`
-	// Log is a glob for the text of a log message; other values are compared as JSON.
+	// Log is a glob for the text of a log message. A message that is not a string is compared as JSON.
 	Log string `toml:"log" empty:"no"`
 	// Level is the level of the log message. Default: any.
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
@@ -174,11 +171,9 @@ type Times struct {
 	Max int // -1 means no upper bound
 }
 
-// API sets options of claudeless serve. When running as claude, only the answers of `side` to compactions and prompt
-// hooks are used.
+// API sets options of claudeless serve. claude uses only the answers of `side` to compactions and prompt hooks.
 type API struct {
-	// Strict refuses requests that the real API refuses but test servers usually accept: those without
-	// `anthropic-version`.
+	// Strict refuses requests that the real API refuses but test servers usually accept: without `anthropic-version`.
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
@@ -197,33 +192,28 @@ type API struct {
 	Side []Side `toml:"side"`
 }
 
-// Side answers one kind of request outside the conversation. Such requests use no rule, and affect no count and no
-// expectation.
+// Side answers one kind of request outside the conversation. These use no rule, and affect no count or expectation.
 type Side struct {
 	// Kind is the kind of request: `title` requests a session title, `compact` a summary of the conversation,
 	// `probe` checks whether a model is available, `other` is any other request outside the conversation.
 	Kind string `toml:"kind,required" enum:"title,compact,probe,other"`
-	// Text is sent unchanged. Claude Code shows only the part of a summary between `<summary>` and `</summary>`,
-	// without `<analysis>`.
+	// Text is sent unchanged. Claude Code shows only the `<summary>` element of a summary, without `<analysis>`.
 	Text string `toml:"text,required"`
 }
 
 // Compat keeps behaviour of claudeless that the real CLI does not have.
 type Compat struct {
-	// HiddenTools runs built-in tools that the session does not list, such as TodoWrite, instead of refusing their
-	// calls as the real CLI does.
+	// HiddenTools runs built-in tools that the session does not list, such as TodoWrite. The real CLI refuses them.
 	HiddenTools bool `toml:"hidden_tools"`
 }
 
-// Parity makes a scenario a case of `claudeless parity`: claudeless and the real claude are called in the same way,
-// and their behaviour is compared.
+// Parity makes a scenario a case of `claudeless parity`, which calls claudeless and the real claude and compares them.
 type Parity struct {
 	// Argv is the command line, without the program.
 	Argv []string `toml:"argv"`
 	// Stdin is the input of claude; default empty.
 	Stdin string `toml:"stdin"`
-	// Refuses is true if claude is expected to reject this command line. By default, a case that neither program
-	// accepts is not compared.
+	// Refuses is true if claude should reject this command line. By default, a case that both reject is not compared.
 	Refuses bool `toml:"refuses"`
 }
 
@@ -238,8 +228,7 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText returns the scripted answer to a kind of side request. If a kind occurs twice, the first answer is used. ok
-// is false if none exists.
+// SideText returns the first scripted answer to a kind of side request. ok is false if there is none.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// savedState is the state that a session keeps between processes. A rule is identified by its index and by a
-// fingerprint of its pattern.
+// savedState is a session's state between processes. A rule is identified by its index and its pattern's fingerprint.
 type savedState struct {
 	Version int                        `json:"version"`
 	Turns   int                        `json:"turns"`
@@ -37,8 +36,7 @@ type savedSequence struct {
 	Groups  map[string]string `json:"groups,omitempty"`
 }
 
-// savedResponse is a response that waits for the results of its calls. The next process continues it when the results
-// arrive.
+// savedResponse is a response that waits for the results of its calls. The next process continues it when they arrive.
 type savedResponse struct {
 	Rule    int               `json:"rule"` // -1 means default_response
 	Turn    int               `json:"turn"` // -1 means the rule's own response
@@ -165,8 +163,7 @@ func (e *Engine) fingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork returns an independent copy of the engine, without its sub-agents. Many goroutines may fork an engine at the
-// same time if nothing else uses it.
+// Fork returns an independent copy of the engine without sub-agents. Forks may be concurrent if nothing else uses it.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,

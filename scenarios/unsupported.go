@@ -110,8 +110,7 @@ func (l *unsupportedKeyChecker) checkCall(path diag.Path, c *ToolCall) {
 	}
 }
 
-// isPlainToolName reports whether a name is that of an MCP tool without its server. It recognizes built-in tools by
-// their capital first letter.
+// isPlainToolName reports whether a name is an MCP tool's without its server. Built-in tools begin with a capital.
 func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }

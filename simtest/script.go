@@ -47,7 +47,7 @@ type ruleLimit int
 
 const (
 	unlimited ruleLimit = iota
-	onlyOnce            // one prompt in the whole test
+	onlyOnce            // the rule answers one prompt in the whole test
 )
 
 func newScript(tb testing.TB, place, file string) *scenarioScript {
@@ -99,8 +99,7 @@ func (s *scenarioScript) addRule(pattern map[string]any, script []any, limit rul
 	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, position: place})
 }
 
-// writeScenario writes the scenario. It writes a temporary file and renames it, because a claude may read the scenario
-// at the same time.
+// writeScenario writes a temporary file and renames it, because a claude may read the scenario at the same time.
 func (s *scenarioScript) writeScenario() {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -277,8 +276,7 @@ type Message []any
 // Say combines texts and calls into one message. The calls must follow the texts.
 func Say(parts ...any) Message { return parts }
 
-// scenarioSteps converts a script to scenario steps, one for each message. A failure becomes a part of the next
-// message.
+// scenarioSteps converts a script to scenario steps, one for each message. A failure becomes part of the next message.
 func scenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any

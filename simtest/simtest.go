@@ -36,8 +36,8 @@ type Prompt struct {
 	PID       int
 }
 
-// New creates a claude that answers one prompt of any process with these steps. A string is a text; [Call], [Say] and
-// [Fail] create other steps. Without steps, the rules come from [Claude.On].
+// New creates a claude that answers one prompt with these steps: the first prompt that any of its processes receives. A
+// string is a text; [Call], [Say] and [Fail] create other steps. Without steps, the rules come from [Claude.On].
 //
 // New puts the claude first on PATH in the environment of the test, and sets a home directory, a configuration
 // directory and an API key. In a parallel test it cannot change the environment: pass [Claude.Env] to commands instead.
@@ -51,8 +51,7 @@ func New(tb testing.TB, steps ...any) *Claude {
 	return c
 }
 
-// File creates a claude that uses a scenario file. Errors in the file fail the test, with the messages of `claudeless
-// check`.
+// File creates a claude that uses a scenario file. Errors in it fail the test, with messages of `claudeless check`.
 func File(tb testing.TB, path string) *Claude {
 	tb.Helper()
 	abs, err := filepath.Abs(path)
@@ -73,15 +72,13 @@ func (c *Claude) On(prompt any, steps ...any) *Claude {
 	return c
 }
 
-// Env returns the environment of a command that starts claude ("K=V"): the environment of this process with the
-// variables of the test.
+// Env returns the environment of a command that starts claude ("K=V"): that of this process plus the test's variables.
 func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
 
 // Prompts returns the prompts that the model has received, in order.
 func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 
-// Tools returns the calls that have run, in the order of the model's messages. Calls of one message run at the same
-// time.
+// Tools returns the calls that have run, in the order of the model's messages. Calls of one message run concurrently.
 func (c *Claude) Tools() []Tool { return c.script.tools() }
 
 func newClaude(tb testing.TB, s *scenarioScript) *Claude {
@@ -114,8 +111,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 
 func (c *Claude) home() string { return filepath.Join(c.script.dir, "home") }
 
-// variables returns the environment variables that New sets. They include the current directories of the go command,
-// which would otherwise change with HOME.
+// variables returns the environment that New sets. It fixes GOPATH and GOCACHE, which would otherwise change with HOME.
 func (c *Claude) variables() []string {
 	env := []string{
 		"PATH=" + filepath.Dir(c.Path) + string(os.PathListSeparator) + os.Getenv("PATH"),

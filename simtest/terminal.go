@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Terminal is a pseudo-terminal that runs the interactive claude; see [Claude.Terminal]. A method that fails ends the
-// test and shows the screen.
+// Terminal runs claude in a pseudo-terminal; see [Claude.Terminal]. A failed method ends the test and shows the screen.
 type Terminal struct {
 	tb       testing.TB
 	terminal *tape.Terminal

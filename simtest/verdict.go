@@ -69,8 +69,7 @@ func prefixNonEmpty(mark, text string) string {
 	return mark + text
 }
 
-// positionText returns the position of a finding: the line of the test that defined the rule, or the line of the
-// scenario file.
+// positionText returns the position of a finding: the test's line that defined the rule, or the scenario file's line.
 func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":

@@ -110,8 +110,8 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	return k.emitReply(c, outcome, usage)
 }
 
-// runSkillWork runs the agent of a skill. It emits the frames of the agent's task immediately. The caller emits the
-// returned events after init.
+// runSkillWork runs the agent of a skill. It emits system events of the agent's task immediately. It returns the other
+// events in held; the caller emits them after init.
 func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
@@ -276,8 +276,7 @@ func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 	return k.emitSummary(shown, sum.hookReports)
 }
 
-// endFailedCompaction reports why the conversation was not compacted: problem is the text for hosts, outcome the text
-// for users.
+// endFailedCompaction reports why no compaction happened: problem is the text for hosts, outcome the text for users.
 func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, outcome slash.Outcome, work compaction) error {
 	work.emitStatus("failed", problem)
 	k.prompts.emitInit(ctx)

@@ -14,8 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// compaction replaces the conversation by a summary: on /compact, when the context fills up, or when the API refuses a
-// request because it is too long.
+// compaction replaces the conversation by a summary: on /compact, near a full context, or if a request is too long.
 type compaction struct{ *turnContext }
 
 const (

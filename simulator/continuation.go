@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxStopBlocks is the number of consecutive times that Stop hooks may continue a turn (spec: cli-observed 11), unless
-// [Limits] sets another number.
+// maxStopBlocks is how often in a row Stop hooks may continue a turn (spec: cli-observed 11), unless [Limits] sets it.
 const maxStopBlocks = 8
 
 // maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
@@ -83,7 +82,8 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
-// endAfterStructuredOutput returns end, unless the turn has structured output and a Stop hook continues the turn.
+// endAfterStructuredOutput ends the turn: it returns end as the error. If the turn has structured output, it first runs
+// the Stop hooks; if they continue the turn, it returns the next request instead.
 func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
@@ -98,9 +98,9 @@ func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) 
 }
 
 // handleTruncation checks whether a reply without tool calls ended early, and returns the prompt that asks the model to
-// continue. At the token limit or at the end of the context window, the CLI requests the rest. After a refusal, it
-// tries once more. An error ends the turn. After an empty reply, the CLI sends another request, which the next step of
-// the scripted response answers.
+// continue; "" means no prompt. It asks for the rest of a reply that reached the token limit or the end of the context
+// window, and asks once more after a refusal. An error ends the turn. After an empty reply it asks once, and the next
+// step of the scripted response answers.
 func (a *continuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// refusesEarly reports whether the next call may be refused while its message is streamed, before the results of
-// earlier calls of the message. A call of a known tool is refused early only if no earlier call lacks a result. A call
-// of an unknown tool is also refused early if all earlier calls without a result can run in parallel.
+// refusesEarly reports whether the next call may be refused while its message is still streamed. If its tool is known,
+// all earlier calls of the message must already have results. If its tool is unknown, earlier calls without a result
+// are allowed too if they can run in parallel.
 func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// emitRefusalAt emits the refusal of the last call if the refusal belongs at this point of the stream. A denial is
-// emitted in two steps, between the following events, see [message.advanceRefusal].
+// emitRefusalAt refuses the last call if the stream has reached the point of that refusal. It emits the refusal at
+// once, except a denied permission (InNextBlock), whose parts come between later events (see [message.advanceRefusal]).
 func (m *message) emitRefusalAt(ctx context.Context, at RefusalPoint) error {
 	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
 		return nil

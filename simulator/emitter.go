@@ -11,8 +11,7 @@ import (
 // errStopped ends a turn after its consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEndError describes how a turn ends. It is an error so that it ends all running steps. Only [turn.run] handles it
-// and creates the result from it.
+// turnEndError describes how a turn ends. It is an error so that it ends all steps. Only [turn.run] makes it a result.
 type turnEndError struct {
 	subtype          string // "success" or one of the error subtypes
 	terminalReason   string // empty if the result has none

@@ -22,8 +22,7 @@ type exchange struct {
 	round     *toolRound
 	current   *message // the message being streamed; nil if none exists
 	lastReply replyInfo
-	// replyComplete is true if the next reply arrives without streaming, because a stream broke off or a model is not
-	// available.
+	// replyComplete is true if the next reply is not streamed, because a stream broke off or a model is not available.
 	replyComplete bool
 	fallbacks     int    // number of Limits.FallbackModels used in this turn
 	mainModel     string // the session's model while a fallback model is used
@@ -34,7 +33,7 @@ type replyInfo struct {
 	stopReason     *string // nil if there was no reply
 	messageID      string
 	requestID      string
-	displayed      *string // text that is shown instead of text; nil means none
+	displayed      *string // what the user sees instead of the text above; nil means that the user sees the text
 	isEmpty        bool    // the reply has no visible content
 	hasMore        bool    // the response has another step
 	isContinuation bool    // the next reply continues this one; the Messages API returns both as one message
@@ -60,8 +59,7 @@ func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	}
 }
 
-// requestOnce sends one request to the model, emits its message and returns the tool calls to run. The error may be a
-// [turnEndError].
+// requestOnce sends a request, emits the message and returns the tool calls to run. The error may be a [turnEndError].
 func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
 	x.totals.countLastReply()
 	x.background.emitTaskEvents(task.PhaseInTurn)
@@ -346,8 +344,8 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// retry repeats a failed request as often as the real CLI does and reports whether it succeeded. Failures that a
-// smaller request may avoid are first retried immediately and without an event (spec: cli-observed 9).
+// retry repeats a failed request as often as the real CLI and reports whether it succeeded. After some failures the CLI
+// first sends another request immediately, without an event: smaller, or without streaming (spec: cli-observed 9).
 func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.SilentRetries {

@@ -34,7 +34,8 @@ type apiFailure struct {
 	Stderr           string        // line that the stream reader prints on stderr; empty means none
 }
 
-// Body returns the error response in the form that messages of the CLI quote, or the plain message if it is not JSON.
+// Body returns the error response as messages of the CLI quote it: the status and a JSON body. An error without a type
+// has no such body; Body then returns its plain message.
 func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
@@ -47,8 +48,7 @@ func (api apiFailure) Body(requestID string) string {
 		api.Status, api.Kind, text, requestID)
 }
 
-// ErrorType returns the api_error_type that the CLI reports: it treats a 4xx without a specific type as an invalid
-// request (observed with 2.1.330).
+// ErrorType returns the CLI's api_error_type: a 4xx without its own type is an invalid request (observed with 2.1.330).
 func (api apiFailure) ErrorType() string {
 	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
@@ -73,7 +73,7 @@ func (api apiFailure) Fallback() string {
 // failureMediaRemoved is the value of apiFailure.Connection if an image that the API cannot read was removed.
 const failureMediaRemoved = "media_removed"
 
-// interruptedReplyPrompt is the prompt that follows an interrupted reply of which the received part is kept.
+// interruptedReplyPrompt asks the model to continue a reply that broke off. The received part of the reply is kept.
 const interruptedReplyPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
@@ -86,7 +86,7 @@ const (
 	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
-// failureContext describes the failed request. The zero value means the first request of a session that never retries.
+// failureContext describes the session and the failed request. The zero value is a first request without retries.
 type failureContext struct {
 	Model       string // full name of the requested model
 	Retries     int    // maximum number of retries of a failed request in this session
@@ -202,8 +202,7 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, maxSilentRetries
 }
 
-// tooLongText returns the message for a prompt that is too long. The message depends on whether the conversation can be
-// compacted.
+// tooLongText returns the message for a too long prompt. It depends on whether the conversation can be compacted.
 func (w failureContext) tooLongText() string {
 	if w.HasReply {
 		return "Prompt is too long"
@@ -214,9 +213,9 @@ func (w failureContext) tooLongText() string {
 
 const requestIDPlaceholder = "\x00"
 
-// malformedResponse returns the failure for a reply that is not a message. Versions that do not describe invalid JSON
-// report it with the error text of the real CLI's JavaScript engine. The stream reader prints the received data on
-// stderr.
+// malformedResponse returns the failure for a reply that is not a message. If describesJSON is false, invalid JSON is
+// reported with the error text of the real CLI's JavaScript engine, as some versions do. For invalid JSON the failure
+// also has a text for stderr that quotes the reply.
 func malformedResponse(raw string, describesJSON bool) apiFailure {
 	api := apiFailure{ErrorClass: "unknown", Message: raw}
 	var quoted string

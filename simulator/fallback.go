@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fallbackModel returns the model to use after the failure; empty means none. An overloaded model is first retried
-// twice (observed with 2.1.330).
+// fallbackModel returns the next model, or "". An overloaded model is first retried twice (observed with 2.1.330).
 func (x *exchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]

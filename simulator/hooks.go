@@ -25,8 +25,8 @@ type hookPoints struct {
 	displayTurnID string // turn id for MessageDisplay hooks; empty until the first one
 }
 
-// hookBase returns the common fields of hook inputs. An event before the prompt has no prompt id, an event that does
-// not concern the model's work has no permission mode, and only an event after a model request has an effort.
+// hookBase returns the fields of a hook input that most events have. Some events lack fields: for example, SessionStart
+// has no prompt id and no permission mode. Only events that follow a request to the model have an effort.
 func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := p.sim.hookBase()
 	event, subject := protocol.HookEvent(in)
@@ -86,9 +86,8 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 	return nil
 }
 
-// reloadInstructions passes all instruction files to hooks and the model again, because a compaction has removed them
-// from the conversation. texts is the context from before the compaction. Context that hooks added during the
-// compaction is kept.
+// reloadInstructions passes all instruction files to hooks and the model again, because a compaction has removed them.
+// texts is the context of the prompt before the compaction. Context that hooks have added to it since then is kept.
 func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
 	said := p.prompts.context[len(texts):]
 	p.prompts.context = texts
@@ -108,8 +107,7 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	return nil
 }
 
-// run runs the hooks of one event as [hookPoints.runWithoutTrace] does, and also emits their attachments for the
-// transcript.
+// run runs the hooks of one event as [hookPoints.runWithoutTrace] does, and also emits their transcript attachments.
 func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
@@ -118,8 +116,8 @@ func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outco
 	return out, err
 }
 
-// runWithoutTrace runs the hooks of one event, adds their context to the context of the prompt, and emits their frames
-// if these are shown. It emits no notices, and nothing for the transcript.
+// runWithoutTrace runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook frames
+// if the session shows them. It emits no notices, and nothing for the transcript.
 func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.checkOpen(); err != nil {
 		return hook.Outcome{}, err
@@ -154,8 +152,7 @@ func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*strin
 	return out.Specific.DisplayContent, err
 }
 
-// beginCommand begins the turn of a command that is answered without the model; absent is true if the command is not
-// available here.
+// beginCommand begins the turn of a command answered without the model; absent means that it is not available here.
 func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	if err := p.beginTurn(ctx); err != nil {
 		return err
@@ -166,7 +163,7 @@ func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	return nil
 }
 
-// beginTurn gives the prompt an id, and emits the queued event and the start of the session.
+// beginTurn emits that the prompt was queued, gives the prompt an id, and runs the hooks that start a session.
 func (p *hookPoints) beginTurn(ctx context.Context) error {
 	p.prompts.emitQueued()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
@@ -229,9 +226,8 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 	return p.out.checkOpen()
 }
 
-// runSessionStart runs the SessionStart hooks. When a session is resumed or forked, only those texts of the hooks are
-// added to the context that the conversation does not contain yet. If none is added, the transcript gets no attachment
-// (observed with 2.1.330).
+// runSessionStart runs the SessionStart hooks. When a session is resumed or forked, the context gets only texts that
+// the conversation does not contain. If none is new, the transcript gets no attachment (observed with 2.1.330).
 func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.run(ctx, p.sessionStartInput(source))
@@ -279,8 +275,7 @@ func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	in.PromptCacheLikelyExpired, in.EstimatedCacheWriteUSD = new(ago > kept), &cost
 }
 
-// replaceSessionID sets the temporary id in the frames of a session that is still being looked up (observed with
-// 2.1.329).
+// replaceSessionID sets the temporary id in frames while the session is being looked up (observed with 2.1.329).
 func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event {
 	if p.temporaryID == "" {
 		return frames
@@ -298,8 +293,8 @@ type promptSubmission struct {
 	end     *turnEndError    // how the turn ends if the prompt was refused, otherwise nil
 }
 
-// runPromptHooks runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a
-// hook ends the session, the turn ends immediately, without an init event.
+// runPromptHooks runs the hooks of the prompt and of the command in it, before init. It also emits the events that
+// record the prompt in the transcript. If a hook ends the session, the turn ends immediately, without an init event.
 func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != promptSourceSystem && !p.prompts.in.NoQuery {
@@ -351,7 +346,7 @@ func hookPrompt(c protocol.Content) string {
 	return strings.TrimSpace(c.Plain())
 }
 
-// emitExpansion emits the trace of a command and of its expanded text.
+// emitExpansion emits the events that record a command and its expanded text in the transcript.
 func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 	prompt := p.prompts.acceptedEvent()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
@@ -363,8 +358,7 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// emitRefused emits the trace of a prompt that hooks refused. If dropped is true, the prompt is not part of the
-// conversation.
+// emitRefused emits the events for a prompt that hooks refused. dropped means that it is not in the conversation.
 func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.prompts.emitAccepted(dropped)
 	if !out.Block {
@@ -373,7 +367,7 @@ func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.out.emitAll(out.AttachmentEvents())
 }
 
-// injectedText returns the trace of text that the CLI adds to the prompt.
+// injectedText returns the event that records a text which the CLI adds to the prompt.
 func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,

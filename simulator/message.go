@@ -30,7 +30,7 @@ type message struct {
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
-	refusalPoint    RefusalPoint    // where the last call's refusal is emitted; AfterMessage means not in the stream, or already emitted
+	refusalPoint    RefusalPoint    // where the refusal of the last call is due; AfterMessage means that none is due in the stream
 	refusedCall     *refusedCall    // the refusal that is being emitted; nil if none
 	assistantEvents int
 }
@@ -44,7 +44,7 @@ type messageHead struct {
 }
 
 type preparedCall struct {
-	toolUse     protocol.ToolUse // the call, with the name of the tool that runs
+	toolUse     protocol.ToolUse // the call; its Name is the tool that runs
 	tool        protocol.Tool    // zero if the tool is unknown
 	eventID     string           // uuid of the assistant event
 	writtenName string           // tool name that the model wrote, if another tool runs
@@ -54,8 +54,7 @@ type preparedCall struct {
 	earlyResult *executedCall    // the refusal that was emitted while the message was streamed; nil means none
 }
 
-// emitBlocks emits the message block by block in the order of the real CLI: the assistant event of a block precedes its
-// content_block_stop.
+// emitBlocks emits a message by blocks as the real CLI does: each assistant event precedes its content_block_stop.
 func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
 	if err := m.start(ctx); err != nil {
 		return err
@@ -137,7 +136,7 @@ func (m *message) end() {
 	m.advanceRefusal()
 }
 
-// streamBlock emits the assistant event of a block, and those of its stream events that precede content_block_stop.
+// streamBlock emits a block except for its content_block_stop: first its other stream events, then its assistant event.
 func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) error {
 	switch b := b.(type) {
 	case protocol.TextBlock:
@@ -159,8 +158,7 @@ func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) erro
 	return nil
 }
 
-// waitUntilDue waits until a chunk is due. A late chunk shortens the following waits, so that the delays of a busy machine
-// do not accumulate.
+// waitUntilDue waits until a chunk is due. After a late chunk it waits less, so that delays do not accumulate.
 func (m *message) waitUntilDue(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
@@ -262,8 +260,7 @@ func (m *message) announceThinking(tokens, added int) {
 	}
 }
 
-// signatureTokens estimates the number of reasoning tokens from the length of the base64 signature, as the real CLI
-// does.
+// signatureTokens estimates reasoning tokens from the length of the base64 signature, as the real CLI does.
 func signatureTokens(signature string) int { return scenarios.Tokens(len(signature) * 3 / 4) }
 
 func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
@@ -329,8 +326,7 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 	return ev
 }
 
-// emitAborted emits the text that was streamed before an interrupt, and counts its usage as one token for three
-// characters.
+// emitAborted emits the text streamed before an interrupt, and counts its usage as one token for three characters.
 func (m *message) emitAborted() {
 	if m.started {
 		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{
@@ -394,7 +390,7 @@ func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.advanceRefusal()
 }
 
-// emitDelta emits a chunk of a block. key is the key of the delta that contains the chunk.
+// emitDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
 func (m *message) emitDelta(i int, key, chunk, display string) {
 	kind := key + "_delta"
 	if key == "partial_json" {

@@ -22,8 +22,7 @@ type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
 
-// Clock provides time, waiting and ids (UUID v4). Sleep returns early with the error of ctx if ctx ends. A Clock is
-// safe for concurrent use.
+// Clock provides time, waiting and ids (UUID v4). Sleep ends with ctx and returns its error. Concurrent use is safe.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
@@ -37,13 +36,11 @@ type Location interface {
 	Mode() protocol.PermissionMode
 }
 
-// Options configures a conversation. Model, Tools, Clock and State are required; every other field has a usable zero
-// value.
+// Options configures a conversation. Model, Tools, Clock and State are required; other fields have a usable zero value.
 type Options struct {
 	Model Model
 	Tools Tools
-	// Hooks runs the hooks of the turn; hooks around tool calls are a layer of Tools. It may be nil.
-	// [Simulator.Close] closes it.
+	// Hooks runs the turn's hooks; hooks around tool calls are a layer of Tools. It may be nil. Close closes it.
 	Hooks *hook.Runner
 	Clock Clock
 	Rand  *rand.Rand // source of jitter; nil means no jitter
@@ -62,8 +59,7 @@ type Options struct {
 	Main *MainOptions
 }
 
-// Limits sets limits of a conversation and the behaviour near a limit. The zero value matches the real CLI, but does
-// not wait between retries.
+// Limits sets conversation limits and behaviour near them. The zero value is as in the real CLI, but retries at once.
 type Limits struct {
 	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first round
 	BudgetUSD float64 // cost of the session; 0 means no limit
@@ -82,7 +78,8 @@ type Limits struct {
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
-	// DescribesJSON reports a response with invalid JSON in the same words as other malformed responses.
+	// DescribesJSON makes a response with invalid JSON fail with the same message as other malformed responses.
+	// Otherwise the message is the parse error.
 	DescribesJSON bool
 }
 
@@ -93,8 +90,7 @@ type DisplayOptions struct {
 	HookEvents      bool // emit hook_started and hook_response
 	LegacyCost      bool // add the cost_usd key of older versions
 	RateLimits      bool // report the limits of the subscription after the first reply
-	// OrderedResults shows results of parallel calls in call order instead of completion order, so that the output of
-	// runs is repeatable.
+	// OrderedResults shows results of parallel calls in call order, not completion order, so that output is repeatable.
 	OrderedResults         bool
 	Thinking               string           // value of thinking_display; empty means "updates"
 	Stream                 scenarios.Stream // pace of partial messages
@@ -137,13 +133,11 @@ type SessionStart struct {
 	Setup   string // trigger of the Setup hooks; empty means none
 	Agent   string // the agent that the session runs as; empty means none
 	Title   string // title of the session at its start; may be empty
-	// CustomizationsDisabled makes the session report to hosts with a screen that customizations are off (--bare,
-	// --safe-mode).
+	// CustomizationsDisabled tells hosts with a screen that customizations are off (--bare, --safe-mode).
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
 	PreviousReply *PreviousReply
-	// Continue is true if the session was looked up (--continue), not given by id. Until the session is found, events
-	// have a temporary session id.
+	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue bool
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string
@@ -182,8 +176,7 @@ type PromptQueue interface {
 
 // Schema validates structured output (--json-schema).
 type Schema interface {
-	// Validate returns nil for a valid value, otherwise an error that lists each path and its requirement: "/n: must be
-	// number".
+	// Validate returns nil for a valid value, otherwise an error with each path and requirement: "/n: must be number".
 	Validate(value json.RawMessage) error
 }
 
@@ -231,8 +224,7 @@ func (UnavailableCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, 
 	return new(slash.Unavailable(c.Name)), nil
 }
 
-// DeferredCall is a tool call that a PreToolUse hook deferred in an earlier run of the session, so that the host could
-// ask someone first.
+// DeferredCall is a tool call that a PreToolUse hook deferred in an earlier run, so that the host could ask someone.
 type DeferredCall struct {
 	Use     protocol.ToolUse
 	Message string // uuid of the message with the call
@@ -241,7 +233,7 @@ type DeferredCall struct {
 // Mention is a file or directory that a prompt mentions with @.
 type Mention struct {
 	Path         string // as written, without quotes
-	First, Lines int    // line range: #L3-5 is 3 and 3; zero means the whole file
+	First, Lines int    // first line and number of lines: #L3-5 is 3 and 3; zero means the whole file
 }
 
 // MentionContent is the content of a mentioned file or resource.
@@ -252,8 +244,7 @@ type MentionContent struct {
 
 // MentionReader reads the files and resources that prompts mention with @.
 type MentionReader interface {
-	// Open reads a mentioned file or directory. It returns false if the path does not exist or must not be read; then
-	// the mention is plain text.
+	// Open reads a mentioned file or directory. It returns false for a missing or forbidden path: the mention is text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
 	// Read reads the MCP resources that a text mentions.
 	Read(ctx context.Context, text string) []MentionContent
@@ -281,9 +272,8 @@ const (
 	InNextBlock                  // after the next block has begun: permission is denied
 )
 
-// A ContextSource lists the files that are sent to the model in addition to the results of its calls: instruction files
-// (CLAUDE.md, rules) that apply from now on, and files that changed after the session had written them. Tools may
-// implement it.
+// A ContextSource lists files for the model besides the results of its calls: instruction files (CLAUDE.md, rules) that
+// apply from now on, and files that changed after the session had written them. Tools may implement it.
 type ContextSource interface {
 	// NewContext returns the files to add after these calls have succeeded. The calls belong to the conversation of the
 	// agent, or of the session if agent is nil. When an agent starts, calls is empty.

@@ -19,16 +19,14 @@ import (
 // emptyPromptText replaces an empty prompt that is replayed, and a prompt for the model that has only blank blocks.
 const emptyPromptText = "(no content)"
 
-// ErrSignalled is the cause of a cancellation if a signal ended the turn. Running calls then get the same result as
-// calls that had not started.
+// ErrSignalled is the cause when a signal ends the turn. Running calls then get the same result as those not started.
 var ErrSignalled = errors.New("a signal has come")
 
 // ErrSuperseded is the cause of a cancellation if the turn ended because another prompt must be answered immediately.
 // The model gets no message that the turn was interrupted.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
-// promptState contains the prompts that a turn answers: its first prompt, the context added to it, and the prompts that
-// joined the turn later.
+// promptState contains the prompts of a turn: the first, the context added to it, and those that joined the turn later.
 type promptState struct {
 	sim *Simulator
 	out *emitter
@@ -45,22 +43,22 @@ type promptState struct {
 	feedback        []string // texts typed when permitting calls of the last tool round; they become the next prompt
 
 	replayPending   bool // the prompt is replayed with the next request to the model
-	messageLabelled bool // an assistant event has listed the prompts' uuids
-	startLabelled   bool // a message_start has listed the prompts' uuids
+	messageLabelled bool // an assistant event of this turn contains the prompts' uuids
+	startLabelled   bool // a message_start of this turn contains the prompts' uuids
 }
 
 func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// emitAccepted emits the trace of the prompt; refused is true if a hook refused it.
+// emitAccepted emits the event that records the prompt in the transcript; refused is true if a hook refused the prompt.
 func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
-// commandAccepted returns the trace of a prompt that is a command of the CLI itself.
+// commandAccepted returns the event that records a prompt which is a command of the CLI itself.
 func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 	prompt := p.acceptedEvent()
 	prompt.LocalCommand = true
@@ -144,8 +142,7 @@ func (p *promptState) emitContext() {
 	}
 }
 
-// attachMentions adds the files and resources that the prompt mentions to the context, and returns the equivalent Read
-// calls.
+// attachMentions adds the prompt's mentioned files and resources to the context, and returns equivalent Read calls.
 func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == promptSourceSystem || !strings.Contains(text, "@") {
@@ -222,7 +219,7 @@ func PromptsCompleted(r *protocol.Result) bool {
 	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
 }
 
-// endAbsorbed emits how the absorbed prompts ended.
+// endAbsorbed reports to the host whether the absorbed prompts were completed or cancelled.
 func (p *promptState) endAbsorbed(r *protocol.Result) {
 	state := "completed"
 	if !PromptsCompleted(r) {
@@ -262,8 +259,8 @@ func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
 	}
 }
 
-// promptIDs returns the uuids of the turn's prompts for events. uuid is the uuid of the first prompt, or of the last
-// one if the first has none.
+// promptIDs returns the host's ids of the turn's prompts, for events. uuids are the ids of all merged prompts. uuid is
+// the id of the turn's prompt itself; if the host gave it none, uuid is the last of uuids.
 func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs

@@ -11,8 +11,7 @@ import (
 // SessionState contains the ids and settings of a session that may change while it runs. The zero value has no id and
 // uses the default model. It is safe for concurrent use.
 type SessionState struct {
-	// For a sub-agent, parent is the state of the session, which provides all values except the model. For the session
-	// it is nil.
+	// For a sub-agent, parent is the session's state, which provides all values except the model. Otherwise it is nil.
 	parent *SessionState
 
 	mu       sync.Mutex
@@ -67,8 +66,7 @@ func (l *SessionState) BeginConversation(id, transcript string) {
 	l.update(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcript, nil })
 }
 
-// RecordSkill records the text of a skill that the conversation loads, and returns its previous text, or "" if it was
-// not loaded.
+// RecordSkill records the text of a loaded skill, and returns its previous text, or "" if it was not loaded.
 func (l *SessionState) RecordSkill(name, text string) (previous string) {
 	l.update(func(*Snapshot) {
 		if l.skills == nil {

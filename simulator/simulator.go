@@ -1,10 +1,9 @@
 // Package simulator runs conversations: it turns one user message into an ordered stream of events.
 //
-// [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and yields every event
-// exactly once, in the order of the real CLI, ending with exactly one result. Text, JSON, stream-json and SDK hosts
-// read this stream. Transcripts and the journal record each event before it is yielded. The package does not depend on
-// output formats, the control protocol, the command line or the operating system: the clock, ids, randomness and
-// waiting are injected.
+// [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and yields every event once,
+// in the real CLI's order, ending with exactly one result. Text, JSON, stream-json and SDK hosts read this stream.
+// Transcripts and the journal record each event before it is yielded. The package does not depend on output formats,
+// the control protocol, the command line or the operating system: the clock, ids, randomness and waiting are injected.
 package simulator
 
 import (
@@ -99,8 +98,8 @@ func (t *retainedMessages) lastMessageID() string {
 	return ""
 }
 
-// applyCompaction returns the messages that a compaction keeps: the unanswered prompts and, if it was not the first
-// reply, the last reply with the results of its calls. A last reply that is not kept is forgotten.
+// applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if the
+// conversation has two replies or more, the last one with the results of its calls. Other replies are forgotten.
 func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
@@ -158,8 +157,7 @@ const (
 	promptSourceDeferred = "deferred"
 )
 
-// CrashError is returned by a turn that makes the process exit, because of the scenario or of a failed hook. It follows
-// all other events of the turn.
+// CrashError ends a turn that makes the process exit, because of the scenario or a failed hook. It follows all events.
 type CrashError struct {
 	ExitCode int
 	Signal   string // for example "SIGKILL"; empty means exit with ExitCode
@@ -240,8 +238,7 @@ func (s *Simulator) sessionEndBase() protocol.HookBase {
 // 0.3 s and less than 1.2 s after the last turn).
 const asyncHookGrace = 500 * time.Millisecond
 
-// Close runs the SessionEnd hooks of a session that has had a turn, and closes the hook runner. An empty reason means
-// "other".
+// Close runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".
 func (s *Simulator) Close(ctx context.Context, reason string) {
 	if s.options.Hooks == nil {
 		return

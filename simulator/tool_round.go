@@ -19,7 +19,7 @@ import (
 
 type toolRound struct {
 	*turnContext
-	isRunning bool                    // calls are running, or a call ended the turn
+	isRunning bool                    // calls are running; remains true if a call ends the turn
 	aborted   map[int]executor.Result // results of interrupted calls, by index
 }
 
@@ -77,8 +77,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// refuseCall runs a call that will be refused, while the message is still streamed, and returns the refusal. siblings
-// is the number of the message's other calls.
+// refuseCall executes a call that the tools will refuse, and returns the refusal. This happens while the message is
+// still streamed. siblings is the number of other calls in the message.
 func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
 	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
 	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
@@ -88,7 +88,8 @@ func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings in
 	return r, r.err
 }
 
-// canRunInParallel reports whether the call may run at the same time as adjacent calls, or has already been refused.
+// canRunInParallel reports whether the call may run at the same time as adjacent calls. This includes a call that was
+// already refused, because it does not run.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
@@ -305,7 +306,8 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 	return ev
 }
 
-// mutationHint returns "declared" or "no_hint" if a successful call may have changed something, otherwise "".
+// mutationHint returns why a successful call of an MCP tool may have changed something: "declared" if readOnlyHint is
+// false, "no_hint" if readOnlyHint is missing. Otherwise it returns "".
 func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
@@ -320,7 +322,7 @@ func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRest emits results for the calls that were interrupted. Calls with an index of at least begun had not started.
+// rejectRest emits results for calls that the interrupt left without one. Calls from index begun on had not started.
 func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
@@ -363,7 +365,7 @@ func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop ex
 	return d.stoppedTurnError(stop)
 }
 
-// stoppedTurnError returns the error that ends a turn which a layer of the tools stopped.
+// stoppedTurnError returns the error that ends a turn because a tool call, or a hook for it, stopped the turn.
 func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
@@ -376,8 +378,8 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	return end
 }
 
-// abortedEnd emits the text that reports the interrupt, and returns the error that ends the turn after a call was
-// interrupted, or refused in a way that ends the turn. The results of the calls must have been emitted before.
+// abortedEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is called after
+// calls were interrupted, or after a refusal that ends the turn. The results of the calls must be emitted before.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
@@ -440,7 +442,7 @@ func structuredOf(tool string, r protocol.ToolResult) any {
 
 const heartbeatInterval = 30 * time.Second
 
-// heartbeat contains the calls of a batch that are still running.
+// heartbeat is the state of the messages which regularly report that the calls of a batch are still running.
 type heartbeat struct {
 	ticker      *time.Ticker
 	calls       []preparedCall

@@ -63,8 +63,7 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.NameInInit(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// checkBudget ends the turn if the session has exceeded its budget. No further request is made after that (spec:
-// cli-observed 3).
+// checkBudget returns the error that ends a turn without more requests if the budget is spent (spec: cli-observed 3).
 func (l *turnTotals) checkBudget() error {
 	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.totalUSD() >= l.budgetUSD
 	return l.budgetError()
@@ -113,8 +112,8 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	}
 }
 
-// RefreshTotals sets the session's current totals in results that were delayed, as the real CLI does: the first of them
-// gets the usage since the last result that was shown.
+// RefreshTotals sets the session's current totals in results that were held back while background agents worked, as the
+// real CLI does. The first result gets the usage since the last result that was shown.
 func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	var between sessionTotals
 	between.start(nil)
@@ -256,8 +255,7 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	}
 }
 
-// FailedResult returns the result of a session that failed outside a turn, with these errors. All totals are zero and
-// the ids are empty.
+// FailedResult returns the result of a session that failed outside a turn, with zero totals, no ids and these errors.
 func FailedResult(errors ...string) *protocol.Result {
 	return &protocol.Result{
 		Type: "result", Subtype: "error_during_execution", IsError: true, Usage: finalUsage(scenarios.Usage{}, 0),

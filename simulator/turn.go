@@ -17,10 +17,9 @@ import (
 )
 
 // Turn runs one prompt and yields its events in order, ending with exactly one result. If a SessionStart hook set an
-// initial message, the events and the result of that message come first. Cancelling ctx interrupts the turn as in the
-// real CLI: it still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the
-// last pair can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of one simulator must not
-// overlap.
+// initial message, that message's events and result come first. Cancelling ctx interrupts the turn as in the real CLI:
+// it still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair
+// can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of a simulator must not overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for prompt := &in; prompt != nil; {
@@ -82,8 +81,7 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// playEvents emits the events of the turn before its result. It always returns an error: a [turnEndError] if the turn
-// ends normally.
+// playEvents emits the turn's events except its result. It always returns an error: at a normal end, a [turnEndError].
 func (t *turn) playEvents(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == promptSourceDeferred {
@@ -156,8 +154,7 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 	return nil
 }
 
-// answerDeferred runs the deferred call with its hooks and continues with the model. If the tool no longer exists, the
-// turn ends before the hooks.
+// answerDeferred runs the deferred call with its hooks, then asks the model. A missing tool ends the turn before hooks.
 func (t *turn) answerDeferred(ctx context.Context) error {
 	d := t.sim.main.Deferred
 	t.prompts.in.UUIDs = nil // no host sent it, so init and the result do not list it
@@ -378,8 +375,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 	}
 }
 
-// NextNotice removes and returns the next prompt that notifies the model of a finished background task. It returns
-// false if none is pending.
+// NextNotice removes and returns the next prompt about a finished background task, or returns false if none is pending.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false
@@ -393,15 +389,13 @@ func (s *Simulator) HasBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningTask() || s.main.Tasks.HasPendingNotice())
 }
 
-// OwesTurn reports whether background work will cause another turn: an agent is running, or the model was not yet
-// notified of the end of a task.
+// OwesTurn reports whether background work will cause another turn: an agent runs, or a task's end is not reported yet.
 func (s *Simulator) OwesTurn() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasAgent() || s.main.Tasks.HasPendingNotice())
 }
 
 // WaitForBackground waits for background tasks as the real CLI does before it exits. It yields their events and the
-// turns that follow, until no task is left or ceiling has passed. Cancelling ctx stops it and interrupts a running
-// turn.
+// following turns until no task is left or ceiling has passed. Cancelling ctx stops it and interrupts a running turn.
 func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)

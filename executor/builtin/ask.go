@@ -86,8 +86,9 @@ func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInp
 	return tool.Text(out.modelText(questions), out)
 }
 
-// modelText returns the text for the model: the response that replaces all answers, or the answers. It marks the
-// answers as the user's own words if one is not an option or has notes.
+// modelText returns the text for the model. If the user replied instead of answering, this is the reply (Response).
+// Otherwise it is a list of the answers. If an answer is the user's own text or has notes, the list ends with the
+// advice to read the answers carefully.
 func (o askUserQuestionOutput) modelText(questions []question) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response
@@ -120,8 +121,8 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	}
 }
 
-// answer returns the text of an answer, which is a string or a list of strings, and its parts. It has several parts only
-// if several options may be chosen (observed with 2.1.330).
+// answer decodes an answer, which is a string or a list of strings. text is the whole answer, and parts are the chosen
+// options. If only one option may be chosen, parts contains only text (observed with 2.1.330).
 func (q question) answer(raw json.RawMessage) (text string, parts []string) {
 	switch {
 	case len(raw) == 0:

@@ -35,11 +35,9 @@ type Options struct {
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
-	// OutputDir is the directory for results that are too large to show. It is created when needed. Empty means that
-	// such results are truncated.
+	// OutputDir is created for results that are too large to show. Empty means that such results are truncated.
 	OutputDir string
-	// Clock provides the time, and ids for saved results, notebook cells and worktrees. Nil means a constant time and
-	// consecutive numbers.
+	// Clock provides the time and ids for results, cells and worktrees. Nil means constant time, consecutive numbers.
 	Clock Clock
 	// Worktree is the git worktree whose root is CWD. Calls may not change files that are in its repository but outside
 	// of the worktree. Nil means that CWD is not such a worktree.
@@ -50,8 +48,7 @@ type Options struct {
 	Access Access
 	// Hooks runs the hooks of events that tools raise; nil means none.
 	Hooks Hooks
-	// Tasks contains the background commands; nil means that commands cannot run in the background. The caller closes
-	// it.
+	// Tasks holds the background commands; nil means that commands cannot run in the background. The caller closes it.
 	Tasks *task.Set
 	// Skills loads skills; nil means that no skill is available.
 	Skills Skills
@@ -59,8 +56,7 @@ type Options struct {
 	Modes Modes
 	// PlanFile returns the path of the plan file. If it is nil or returns "", plans are not saved.
 	PlanFile func() string
-	// ReadFiles contains the files that the model saw in earlier runs of the session: content by path, with "\n"
-	// between lines.
+	// ReadFiles holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines.
 	ReadFiles map[string]string
 	// Answers are answers to AskUserQuestion, by question. Answers in a call take precedence.
 	Answers map[string]string
@@ -68,8 +64,7 @@ type Options struct {
 
 // Access reports which files may be read.
 type Access interface {
-	// IsReadable reports whether a file may be read without permission. Otherwise the model must read the file before
-	// it may write or edit it.
+	// IsReadable reports whether a file may be read without permission. Others must be read before they are changed.
 	IsReadable(path string) bool
 	// IsHidden reports whether a deny rule forbids reading a file. Searches skip such files.
 	IsHidden(path string) bool
@@ -170,8 +165,9 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return out, nil
 }
 
-// Prepare returns the input of a call as it is shown and run: with the defaults that the real CLI shows, and without
-// trailing spaces in text for a file. It changes only objects, and only input of built-in tools.
+// Prepare returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and
+// removes trailing spaces from text that will be written to a file. An input is unchanged if it is not a JSON object,
+// or if the session does not have the tool.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	if !t.allowed(call.Name) {
 		return call.Input
@@ -179,8 +175,8 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Precheck refuses calls that cannot run, before permissions are checked: calls of tools that the session does not
-// have, with invalid input, or refused by a check of the tool. It returns nil for all other calls.
+// Precheck refuses a call that cannot run: the session does not have the tool, the input is invalid, or a check of the
+// tool refuses it. It is called before permissions are checked. Nil means that the call is not refused.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {
@@ -239,8 +235,8 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 // Dir returns the current directory, from which relative paths start.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// ObservedInput returns the input of a call for hooks and hosts: with the tool's own keys instead of aliases, and with
-// the absolute path of a read, written or edited file. Nil means that the input is unchanged.
+// ObservedInput returns a call's input as hooks and hosts see it. It replaces aliases of keys by the keys of the tool's
+// schema, and the path of a read, written or edited file by the absolute path. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	known, _ := t.registry[currentToolName(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
@@ -257,8 +253,8 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
-// records the new content.
+// Reread checks whether the file that an Edit or Write call has written has changed since, for example through a hook.
+// It returns the path of a changed file, otherwise "". It records that the model has not seen the new content.
 func (t *Tools) Reread(call protocol.ToolUse) string {
 	return t.files.ForAgent(call.Agent).Reread(call)
 }
@@ -266,8 +262,7 @@ func (t *Tools) Reread(call protocol.ToolUse) string {
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// Changes returns files that were changed after the agent had written them; a nil agent means the session itself. It
-// returns each change once.
+// Changes returns files that changed after the agent (nil means the session itself) wrote them, each change once.
 func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
 	return t.files.ForAgent(agent).Changes()
 }
@@ -279,8 +274,8 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 }
 
 // snapshotFor returns the function with which Bash records the state of a repository, so that results can list the
-// changes of a command. The function returns nil unless the session has Edit and a permission mode in which the user is
-// not asked.
+// changes of a command. The function returns nil if the session does not have Edit, or if its permission mode is
+// neither bypassPermissions nor auto.
 func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {

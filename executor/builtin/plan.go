@@ -63,8 +63,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan in the call is saved in the plan file. If the call has no plan, the content of
-// that file is used. A mode that the host has already set is kept.
+// exitPlanMode ends plan mode. It saves the plan of the call in the plan file. If the call has no plan, the content of
+// that file is the plan. If the host has already chosen another mode than plan mode, that mode stays.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."

@@ -39,8 +39,8 @@ func (f toolStates) allTools() []tool.Tool {
 	return list
 }
 
-// runnableTools returns the tools that are simulated. The file of each family lists its tools, so a new tool of a
-// family needs no change here.
+// runnableTools returns the tools that are simulated. Each function called here lists several related tools in its own
+// file, so a tool that is added to such a list needs no change here.
 func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
@@ -111,7 +111,7 @@ func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 
 func agentTools() []tool.Tool { return []tool.Tool{agentTool("Agent"), agentTool("Task")} }
 
-// agentTool returns the definition of a tool that another executor runs.
+// agentTool returns the tool Agent or Task, which starts a sub-agent. Its calls fail: another executor runs sub-agents.
 func agentTool(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
@@ -157,7 +157,8 @@ func unsimulatedTool(name string) tool.Tool {
 	return t
 }
 
-// addMessageKeys adds the keys that the real CLI derives from a message: its recipient and its text.
+// addMessageKeys adds the keys that the real CLI derives from the keys to and message: type, recipient, recipient_kind
+// and content. It returns false, and adds nothing, if one of the two is not a string.
 func addMessageKeys(in *tool.Keys) bool {
 	var to, text string
 	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {

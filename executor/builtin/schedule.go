@@ -126,8 +126,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// cronJobOutput is a job in the form that hosts receive. Durable is false for jobs of the session and nil for jobs in
-// the file.
+// cronJobOutput is a job in the form that hosts receive. For a job of the session, Durable is false. For a job in the
+// file, Durable is nil and its key is omitted.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`

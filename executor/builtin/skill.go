@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Skill is a loaded skill: its text for the model, and the tools that the model may use without permission while it
-// follows the skill.
+// Skill is a loaded skill: its text for the model, and the tools that need no permission while the model follows it.
 type Skill struct {
 	Name  string
 	Text  string

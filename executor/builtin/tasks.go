@@ -324,8 +324,8 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// addDependencies records dependencies in both tasks. It returns the names of the changed fields of k. Ids of unknown
-// tasks count as changes (observed with 2.1.329). l.mu must be locked.
+// addDependencies records new dependencies of k in both tasks. It returns the fields of k to which the call adds an id.
+// An unknown task's id is not recorded, but its field counts (observed with 2.1.329). l.mu must be locked.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {

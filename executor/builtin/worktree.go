@@ -21,7 +21,7 @@ type worktree struct {
 	gitworktree.Worktree
 	previousDir string
 	isOwned     bool // the session created the worktree or selected it by name, so the session may remove it
-	isAgents    bool // an agent works in it, not the session
+	isAgents    bool // the worktree belongs to a sub-agent, not to the session
 }
 
 // worktrees moves the session into a git worktree and back.
@@ -35,11 +35,11 @@ type worktrees struct {
 	tree *worktree // worktree in which the session works; nil means none
 }
 
-// Worktree is a git worktree in which the session works from the start.
+// Worktree is a git worktree in which a session or a sub-agent works from the start.
 type Worktree struct {
 	gitworktree.Worktree
 	PreviousDir string // directory to which the session returns when it leaves the worktree
-	IsAgents    bool   // an agent works in it, not the session
+	IsAgents    bool   // the worktree belongs to a sub-agent, not to the session
 }
 
 func newWorktrees(o Options, sh *tool.Shell) *worktrees {
@@ -59,8 +59,7 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInWorktree refuses to change a file that is in the repository but outside of the session's worktree. Nil means
-// that the change is allowed.
+// checkInWorktree refuses to change a file of the repository outside of the session's worktree. Nil means allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
@@ -73,8 +72,7 @@ func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// restrictToWorktree wraps the tools that change the file in file_path, so that they refuse files outside of the
-// worktree.
+// restrictToWorktree wraps the tools that change the file in file_path to refuse files outside of the worktree.
 func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {
@@ -210,8 +208,8 @@ func (s *worktrees) newWorktreeName() string {
 	return gitworktree.RandomName(n)
 }
 
-// createWorktree creates the worktree with this name, or uses an existing one, and sets w. head is the beginning of the
-// text that reports the worktree.
+// createWorktree creates the worktree with this name, or opens an existing one, and stores it in w. head is "Created
+// worktree at" or "Resumed worktree at", with which the message for the model begins.
 func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
@@ -224,8 +222,7 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 	return "Created worktree at", nil
 }
 
-// findWorktree sets w to the existing worktree at path. It returns nil, or a result that explains why that is not
-// possible.
+// findWorktree sets w to the existing worktree at path. It returns nil, or a result that explains why it cannot.
 func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))

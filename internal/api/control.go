@@ -73,7 +73,7 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // fails if the client has disconnected
 }
 
-func (s *service) journalLines(ns *namespace) []byte {
+func (s *service) journalLines(ns *requestNamespace) []byte {
 	ns.mu.Lock()
 	entries := append([]journalLine(nil), ns.journalLines...)
 	ns.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *service) journalLines(ns *namespace) []byte {
 	return out.Bytes()
 }
 
-func (s *service) namespaceState(ns *namespace) namespaceState {
+func (s *service) namespaceState(ns *requestNamespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
@@ -118,8 +118,8 @@ func (s *service) isAuthorized(r *http.Request) bool {
 	})
 }
 
-// namespace is the state that requests with one namespace name share.
-type namespace struct {
+// requestNamespace is the state that requests with one namespace name share.
+type requestNamespace struct {
 	name   string
 	memory *namespaceMemory
 	gates  gates
@@ -134,8 +134,8 @@ type namespace struct {
 	unmetExpectations []scenarios.ExpectationResult
 }
 
-func newNamespace(name string, memory int, g gates) *namespace {
-	return &namespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(memory), gates: g}
+func newNamespace(name string, memory int, g gates) *requestNamespace {
+	return &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(memory), gates: g}
 }
 
 type journalLine struct {
@@ -146,7 +146,7 @@ type journalLine struct {
 // maxJournalLines is the number of journal lines that a namespace keeps for the control routes.
 const maxJournalLines = 2000
 
-func (ns *namespace) keepJournalLine(l journalLine) {
+func (ns *requestNamespace) keepJournalLine(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if len(ns.journalLines) >= maxJournalLines {

@@ -162,8 +162,9 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.service.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits, in order, at the gates of an answer: its own (Gate) and those of other steps (After). It returns
-// the error of the context. After a timeout the response continues, and a finding is recorded.
+// waitAtGates waits, in order, at the gates of an answer. At its own gates (Gate) it first records that the answer has
+// reached the gate. At gates of other steps (After) it only waits. It returns the error of the context. After a timeout
+// it records a finding, and the response continues.
 func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After
@@ -197,8 +198,8 @@ func (x *exchange) recordGate(name, event string) {
 	x.service.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordEvents records the events of the conversation that a request contains: results that did not match, prompts and
-// executed calls. A repeated request adds no events.
+// recordEvents counts a request and records what happened in the conversation before it: expectations that the results
+// did not meet, prompts that were typed while the model worked, and executed calls. A repeated request is only counted.
 func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

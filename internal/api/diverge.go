@@ -72,9 +72,8 @@ func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema jso
 	return equalJSON(x, y) || len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
 
-// isRewritten reports whether Claude Code replaces a scripted text by this value before it runs the call: it reads numbers
-// and truth values in texts, omits a `cd` to the working directory, and removes white space at the ends of written lines
-// (observed with 2.1.330).
+// isRewritten reports whether Claude Code replaces a scripted text by this value before the call: it parses numbers and
+// truth values, omits a `cd` to the working directory, and trims the ends of written lines (observed with 2.1.330).
 func isRewritten(input, text string, value any) bool {
 	switch value := value.(type) {
 	case bool:

@@ -26,7 +26,7 @@ type exchange struct {
 	responseSender
 
 	service   *service
-	namespace *namespace
+	namespace *requestNamespace
 	startedAt time.Time
 
 	findings    []string

@@ -77,7 +77,7 @@ func (o *localGates) await(ctx context.Context, name string) error {
 	}
 }
 
-func (s *service) serveGate(w http.ResponseWriter, ns *namespace, route string) {
+func (s *service) serveGate(w http.ResponseWriter, ns *requestNamespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})

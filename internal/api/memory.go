@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// namespaceMemory holds the data that the requests of one namespace share. Losing it is harmless: a request can be
-// answered from its history alone.
+// namespaceMemory holds what one namespace's requests share. Its loss is harmless: a history is enough for an answer.
 type namespaceMemory struct {
 	mu                sync.Mutex
 	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
@@ -23,7 +22,7 @@ type namespaceMemory struct {
 	counter           attemptCounter // shared with other servers; nil means this server is the only one
 
 	ruleClaims   scenarios.RuleCounter  // matches of rules in this run; nil means each session counts separately
-	claimedSteps map[history.Digest]int // numbers of the matches that were reserved for steps of histories
+	claimedSteps map[history.Digest]int // numbers that [stepRuleCounter.Next] returned, by step
 }
 
 // newNamespaceMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
@@ -48,8 +47,8 @@ type lastConversation struct {
 	state *conversationState
 	roots []historyRoot
 
-	// The last request, the state before it, and how often it failed (0 means that it was answered). If the request
-	// is repeated after a cut, the conversation continues from that state.
+	// lastRequest is the last request, stateBefore the state before it, and failures how often it failed (0 means that
+	// it was answered). If the request is repeated after a cut, the conversation continues from stateBefore.
 	lastRequest history.Digest
 	stateBefore *conversationState
 	failures    int
@@ -75,8 +74,7 @@ type subagentScript struct {
 	owner  string // the conversation that uses the script; "" means none yet
 }
 
-// attemptKey returns the key of a history within its conversation: attempts of sessions and
-// sub-agents are counted separately.
+// attemptKey returns the key of a history within its conversation: sessions and sub-agents count attempts separately.
 func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	if t == (conversationKey{}) {
 		return key
@@ -86,8 +84,7 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 
 // attemptCounter counts attempts for several servers together.
 type attemptCounter interface {
-	// Next returns the number of the next attempt at the history with this name. The number is greater than the
-	// parameter after.
+	// Next returns the number of the next attempt at the history with this name; it exceeds the parameter after.
 	Next(name string, after int) (int, error)
 }
 
@@ -147,8 +144,7 @@ func newPromptCache(n int) *promptCache {
 	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
-// cacheUsage holds numbers of bytes of a request: read from the cache, written to it for five minutes, written to it
-// for an hour, and not cached.
+// cacheUsage holds a request's bytes: read from the cache, written to it for five minutes or an hour, and not cached.
 type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (

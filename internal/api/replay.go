@@ -50,7 +50,7 @@ type replayedGroup struct {
 	key      history.Digest // key of the history up to and including this group
 }
 
-// groupSplitter divides the messages of a request into groups and gives each a key that covers all messages before it.
+// groupSplitter divides a request's messages into groups, each with a key that identifies the history up to its end.
 type groupSplitter struct {
 	memory          *namespaceMemory
 	conversation    conversationKey // the session and agent of the request
@@ -75,8 +75,8 @@ func (s groupSplitter) splitGroups(messages []*history.Message) []replayedGroup 
 	return groups
 }
 
-// setKeys sets the keys of a group. Clients repeat a failed prompt together with the next one. Therefore a prompt
-// counts as two prompts if its first blocks were an earlier failed prompt.
+// setKeys sets the keys of a group and returns the key of the history up to it. A client repeats a failed prompt as the
+// first blocks of its next one. setKeys then makes two prompts of it, so that the first keeps its key.
 func (s groupSplitter) setKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]

@@ -161,8 +161,8 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// continueAnswer adds the steps that the CLI would request without a new prompt: the steps after a message without
-// calls, and the replies to prompts that arrived in the meantime.
+// continueAnswer appends the replies that the CLI would request without a new prompt of the user: the next steps after
+// a message without calls, and the replies to prompts that were typed while the model worked.
 func (f *replay) continueAnswer(ctx context.Context, st *conversationState, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
@@ -215,8 +215,7 @@ func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse)
 	return out
 }
 
-// checkAnswer compares an assistant message of the history with the scenario's answer, and records a finding if they
-// differ.
+// checkAnswer compares an assistant message of the history with the scenario's and records a finding if they differ.
 func (f *replay) checkAnswer(st *conversationState, g *replayedGroup) (*conversationState, error) {
 	a := st.answer
 	if a == nil {
@@ -290,8 +289,8 @@ func (f *replay) setRequestVariables() {
 	}
 }
 
-// stepRuleCounter reserves matches of rules for one step of a history. If the step is replayed, it gets the same
-// numbers as the first time.
+// stepRuleCounter numbers the matches of rules for one step of a history. When a later request replays the step, it
+// gets the numbers that it got the first time.
 type stepRuleCounter struct {
 	replay    *replay
 	key       history.Digest // key of the history up to the step
@@ -299,8 +298,8 @@ type stepRuleCounter struct {
 	isCurrent bool // the step answers this request, not an earlier one
 }
 
-// Next reserves the next match of a rule. A forked session begins with the steps of another session and has the same
-// numbers for them.
+// Next returns a number for the next match of a rule. A step that is replayed gets its earlier number. In a forked
+// session, which begins with the steps of another session, these steps get the numbers of that session.
 func (c stepRuleCounter) Next(rule string, after int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()

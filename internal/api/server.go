@@ -2,9 +2,8 @@
 // for the real CLI, SDKs and any other client.
 //
 // Every request is answered from its own history: a fresh engine of the scenario receives the history in order and
-// answers the last message. Three bounded caches (attempts at a history, the position of a session whose history was
-// cut, the scripts of running sub-agents) are the only state kept between requests. The package runs no tools and
-// starts no listener.
+// answers the last message. Only three bounded caches are kept between requests: attempts at a history, the position of
+// a session with a cut history, the scripts of running sub-agents. The package runs no tools and starts no listener.
 package api
 
 import (
@@ -34,8 +33,7 @@ func (s *Server) Err() error {
 	return s.service.journal.Err()
 }
 
-// UnmetExpectations lists the expectations that the conversations of a namespace have not met yet, one line each;
-// name "" is the default namespace.
+// UnmetExpectations lists the expectations a namespace's conversations have not met, one per line; "" is the default.
 func (s *Server) UnmetExpectations(namespace string) []string {
 	return s.service.namespaceState(s.service.namespaceFor(namespace)).Unmet
 }

@@ -36,16 +36,17 @@ type Options struct {
 	Clock    Clock
 	// Capture receives the journal, one line per write; nil means no journal.
 	Capture io.Writer
-	// Token is required for the control routes; "" means that they need no token and are available only from this machine.
-	// The listener controls access to the other routes.
+	// Token is required for the control routes. If it is "", they need no token and are available only from this
+	// machine. The listener controls access to the other routes.
 	Token string
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
 	// values of Environ are redacted in the journal.
 	Environ, Args []string
 	CWD           string
 	PID           int // process id in journal lines
-	// Gates is the directory of gates shared with other processes; "" means the one from Environ, see [gate.Dir].
-	// Without a directory, each namespace has its own gates, which only the control routes can release.
+	// Gates is the directory of gates that are shared with other processes. If it is "", State is used or, without
+	// State, the directory from Environ, see [gate.Dir]. Without any directory, each namespace has its own gates, which
+	// only the control routes can release.
 	Gates string
 	// State is a directory in which several servers share gates and the counts of
 	// request attempts; "" means not shared.
@@ -56,8 +57,8 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run means that requests without a namespace belong to the run whose processes share Gates; Gates is then
-	// required. Rules with a limit count their matches over the whole run.
+	// Run means that requests without a namespace belong to one run, and that the processes of the run share the
+	// directory Gates, which must be set. In these requests, rules with a limit count their matches over the whole run.
 	Run bool
 }
 
@@ -71,7 +72,7 @@ type service struct {
 	journal   *journal.Journal // nil means no journal
 
 	mu         sync.Mutex
-	namespaces map[string]*namespace
+	namespaces map[string]*requestNamespace
 }
 
 func newService(o Options) *service {
@@ -84,7 +85,7 @@ func newService(o Options) *service {
 		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
 	}
 	s := &service{
-		Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
+		Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory),
 		replayer: newReplayer(o, ids),
 	}
 	if o.Capture != nil {
@@ -98,7 +99,7 @@ func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal
 }
 
 // namespaceFor returns the namespace of that name, creating it on first use.
-func (s *service) namespaceFor(name string) *namespace {
+func (s *service) namespaceFor(name string) *requestNamespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]
@@ -138,9 +139,9 @@ func (s *service) resetNamespace(name string) error {
 	return os.RemoveAll(s.sharedAttemptCounter(name).Dir)
 }
 
-// recordJournalLine writes a journal line, and adds it to the summary of the namespace. Without expectations only gates are added,
-// so that the memory of a long-running server does not grow.
-func (s *service) recordJournalLine(ns *namespace, b journal.Body) {
+// recordJournalLine writes a journal line and adds it to the summary of the namespace. If the scenario has no
+// expectations, the summary receives only lines about gates, so that the memory of a long-running server does not grow.
+func (s *service) recordJournalLine(ns *requestNamespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
 		ns.summary.Add(journal.LineOrigin{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
@@ -161,7 +162,6 @@ func (s idSource) ID(prefix string, key history.Digest, parts ...string) string 
 	return prefix + "_01" + strings.ToLower(idEncoding.EncodeToString(sum[:]))[:22]
 }
 
-// idEncoding writes ids; constant: only read.
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 // sideRequestText returns the answer to a side request: the scripted one, or a minimal one.

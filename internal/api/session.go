@@ -53,9 +53,9 @@ func (f *replay) startState() (*conversationState, int) {
 	return r.state, from
 }
 
-// findHistoryCut handles a history whose beginning differs from the history that its session had before. It returns a
-// root for the new history, and the index of its last group, with which the session continues. If this group repeats a
-// request that failed, the session continues from the state before that request.
+// findHistoryCut is called for a history that begins differently from the earlier history of its session, because it
+// was cut. It returns a root for the new history, and the index of the last group, with which the session continues. If
+// this group repeats a request that failed, the session continues from the state before that request.
 func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -68,8 +68,8 @@ func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	return r, from
 }
 
-// recordContinuation records that the history continues after a cut. States that depend on a
-// session are stored separately from those that do not.
+// recordContinuation prepares a replay that continues after a cut. It adds the attempts before the cut to the number of
+// attempts. It also changes the salt, because the state now depends on the session, not only on the history.
 func (f *replay) recordContinuation(r historyRoot) {
 	if r.failures > 0 && r.retryKey == f.HistoryDigest() {
 		f.attempt += r.failures
@@ -107,8 +107,7 @@ func (f *replay) groupIndexAfter(at history.Digest) int {
 	return -1
 }
 
-// rememberConversation makes st the stored state of the session. It does nothing for a session without a stored
-// conversation.
+// rememberConversation makes st the stored state of the session. Without a stored conversation it does nothing.
 func (f *replay) rememberConversation(st *conversationState) {
 	if f.request.Session == "" {
 		return
@@ -123,8 +122,7 @@ func (f *replay) rememberConversation(st *conversationState) {
 	}
 }
 
-// Summarize returns the scenario's summary of a conversation that is to be compacted. It returns
-// false if the session is not known.
+// Summarize returns the scenario's summary of a conversation to be compacted, or false if the session is unknown.
 func (m *namespaceMemory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
 	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})
@@ -232,8 +230,7 @@ func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }
 
-// NextStep returns the next step of the scenario and its position in the file. The text is empty if there is no next
-// step.
+// NextStep returns the next step of the scenario and its position in the file. text is empty if there is none.
 func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 	text, at, _ := f.finalState.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line

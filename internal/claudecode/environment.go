@@ -18,9 +18,8 @@ const (
 	NoLogin    Credential = "none"
 )
 
-// Environment is the account and network configuration that the environment variables of a session define. The zero
-// value is the environment in which the real CLI is recorded: an API key, a base URL other than the default, and only
-// requests to the model.
+// Environment is the account and network configuration that a session's environment variables define. The zero value is
+// the one in which the real CLI is recorded: an API key, a non-default base URL, and only requests to the model.
 type Environment struct {
 	Credential      Credential // empty means APIKey
 	UsesDefaultURL  bool       // requests go to the vendor
@@ -29,7 +28,8 @@ type Environment struct {
 	TokenSource     string     // variable that contains the token; empty means none
 }
 
-// EnvironmentVariable overrides the other variables. Its value is a list of words, separated by commas.
+// EnvironmentVariable is the variable that overrides what [ReadEnvironment] finds in other variables. Its value is a
+// list of words, separated by commas: "oauth,no-traffic".
 const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
 
 // ReadEnvironment returns the environment that variables describe. If they contain no credential, it assumes an API

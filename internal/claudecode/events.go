@@ -14,18 +14,16 @@ func IsContinuationRequest(text string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
 }
 
-// HookEvent is one event at which hooks can run. Package protocol has a type for the input of the event's hooks. A
-// table of package hook has a row for their output.
+// HookEvent is one event at which hooks can run. The type for the input of its hooks is in package protocol. The rules
+// for their output are in package hook.
 type HookEvent struct {
 	Name         string
 	Summary      string // description in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
-	// CanBlock is true if hooks can block an action, or give feedback, with exit status 2. For other events that status
-	// is an ordinary error.
+	// CanBlock is true if a hook's exit status 2 blocks an action or gives feedback; otherwise it is an ordinary error.
 	CanBlock bool
-	// CanGuardPermissions is true if hooks of the event may decide about permissions. If such a hook is invalid, its
-	// whole settings file is ignored.
+	// CanGuardPermissions is true if hooks may decide about permissions. Settings files with invalid ones are ignored.
 	CanGuardPermissions bool
 	// DecidesPermission is true if hooks give a permission decision.
 	DecidesPermission bool
@@ -33,7 +31,7 @@ type HookEvent struct {
 	TextIsContext bool
 	// PrecedesPrompt is true if the event precedes a prompt, PrecedesEnd if it precedes the end of a conversation.
 	PrecedesPrompt, PrecedesEnd bool
-	// FramesOnly is true if hooks of the event are visible only by their frames and failures.
+	// FramesOnly is true if the output of the event's hooks appears in frames for the host, but not in the transcript.
 	FramesOnly bool
 }
 

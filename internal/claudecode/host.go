@@ -51,9 +51,8 @@ type IgnoredKeys struct {
 }
 
 // IgnoredKeysOf returns the keys that a dialog ignores. dialog is "permission", "question", "plan", or "dialog/KIND"
-// for a dialog before the session. The period was measured with 2.1.330: keys were sent 0 to 600 ms after the text of
-// the dialog had arrived. The first Enter with an effect came after 80 to 150 ms in dialogs before the session, and
-// after 140 to 160 ms in others.
+// for a dialog before the session. The period was measured with 2.1.330: keys were sent 0 to 600 ms after the dialog's
+// text. Enter first had an effect after 80 to 150 ms in dialogs before the session, and after 140 to 160 ms in others.
 func IgnoredKeysOf(dialog string) IgnoredKeys {
 	const length = 150 * time.Millisecond
 	return map[string]IgnoredKeys{

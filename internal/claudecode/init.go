@@ -28,8 +28,7 @@ func (p Profile) Init() protocol.Init {
 	return ev
 }
 
-// OnlyReports reports whether the result of an agent of this built-in type contains its report alone, without the lines
-// about its id and usage.
+// OnlyReports reports whether the result of this built-in agent type is its report, without lines about id and usage.
 func OnlyReports(agentType string) bool { return agentType == "Explore" || agentType == "Plan" }
 
 func pluginRows() []versionRow {
@@ -92,7 +91,8 @@ func (p Profile) HasTool(name string) bool {
 	return p.includes(toolRows(), name) && p.env.hasFeature(name)
 }
 
-// unsimulatedRows are measured changes that claudeless does not undo when it simulates older versions.
+// unsimulatedRows lists changes of the real CLI that claudeless does not undo for older versions. It simulates these
+// versions as if they already had the changes.
 func unsimulatedRows() []versionRow {
 	return []versionRow{
 		{"no system/informational event about auto mode", "2.1.302"},
@@ -114,8 +114,7 @@ func (p Profile) UnsimulatedBehavior() []string {
 	return lines
 }
 
-// MissingFeatures describes features that newer measured versions have and this version lacks, in the order of the
-// versions.
+// MissingFeatures describes features that newer measured versions have and this version lacks, in version order.
 func (p Profile) MissingFeatures() []string {
 	tables := []struct {
 		kind string

@@ -10,9 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// eventKeyRows returns keys of events, each with the version that introduced it: type and subtype of the event, then
-// the path of the key. "*" represents every key of an object. A type without a subtype represents all subtypes of the
-// type.
+// eventKeyRows returns keys of events, each with the version that introduced it. A row names the event's type and
+// subtype and the path of the key. "*" in a path means every key of an object; no subtype means all subtypes.
 func eventKeyRows() []versionRow {
 	return []versionRow{
 		{"system/init original_cwd", "2.1.301"},
@@ -78,7 +77,7 @@ func hiddenKeyRows(e Environment) []versionRow {
 // KeyFilter removes from JSON objects the keys that a version does not have yet. A nil KeyFilter removes nothing.
 type KeyFilter struct {
 	paths       map[string][][]string // paths of keys by event type, with or without subtype
-	quotedWords [][]byte              // last word of each path, in quotes; an object without any of these words needs no change
+	quotedWords [][]byte              // last key of each path, in quotes; an object without any of them needs no change
 }
 
 // Events returns the filter for events; nil means that the version has all keys.
@@ -192,7 +191,7 @@ type RequestFeatures struct {
 	CanThink        bool   // the model may think
 	EffortPerTurn   bool   // the effort can change from turn to turn
 	SystemReminders bool   // reminders are separate messages
-	HasToolSearch   bool   // some tools must be found by search
+	HasToolSearch   bool   // the model finds some tools only with ToolSearch
 	HasEffort       bool   // the model has effort levels
 	ThinkingUpdates bool   // thinking is reported while it is written
 }

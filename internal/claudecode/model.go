@@ -34,8 +34,7 @@ type ModelFacts struct {
 
 const defaultContextWindow, million = 200_000, 1_000_000
 
-// knownModels are the models of the CLI. Models of the newest generation have no task list, and the newest of them
-// accept an effort for each turn.
+// knownModels are the models that the CLI knows. Opus 4.8 and all models since generation 5 have no task list.
 func knownModels() []ModelFacts {
 	return []ModelFacts{
 		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
@@ -94,8 +93,8 @@ func (f ModelFacts) ThinkingMode() string {
 // 2.1.330). These are the models that think adaptively.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// BashPreference returns how the model is asked to prefer Bash if its calls are not checked by a user: "relaxed",
-// "strict", or "" if it is not asked (observed with 2.1.330).
+// BashPreference returns how strongly the CLI asks the model to prefer Bash in modes in which the user does not approve
+// calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
 func (f ModelFacts) BashPreference() string {
 	switch f.Name {
 	case "claude-opus-5-5":
@@ -106,8 +105,8 @@ func (f ModelFacts) BashPreference() string {
 	return ""
 }
 
-// ExplainsAutoMode reports whether mode auto is explained to a model that is not asked to prefer Bash (observed with
-// 2.1.330).
+// ExplainsAutoMode reports whether the CLI explains mode auto to the model, although it does not ask the model to
+// prefer Bash (observed with 2.1.330).
 func (f ModelFacts) ExplainsAutoMode() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
@@ -115,8 +114,7 @@ func (f ModelFacts) ExplainsAutoMode() bool {
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return knownModels() }
 
-// Cost returns the price of a reply in dollars. It sums in the same order as the real CLI, because the digits of a
-// float64 depend on the order.
+// Cost returns a reply's price in dollars. It sums in the real CLI's order, on which the digits of a float64 depend.
 func (f ModelFacts) Cost(inputTokens, outputTokens int) float64 {
 	return float64(inputTokens)/million*f.InputPrice + float64(outputTokens)/million*f.OutputPrice
 }
@@ -169,13 +167,13 @@ func ResolveModel(name string) string {
 	return name
 }
 
-// PlanningModel is like [ResolveModel] for requests in plan mode, in which two short names mean other models.
+// PlanningModel is [ResolveModel] for requests in plan mode. There, haiku means sonnet and opusplan means opus.
 func PlanningModel(name string) string {
 	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(name))], name))
 }
 
-// RequestedModelLabel returns a user's name for a model as it is shown next to the resolved model; empty means the user
-// requested the default model.
+// RequestedModelLabel returns the name of a model as the user wrote it. The CLI shows it next to the name of the
+// resolved model. Empty means the user requested the default model.
 func RequestedModelLabel(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)
@@ -191,8 +189,7 @@ func RequestedModelLabel(name string) string {
 // WireModel returns the name that requests and responses contain for a resolved model, without its variant.
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
-// DisplayModel returns the display name of a model: "Opus 5.5" for claude-opus-5-5, with or without a date. Unknown
-// names are returned unchanged.
+// DisplayModel returns a model's display name: "Opus 5.5" for claude-opus-5-5, dated or not. Unknown names are kept.
 func DisplayModel(name string) string {
 	family, version, ok := strings.Cut(strings.TrimPrefix(BareModel(name), "claude-"), "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {

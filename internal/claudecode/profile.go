@@ -19,12 +19,12 @@ const (
 	NewestMeasuredVersion = "2.1.332"
 )
 
-// Profile describes how one version of the real CLI differs. The zero value is a version without new features.
+// Profile describes one version of the real CLI: which features it has. The zero value has none of the newer features.
 type Profile struct {
 	version                string
 	numbers                []int // nil means the version is not a list of numbers
 	env                    Environment
-	fastModeDisabledReason string // empty means the usual reason
+	fastModeDisabledReason string // empty means sdk_opt_in_required
 }
 
 // ProfileFor returns the profile of a version. A version newer than all measured ones has every feature. A version
@@ -47,7 +47,7 @@ func (p Profile) WithModels(available []string) Profile {
 	return p
 }
 
-// FastModeDisabledReason returns why sessions are not in fast mode.
+// FastModeDisabledReason returns the reason that messages give for fast mode being off. Fast mode is always off.
 func (p Profile) FastModeDisabledReason() string {
 	return cmp.Or(p.fastModeDisabledReason, "sdk_opt_in_required")
 }
@@ -87,12 +87,11 @@ type Feature string
 const (
 	// MCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
 	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
-	// SettingsSources reports problems of settings by their source, not by their file.
+	// SettingsSources groups the reported problems of settings by source, such as user or project, not by file.
 	SettingsSources Feature = "faults of settings are reported by source"
-	// UserModified reports changes that the host has made to the content of a Write or Edit before it permitted the
-	// call.
+	// UserModified reports changes that the host made to the content of a Write or Edit before it permitted the call.
 	UserModified Feature = "results report changes made by the host"
-	// DescribesJSON reports invalid JSON in a response like other malformed responses.
+	// DescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
 	DescribesJSON Feature = "responses with invalid JSON are described"
 	// DefaultModeDefault starts sessions in permission mode default. Older measured versions start them in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
@@ -141,9 +140,8 @@ type Delays struct {
 	Answer time.Duration // time until the model answers a request
 }
 
-// Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, from
-// the start of the process to the init event. Answer is for the network and the model: with a local API the CLI itself
-// needs only 10 ms for an answer.
+// Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, up to
+// the init event. Answer is for the network and the model: the CLI itself needs only 10 ms with a local API.
 func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, Answer: time.Second} }
 
 // DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a

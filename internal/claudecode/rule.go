@@ -13,8 +13,7 @@ type RuleText struct {
 	IsClosed   bool   // the text ends with a closing parenthesis
 }
 
-// ParseRuleText splits the text of a rule, without validating it. If the closing parenthesis is missing, Content is
-// the rest of the text.
+// ParseRuleText splits a rule's text without validating it. Without a closing parenthesis, Content is the rest.
 func ParseRuleText(text string) RuleText {
 	var r RuleText
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")

@@ -37,7 +37,7 @@ type Tool struct {
 	Aliases []string // other names that calls and rules may use
 	Class   ToolClass
 	Listing ToolListing
-	// Subject is the parameter with which rules in parentheses are compared; empty means none.
+	// Subject is the parameter of a call that a rule such as Bash(ls) is compared with; empty means none.
 	Subject string
 	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
 	ReadOnly bool

@@ -3,8 +3,7 @@
 //
 // It has two grammars. The command line of claude is parsed by internal/claude/flags, because clients match on the
 // exact error messages and on commander's treatment of variadic and optional values, which kong does not support, and
-// because building a kong parser takes longer than a short run. The commands of claudeless (grammar.go) are kong
-// structs.
+// building a kong parser takes longer than a short run. The commands of claudeless (grammar.go) are kong structs.
 //
 // Only package main imports it, and simtest for test binaries.
 package cli
@@ -103,8 +102,7 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksDoubleDash reports whether the words are an exec command without "--". The -p of the following command makes
-// them look like a prompt.
+// lacksDoubleDash reports whether the words are an exec command without "--". A later -p makes them look like a prompt.
 func lacksDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false
@@ -112,9 +110,8 @@ func lacksDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// unknownCommand returns the error about words that resemble a claudeless command; nil means that they are a prompt.
-// A first word with white space, and flags that claude accepts, belong to a prompt, unless a file of ours or "--"
-// follows.
+// unknownCommand returns the error for words that resemble a claudeless command; nil means they are a prompt. A first
+// word with white space, and flags that claude accepts, belong to a prompt, unless a file of ours or "--" follows.
 func unknownCommand(s *process.System, words []string, refused bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil

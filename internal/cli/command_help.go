@@ -10,8 +10,7 @@ import (
 //go:embed command_help.txt
 var commandHelpText string
 
-// commandHelp returns the help of a command of the real CLI and its subcommands; empty if help was not requested or
-// does not exist.
+// commandHelp returns the help of a real CLI command and its subcommands; empty if it was not requested or is missing.
 func commandHelp(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {

@@ -72,8 +72,8 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// commandFor returns the command that a first word selects; nil means that the word is a prompt or a flag. Commands of
-// the real CLI are available under every name of the program.
+// commandFor returns the command for the first word of the command line; nil means that the word is a prompt or a flag.
+// claudeless has all commands. A program called claude has only those of the real CLI, unless claudeless started it.
 func commandFor(s *process.System, word string) runner {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
@@ -146,7 +146,7 @@ func usageError(err error, command string) error {
 	return process.WithHint(text, "see "+command+" --help")
 }
 
-// plainCommand runs a command without flags, except -h and --help.
+// plainCommand returns a runner for a command whose only flags are -h and --help.
 func plainCommand(name string, run runner) runner {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		if len(words) == 1 && (words[0] == "-h" || words[0] == "--help") {
@@ -158,8 +158,8 @@ func plainCommand(name string, run runner) runner {
 	}
 }
 
-// helpPrinter prints kong's help with the usage line of the command table. For a
-// subcommand that runs another program, it adds the "--" that kong omits.
+// helpPrinter prints kong's help, but with the usage line of the command table. For a subcommand that runs another
+// program, the usage line also has the "--" that kong omits.
 func helpPrinter(usage string) kong.HelpPrinter {
 	return func(o kong.HelpOptions, c *kong.Context) error {
 		var b strings.Builder

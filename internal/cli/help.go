@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// versionFile contains the version of claudeless: the next release, or the tagged one. All packages read the version
-// from this file.
+// versionFile contains the version of claudeless: the next or the tagged release. All packages read it from this file.
 //
 //go:embed version.txt
 var versionFile string

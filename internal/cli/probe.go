@@ -35,8 +35,7 @@ func unsimulatedCommands() []string {
 	}
 }
 
-// missingSessionCommand returns a command that takes the id of a background session and reports that no such session
-// exists.
+// missingSessionCommand returns a command that takes the id of a background session and reports that it does not exist.
 func missingSessionCommand(usage, hint string) runner {
 	return func(_ context.Context, s *process.System, words []string) error {
 		if len(words) == 0 {

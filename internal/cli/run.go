@@ -128,8 +128,7 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	return err
 }
 
-// exitError returns the error that determines the exit code. interrupted is true if a signal or a closed stdout ended
-// the run.
+// exitError returns the error that sets the exit code. interrupted is true if a signal or closed stdout ended the run.
 func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
@@ -239,8 +238,7 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// prompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues that call, and
-// the user need not give a prompt.
+// prompts returns the run's prompts. If an earlier run deferred a call, the first continues it; the user may give none.
 func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.DeferredPrompt()
 	if !ok {

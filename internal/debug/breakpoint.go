@@ -23,8 +23,7 @@ const (
 	BehaviorStopException Behavior = "stop_exception"
 )
 
-// behaviorScope is a setting with a behaviour: the hub's default, or the phase before or after a call. Each setting
-// allows different words.
+// behaviorScope is the place of a behaviour: the hub's default, or before or after a call. Each allows different ones.
 type behaviorScope int
 
 const (
@@ -69,7 +68,7 @@ type Breakpoint struct {
 	Before      Behavior
 	After       Behavior
 	When        string // condition; empty means always
-	Replacement string // tool that runs instead if the call is not stopped; empty means none
+	Replacement string // tool that runs if the call is not stopped; empty means the called tool
 	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
 	ConditionError string
 }
@@ -336,9 +335,9 @@ func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 	return own == BehaviorStop || own == BehaviorStopException
 }
 
-// Rule is a breakpoint on one phase of calls, for front ends that decide by a script. Rules are checked in the order
-// in which they were added, before all named breakpoints. The first rule that matches stops the call, independently
-// of the behaviours.
+// Rule is a breakpoint that stops the calls it matches in one phase, whatever the behaviours of other breakpoints.
+// Front ends that decide automatically, such as a scenario, use rules. Rules are checked before the named breakpoints,
+// in the order in which they were added.
 type Rule struct {
 	Name      string   // name of the breakpoint in the rule's pauses
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool

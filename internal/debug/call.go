@@ -122,8 +122,7 @@ func (p *pause) snapshot() Pause {
 	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
-// storeDecision keeps the decision about a pause for a caller that requests it late. Over the limit, the oldest
-// decisions are dropped.
+// storeDecision keeps a pause's decision for a caller that requests it late. Over the limit, it drops the oldest.
 func (p *pauses) storeDecision(id string, d Decision) {
 	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)

@@ -44,7 +44,7 @@ func (n nativeCaller) Actions(phase Phase) []Action {
 	}
 }
 
-// WireDecision is a decision in the form for claudeless's own callers. Type and Message are set if the call fails.
+// WireDecision is a decision for claudeless's own callers. Type and Message are set only if it makes the call fail.
 type WireDecision struct {
 	Action  Action          `json:"action"`
 	Input   json.RawMessage `json:"modified_input,omitempty"`
@@ -118,7 +118,7 @@ type Outcome struct {
 	Failed bool
 	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil means null.
 	Result json.RawMessage
-	// ResultCID is the id of a result that is already in the store in another form; empty means the hub stores Result.
+	// ResultCID identifies a result that the caller has stored in its own form; empty means the hub stores Result.
 	ResultCID string
 	// Error and ErrorType describe the failure of a call. Exception is the displayed form of the failure; nil means
 	// that it is derived from Error and ErrorType. ErrorCID is the failure's id in the store; empty means not stored.
@@ -143,8 +143,8 @@ type Decision struct {
 	Result        json.RawMessage
 	Type, Message string // raise: the exception
 	Tool          string // replace: canonical name
-	// PauseID is the id of the pause to which this decision belongs, and BreakpointName the breakpoint that stopped
-	// the call, if the gate reports it. If both are empty, the call was not stopped.
+	// PauseID is the id of the pause to which this decision belongs. BreakpointName is the breakpoint that stopped the
+	// call; only some gates set it. If both are empty, the call was not stopped.
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
@@ -158,8 +158,8 @@ type Decision struct {
 type ResumeRequest struct {
 	// Action is continue, modify, skip, raise or replace. Empty means continue, or modify if there are new arguments.
 	Action string `json:"action"`
-	// ModifiedArgs are the new positional arguments; claudeless's own callers take one, the whole input.
-	// ModifiedKwargs are the new named arguments, or the whole input.
+	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. A call of claudeless's own callers
+	// has only one argument, its input: the only element of ModifiedArgs, or the whole ModifiedKwargs.
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`

@@ -6,13 +6,11 @@
 //
 // # Callers
 //
-// A caller runs tool calls. It asks a [Gate] before and after each of them; [Middleware] does so around an executor.
-// [Hub] is the gate within the process, rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait]
-// and [Hub.Complete].
+// A caller asks a [Gate] before and after each tool call; [Middleware] does so around an executor. [Hub] is the local
+// gate, rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait] and [Hub.Complete].
 //
-// The [Caller] specifies which actions a caller supports and how a decision is encoded. This package has the
-// implementation for claudeless's own callers; package compat has the one for older clients, with their own [Values]
-// and [Evaluator].
+// The [Caller] specifies a caller's actions and how decisions are encoded. This package has the implementation for
+// claudeless's own callers; package compat the one for older clients, with their own [Values] and [Evaluator].
 //
 // # Front ends
 //

@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate decides before and after each tool call. Both methods may block until a person decides. They return when ctx is
-// cancelled.
+// Gate decides before and after each tool call. Both methods may block until a person decides or ctx is cancelled.
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
@@ -45,9 +44,9 @@ func (o MiddlewareOptions) shapeResult(use protocol.ToolUse, text string) protoc
 	return o.Run.ShapeResult(use, text)
 }
 
-// Middleware stops calls at g's breakpoints. If the gate fails before a call, the tool does not run and the result
-// is an error; if it fails afterwards, the result is kept. The decisions are recorded in the result's Breakpoints,
-// around those of the inner layers.
+// Middleware stops calls at g's breakpoints. If the gate fails before a call, the tool does not run and the result is
+// an error; if it fails afterwards, the result is kept. The result's Breakpoints list the decisions in the order in
+// which they were made: the decision of g before the call is the first, the one after the call the last.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
@@ -76,7 +75,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns a decision for the record; nil if the call was not stopped.
+// breakpointDecisions returns a list with the decision, for the result of the call; nil if the call was not stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil

@@ -151,8 +151,7 @@ func (h *Hub) expire(p *pause) {
 	h.closePause(p, d)
 }
 
-// closePause ends a pause with a decision, unless it already has one. It reports whether this decision is used. h.mu
-// must be held.
+// closePause ends a pause with a decision, unless it already has one, and reports whether it did. h.mu must be held.
 func (h *Hub) closePause(p *pause, d Decision) bool {
 	if _, ok := h.pauses.open[p.id]; !ok {
 		return false

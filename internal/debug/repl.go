@@ -339,9 +339,8 @@ func (l *sessions) closeAll(ids []string) {
 	}
 }
 
-// appendEntry adds to a session's transcript. If the transcript has too many entries, appendEntry drops the oldest
-// entry. If all transcripts together are too large, it empties transcripts, beginning with the oldest session. l.mu
-// must be held.
+// appendEntry adds to a session's transcript. If the transcript has too many entries, it drops the oldest. If all
+// transcripts together are too large, it empties transcripts, beginning with the oldest session. l.mu must be held.
 func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

@@ -80,8 +80,8 @@ func (g *ScriptedGate) Warnings() []string {
 	return all
 }
 
-// HasLimitedRule reports whether a breakpoint with a limited number of pauses
-// matches a tool. The order of such calls matters.
+// HasLimitedRule reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
+// run in sequence, because their order decides which calls are paused.
 func (g *ScriptedGate) HasLimitedRule(tool string) bool {
 	return g.hub.BreakpointSet.HasLimitedRule(tool)
 }
@@ -110,8 +110,7 @@ func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) 
 	return g.decide(ctx, pauseID)
 }
 
-// decide answers a pause with the action of its breakpoint. If the action is impossible, the call fails with the
-// reason.
+// decide answers a pause with the action of its breakpoint. If it is impossible, the call fails with the reason.
 func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {

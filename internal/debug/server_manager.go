@@ -55,7 +55,7 @@ type ServerManager struct {
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig
-	connected      map[string]time.Time // connection times by server, as far as they were observed
+	connected      map[string]time.Time // time since which each server is connected; noticed by statuses
 	everConnected  map[string]bool
 }
 

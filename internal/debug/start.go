@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start reports a call that is about to run. If a breakpoint stops the call, Start opens a pause, even if no caller
-// waits for the decision.
+// Start reports a call that is about to run. If a breakpoint stops it, Start opens a pause, even if no caller waits.
 func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
 		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")

@@ -10,9 +10,9 @@ import (
 
 // Values are the arguments of a call in the form of its caller. They are never modified.
 type Values interface {
-	// Input returns the value of "input" in expressions.
+	// Input returns the value that expressions see as the variable input.
 	Input() json.RawMessage
-	// Truncated returns values small enough for a record in a list.
+	// Truncated returns a copy without large values, for a list of records.
 	Truncated() Values
 	// MarshalJSON writes the members of a call's data that describe the values.
 	json.Marshaler
@@ -70,7 +70,7 @@ type PauseInfo struct {
 	Capabilities []Action `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
-// CallData is a call in the form for front ends. A value is not modified after it was published.
+// CallData is a call in the form for front ends. Once a CallData was passed to a front end, it is not modified.
 type CallData struct {
 	MethodName string     `json:"method_name"`
 	CallID     string     `json:"call_id"`
@@ -88,7 +88,7 @@ type CallData struct {
 	StartedAt    float64         `json:"started_at"`
 }
 
-// Input returns the value of "input" in expressions.
+// Input returns the value that expressions see as the variable input.
 func (d CallData) Input() json.RawMessage { return d.values().Input() }
 
 func (d CallData) values() Values {
@@ -124,8 +124,7 @@ func mergeObjects(parts ...any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// maxRecordValue is the size, in bytes, of the largest value that a record contains. Larger values are referenced by
-// their CID.
+// maxRecordValue is the size in bytes of the largest value in a record. Larger values are referenced by their CID.
 const maxRecordValue = 64 << 10
 
 // TruncationMarker returns the object that replaces a value that is too large for a record.

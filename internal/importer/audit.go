@@ -26,7 +26,7 @@ func (l Leak) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s…", l.File, l.Line, l.Column, l.Rule, l.Context)
 }
 
-// auditReader lists known secrets and strings that can only be secrets.
+// auditReader finds secrets in a text: known secret values, and strings whose form shows that they can only be secrets.
 func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, error) {
 	const chunk = 256 << 10
 	a := newAudit(name, secret)
@@ -55,7 +55,7 @@ type audit struct {
 	redactor  *redact.Redactor
 	line      int    // line number at which tail begins
 	tail      string // the end of the text so far: a secret may continue in the next part
-	lastFound int    // offset in tail of the last secret found; -1 means before tail
+	lastFound int    // offset in tail of the last secret found; negative means before tail or none
 	leaks     []Leak
 }
 

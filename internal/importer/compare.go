@@ -88,8 +88,7 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Truncate cuts a text, which must be longer than limit bytes, to at most limit bytes and appends the number of omitted
-// bytes.
+// Truncate cuts a text, which must be longer, to at most limit bytes and appends the number of omitted bytes.
 func Truncate(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + truncationMark + strconv.Itoa(len(s)-limit) + " bytes; --big keeps them]"
 }
@@ -97,8 +96,8 @@ func Truncate(s string, limit int) string {
 // truncationMark begins the note that [Truncate] appends.
 const truncationMark = "\n[import left out the other "
 
-// RefusalText returns the scripted result for a call that was denied in the recording but would be allowed when the
-// scenario is played.
+// RefusalText returns the error that the scenario scripts for a tool whose calls were denied in the recording. Without
+// it, the call could be allowed when the scenario is played.
 func RefusalText(tool string) string { return "The user does not want " + tool + " to run." }
 
 const maxDifferences = 20

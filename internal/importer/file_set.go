@@ -13,9 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// FileSet writes files into a directory, all or none: each file is written under a temporary name, searched for
-// secrets, and moved into place at the end. Existing files are kept unless overwriting is allowed. Only one goroutine
-// may use it.
+// FileSet writes files into a directory, all or none: each is written under a temporary name, searched for secrets, and
+// moved into place at the end. Existing files are kept unless overwriting is allowed. Only one goroutine may use it.
 type FileSet struct {
 	dir        string        // temporary location
 	outDir     string        // destination; empty means none

@@ -15,8 +15,7 @@ import (
 	"sync"
 )
 
-// StampedSection returns a section of a text: a comment with a title and a digest of the body, by which a later import
-// detects edits.
+// StampedSection returns a section: a comment with a title and a digest of the body, by which imports detect edits.
 func StampedSection(title, body string) string {
 	return "# " + title + "; import " + stamp(body) + "\n" + body
 }
@@ -39,8 +38,8 @@ func (s *section) text() string { return "# " + s.title + "; import " + s.stamp 
 
 var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// splitSections splits a text at the titles. The key of a section consists of the start of its title, up to a colon or
-// blank, and a number that counts the sections with this start.
+// splitSections splits a text at the stamped titles; before is the text above the first one. The key of a section is
+// the first word of its title with a number: "files 1" is the first section whose title begins with "files".
 func splitSections(text string) (before string, all []section) {
 	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
@@ -63,8 +62,8 @@ func splitSections(text string) (before string, all []section) {
 	return text[:places[0][0]], all
 }
 
-// mergeSections adds new sections to a text and keeps edited ones; notes lists sections that were kept although the new version
-// differs, and removed sections.
+// mergeSections merges two versions of a text. It takes each section from fresh, but a section of old that was edited
+// by hand stays as it is. notes lists the edited sections that differ from fresh, and the sections that were removed.
 func mergeSections(name, old, fresh string) (merged string, notes []string) {
 	before, had := splitSections(old)
 	_, has := splitSections(fresh)
@@ -101,8 +100,7 @@ func (s *section) isNotAboutPrompt() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
-// keepEditedSections returns the edited sections that the new text no longer contains. It adds a note for every section that is
-// kept or removed.
+// keepEditedSections returns the edited sections that the new text lacks. It adds a note for each kept or removed one.
 func keepEditedSections(name string, remaining map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
@@ -119,8 +117,9 @@ func keepEditedSections(name string, remaining map[string]*section, order []sect
 	return b.String()
 }
 
-// Update merges the file set with the existing files. Sections of main are compared by their stamps, other files by the
-// stamps in the section "files" of main. Edits are kept. notes lists the edits that hide new content.
+// Update merges the file set with the existing files and keeps what the user has edited. In the file main, each section
+// has a stamp that shows whether it was edited. The stamps of the other files are in the section "files" of main. notes
+// lists the edits that hide new content.
 func (k *FileSet) Update(main string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
@@ -180,8 +179,8 @@ func (k *FileSet) Stamps() string {
 
 var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// parseStamps returns the stamps in the section "files", by file name. If the text has any section, the result also
-// contains the empty name.
+// parseStamps returns the stamps in the section "files", by file name. If the text has any stamped section, the map
+// also has an entry for the empty name. An empty map therefore means a text without sections.
 func parseStamps(text string) map[string]string {
 	_, all := splitSections(text)
 	out := map[string]string{}

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Placeholders for directories. When a text is written, they become templates, or plain words in places without
-// templates.
+// Placeholders for directories in recorded texts. In the scenario they become templates such as {{ cwd }}. Where
+// templates are not supported, they become plain words.
 const (
 	HomePlaceholder = "\uE100"
 	CWDPlaceholder  = "\uE101"
@@ -38,8 +38,8 @@ type RedactionCount struct {
 	First string `json:"first"` // file:line
 }
 
-// Redactor replaces secrets and personal data in sessions. The same value always
-// gets the same replacement, and keys, types and decisions do not change.
+// Redactor replaces secrets and personal data in sessions. Equal values get equal replacements. The types of blocks and
+// the decisions about calls do not change.
 type Redactor struct {
 	redact *redact.Redactor
 	number redact.NumberedLabel
@@ -74,8 +74,7 @@ var accountHome = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
 })
 
-// NewRedactor returns a Redactor that knows the secrets in the environment and in the sessions, and recognizes others by
-// their form.
+// NewRedactor returns a Redactor that knows secrets in the environment and the sessions, and recognizes others by form.
 func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
 	p := redact.Personal{Hosts: []string{hostName(place.Environ)}}
@@ -150,8 +149,7 @@ func (h *Redactor) redactMessages(messages []*session.Message) {
 	}
 }
 
-// redactTexts redacts the text blocks of a message. They are joined first, because a secret may be split between two
-// of them.
+// redactTexts redacts the text blocks of a message. They are joined first, because a secret may be split between two.
 func (h *Redactor) redactTexts(m *session.Message) {
 	var joined strings.Builder
 	var starts, which []int
@@ -280,8 +278,9 @@ func readFileOrNil(dir, name string) []byte {
 
 type knownSecretReader struct{ environ, values []string }
 
-// add records a value under its name, and also without the name unless [ordinaryValue] matches the value. Of a URL, add
-// records only the password or, if there is none, a long user name.
+// add records a value that may be secret together with its name, which decides whether it is secret. Unless
+// [ordinaryValue] matches the value, add also records it as a secret under any name. Of a URL, add records only the
+// password or, without a password, a long user name.
 func (k *knownSecretReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {

@@ -1,9 +1,8 @@
 // Package importer turns recorded sessions into a scenario, fixtures for the MCP servers that were used, their
 // configuration and, on request, the files that the session read.
 //
-// Secrets and personal data are replaced before anything is written, and calls with side effects are never played
-// live unless a user edits the scenario to do so. The same input produces the same bytes. Package session reads the
-// recordings.
+// Secrets and personal data are replaced before anything is written, and calls with side effects are played live only
+// if a user edits the scenario to do so. The same input produces the same bytes. Package session reads the recordings.
 package importer
 
 import (
@@ -35,11 +34,11 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // name of the scenario; empty means derived from the first file
-	// RivalDir is a directory of scenarios whose prompts the patterns must not match; empty means none.
+	// RivalDir is a directory of scenarios whose prompts the new patterns must not match. Empty means none.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
-	LinkResults    bool // reply texts contain templates for the results that they repeat
+	LinkResults    bool // a reply that repeats a tool result refers to it by a template
 	KeepThinking   bool // keep the model's thinking
 	KeepFiles      bool // write the files that the session read, and let Read calls run
 	KeepBigResults bool // keep results of more than 200 KB in full
@@ -232,8 +231,8 @@ func IsInputError(err error) bool {
 // minLinkedResultLength is the minimum length of a result that is linked. Texts contain shorter results by chance.
 const minLinkedResultLength = 8
 
-// rememberResults stores the results of a message's calls for references in later steps. Sub-agents have their own
-// results.
+// rememberResults stores the results of a message's calls, so that later texts can refer to them. It ignores messages
+// of sub-agents, which it recognizes by prefix.
 func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) {
 	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
 		return
@@ -250,8 +249,7 @@ func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) 
 	}
 }
 
-// withReferences replaces repeated results in a text of the model by references, so that the text changes when a user
-// edits the result.
+// withReferences replaces repeated results in a model's text by references, so that edits of a result change the text.
 func (w *scenarioWriter) withReferences(prefix, s string) string {
 	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
 		return quoteText(s)
@@ -353,8 +351,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 // maxFileNameBytes leaves room for a number and an extension in the 255 bytes of a name.
 const maxFileNameBytes = 200
 
-// uniqueName returns name, with a number appended if used contains it, and adds the result to used. It ignores
-// case, as some file systems do.
+// uniqueName returns name, with a number if used has it, and adds it to used. It ignores case, as some file systems do.
 func uniqueName(name string, used map[string]bool) string {
 	unique := name
 	for n := 2; used[strings.ToLower(unique)]; n++ {

@@ -57,8 +57,8 @@ func (p pattern) toml() string {
 	return fmt.Sprintf("{ type = %q, %s = %s }", p.kind, p.key, oneLine(p.text))
 }
 
-// choose returns the shortest part of a prompt that no other prompt contains. shown is the prompt after redaction. The
-// pattern contains only text that also occurs in shown.
+// choose returns a pattern that matches a prompt and no other prompt, if possible a short part of its text. typed is
+// the original prompt, shown is the prompt after redaction. The pattern contains no text that redaction removed.
 func (p *patternChooser) choose(typed, shown string) pattern {
 	switch {
 	case strings.TrimSpace(typed) == "":
@@ -82,7 +82,7 @@ func isVolatile(part string) bool {
 	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
 }
 
-// bestPart returns the best run of n words; empty means none.
+// bestPart returns, from the first line that has one, the longest run of n words in no other prompt; empty means none.
 func (p *patternChooser) bestPart(typed, shown string, n int) string {
 	best := ""
 	for line := range strings.Lines(shown) {

@@ -111,8 +111,8 @@ func (p *playPlans) methodFor(c *session.Call) playMethod {
 	return playCanned
 }
 
-// readsFile recognizes a call that only reads one imported file. It returns the key of the input with the file name,
-// and the value of that key when the scenario is played.
+// readsFile recognizes a call that only reads one imported file. key is the key of the input that holds the file name.
+// value is what it must hold when the scenario is played.
 func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
@@ -155,7 +155,7 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 // fileView is the part of a file that a shell command prints.
 type fileView struct {
 	headOrTail string // command line without the file name
-	lineCount  int    // number of first lines that are printed; negative means last lines; 0 means all
+	lineCount  int    // how many lines are printed: the first ones, or the last ones if negative; 0 means all
 }
 
 // parseFileView parses a command line that only prints one file or some of its lines.
@@ -199,8 +199,8 @@ func (s fileView) apply(content string) string {
 	return strings.Join(lines, "")
 }
 
-// importedFile returns the name of a file relative to the directory in which the scenario is played, and its content;
-// nil means that the file set does not contain it.
+// importedFile returns the path of a file in the directory in which the scenario is played, and the content of the
+// file. The content is nil if the file set does not contain the file.
 func (p *playPlans) importedFile(file string) (name string, content *string) {
 	rel, ok := p.relativePath(file)
 	if !ok {
@@ -211,8 +211,7 @@ func (p *playPlans) importedFile(file string) (name string, content *string) {
 
 var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// containsLines reports whether the imported file contains the lines of found. The file may have changed during the
-// session.
+// containsLines reports whether the imported file contains the lines of found. It may have changed during the session.
 func containsLines(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")
@@ -223,22 +222,22 @@ func containsLines(found, content string) bool {
 	return true
 }
 
-// isServable reports whether a fixture can return a call's result: it never varies, has no placeholder, is complete.
+// isServable reports whether a fixture can return the result of a call. The result must be complete, and the same for
+// all calls with this input. Input and result must not contain placeholders.
 func (p *playPlans) isServable(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
 }
 
-// expectedCalls collects the recorded calls, which become [[expect]] tables, because a run without one of them does not
-// repeat the session. The zero value is ready to use.
+// expectedCalls collects the recorded calls that a run must repeat, as [[expect]] tables. The zero value is usable.
 type expectedCalls struct {
 	list []expectedCall
 }
 
 type expectedCall struct {
 	tool        string
-	input       map[string]any // the short values that do not depend on the directory
+	input       map[string]any // the members of fullInput that are short and do not contain a directory
 	fullInput   map[string]any
 	fromFixture bool
 }

@@ -93,8 +93,8 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeSessionList writes a line about each session except the first, and about each compaction. The returned title of
-// the file describes the first session.
+// writeSessionList writes a comment line about each session except the first, and about each compaction. title
+// describes the first session; the caller writes it above the rules.
 func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
@@ -301,8 +301,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 
 const maxInlineResultBytes = 4 << 10
 
-// resultTOML returns the result of a canned call. If there is an output directory, a long result is stored in a file named
-// after its prompt.
+// resultTOML returns a canned call's result. With an output directory, long ones go to files named after the prompts.
 func (w *scenarioWriter) resultTOML(s string) string {
 	s = w.truncate(s)
 	if len(s) <= maxInlineResultBytes || w.options.Out == "" {

@@ -43,8 +43,7 @@ func quoteKey(s string) string {
 	return oneLine(s)
 }
 
-// inlineValue converts a JSON value to an inline TOML value. ok is false for values that TOML does not have: null, and
-// integers beyond 64 bits.
+// inlineValue converts JSON to inline TOML. ok is false for what TOML lacks: null, and integers beyond 64 bits.
 func inlineValue(raw json.RawMessage) (s string, ok bool) {
 	switch plainjson.TypeOf(raw) {
 	case "object":

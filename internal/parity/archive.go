@@ -17,7 +17,7 @@ import (
 type archiveFile struct {
 	archive string
 	name    string
-	line    int // number of its first line in the archive
+	line    int // number of the file's first line in the archive
 	data    []byte
 }
 
@@ -38,8 +38,7 @@ func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
 
-// splitArchive parses a txtar archive and records the line at which each file begins. (The txtar libraries do not
-// record lines.)
+// splitArchive parses a txtar archive and records the line at which each file begins. (The txtar libraries do not.)
 func splitArchive(archive string, src []byte) []*archiveFile {
 	var files []*archiveFile
 	n := 0
@@ -304,7 +303,8 @@ type CaseStep struct {
 	Line  int      `json:"line"` // line in the file of the case
 }
 
-// stepForms maps the steps to the form of their argument.
+// stepForms returns the form of the argument of each kind of step, such as "text" or "json". A form with a question
+// mark is optional; an empty form means that there is no argument.
 func stepForms() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",

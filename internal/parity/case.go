@@ -16,7 +16,7 @@ import (
 
 // Case is one test that both lanes execute.
 type Case struct {
-	// Name is the path below the directory argument, without the extension; the base name for a file argument.
+	// Name is the path below the given directory without the extension or, for a case given as a file, the base name.
 	Name string `json:"name"`
 	// File is the path of the case, as given.
 	File string `json:"file"`
@@ -44,7 +44,8 @@ type Case struct {
 	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures served over HTTP.
 	Servers []CaseServer `json:"servers,omitempty"`
-	// Incomparable lists what claudeless serve does not support; nil means none.
+	// Incomparable lists the parts of the scenario that claudeless serve does not support; nil means none. The case
+	// cannot be compared if there is one, because the real CLI plays scenarios through claudeless serve.
 	Incomparable []string `json:"incomparable,omitempty"`
 }
 
@@ -113,7 +114,8 @@ func unreadable(name string, err error) diag.Diagnostic {
 	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.Reason(err)}
 }
 
-// readCase reads one file. In a directory, scenarios without [parity] are not cases.
+// readCase reads one file. listed is true if the file was found in a directory. Such a file is not a case if it is a
+// scenario without [parity]; then the result is nil.
 func readCase(file, name string, listed bool) (*Case, diag.List) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -150,7 +152,8 @@ func diagnosticsOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// findIncomparable records what claudeless serve does not support, except MCP servers: the real CLI gets those.
+// findIncomparable records the parts of the scenario that claudeless serve does not support. It omits MCP servers,
+// because the real CLI runs these itself.
 func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {
@@ -159,7 +162,8 @@ func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	}
 }
 
-// checkJSON requires valid JSON in settings.json and mcp.json; invalid files can be tested below cwd/ or home/.
+// checkJSON reports invalid JSON in settings.json or mcp.json of a case. A case about invalid JSON has such a file
+// below cwd/ or home/ instead, where it is not checked.
 func checkJSON(f *archiveFile, list *diag.List) {
 	if json.Valid(f.data) {
 		return

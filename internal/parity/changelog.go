@@ -26,12 +26,12 @@ type Change struct {
 // HelpWords holds the flags and commands in the help of one version.
 type HelpWords struct {
 	Version string
-	// Words are the options and commands, by their paths.
+	// Words lists the words of each kind, "options" and "commands".
 	Words map[string][]string
 }
 
-// SetChanges turns the report into one about two versions of the real CLI: it lists the differences by path instead of
-// by case, with changes of the schema first.
+// SetChanges makes this a report about two versions of the real CLI. Such a report lists the differences by path, not
+// by case. Changes of the schema come first.
 func (r *Report) SetChanges(before, after HelpWords) {
 	r.Versions = []string{before.Version, after.Version}
 	r.Changes = []Change{}
@@ -65,7 +65,7 @@ func (r *Report) SetChanges(before, after HelpWords) {
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(changeKinds, a.Kind) - strings.Index(changeKinds, b.Kind) })
 }
 
-// kind returns the kind of a change. moved means that the value appears in one case and disappears in another.
+// kind returns one of changeKinds. moved is true if the value appears in one case and disappears in another.
 func (c *Change) kind(moved bool) string {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

@@ -172,12 +172,11 @@ func removeIDs(line any) {
 type comparison struct {
 	pair        *normaliserPair
 	differences []Difference
-	seen        map[differenceKey]int // index in differences
+	seen        map[differenceKey]int // position in differences, for each difference that was found
 	event       int
 }
 
-// differenceKey is equal for two differences that are reported as one: they have the same path, and the value is missing
-// on the same side.
+// differenceKey is equal for differences reported as one: they have the same path, and lack the value on the same side.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool
@@ -230,9 +229,9 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	}
 }
 
-// compareTranscripts compares each session file with the file of the same name on the other side, after numbers have
-// replaced the ids in the names. Ids that occur only in file names get equal numbers if the files have the same rank by
-// age.
+// compareTranscripts pairs the session files of the two sides by name, and compares each pair. Numbers replace the ids
+// in the names first. Ids that occur only in names are paired by the age of their files: the oldest files of the two
+// sides get the same number, and so on. rank is the order of the tool calls of each side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
@@ -321,7 +320,8 @@ func (c *comparison) compareObject(path string, a, b map[string]any) {
 // onlyHerePrefix precedes the words of a list that the other side does not have.
 const onlyHerePrefix = "only here: "
 
-// compareList compares two lists: lists of words as a whole, other lists by element.
+// compareList compares two lists. Lists of scalars are compared as a whole: the difference shows the elements that only
+// one side has. Other lists are compared element by element.
 func (c *comparison) compareList(path, key string, a, b []any) {
 	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
 		if len(a) != len(b) {

@@ -46,8 +46,8 @@ type block struct {
 }
 
 // kindOf returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or
-// "stream_event/message_start". The kind of a hook's input is its event; the kind of an MCP message is its side and
-// method.
+// "stream_event/message_start". The kind of a hook's input is the name of the hook event. The kind of an MCP message is
+// its sender and its method. key is the kind with more detail, by which the events of two streams are aligned.
 func kindOf(raw json.RawMessage) (kind, key string) {
 	var h eventHead
 	if json.Unmarshal(raw, &h) != nil {
@@ -87,7 +87,7 @@ func firstBlock(content json.RawMessage) block {
 	return blocks[0]
 }
 
-// eventsOf splits a stream: lines of JSON, an array of events, or text.
+// eventsOf returns the events of a stream, which is a JSON array or has one event per line, as JSON or as text.
 func eventsOf(stream string) []event {
 	var all []event
 	var list []json.RawMessage
@@ -166,7 +166,8 @@ func sortByCall(events []event, rank map[string]int) {
 	}
 }
 
-// relinkParents changes the parent of the transcript line after a sorted group to the group's last line.
+// relinkParents repairs the chain of transcript lines after a group was sorted. The line whose parent is in the group
+// gets the group's last line as its parent.
 func relinkParents(group, rest []event) {
 	if len(group) < 2 {
 		return
@@ -187,9 +188,8 @@ func eventMember(e event, key string) string {
 	return textOf(object[key])
 }
 
-// sortByAgent sorts the events of parallel agents by the rank of the call that started each agent. This is needed
-// because the real CLI starts the first agent before the rest of the message has arrived. It returns false if there are
-// no such agents.
+// sortByAgent sorts the events of parallel agents by the rank of the call that started each agent, because the real CLI
+// starts the first agent before the rest of the message has arrived. It returns false if there are no such agents.
 func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
@@ -249,7 +249,8 @@ func sortRuns(events []event, belongs func(event) bool, compare func(a, b event)
 	}
 }
 
-// toolCallOf returns the call that an event belongs to; an empty group means that the event must keep its place.
+// toolCallOf returns the id of the call that an event belongs to. Adjacent events of the same group can be sorted by
+// their calls. An empty group means that the event must keep its place.
 func toolCallOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {

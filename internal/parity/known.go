@@ -21,13 +21,12 @@ type KnownDifference struct {
 	Path Globs `toml:"path,required"`
 	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
 	Case Globs `toml:"case"`
-	// Absent names the sides that may have no value or line at the path: "ours", "real", or both in a list. If it is
-	// empty, both sides must have a value, so that a missing line is reported.
+	// Absent names the sides on which the value or the whole line may be missing: "ours", "real", or both in a list. If
+	// it is empty, the entry does not accept a missing value or line.
 	Absent Globs `toml:"absent"`
 	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
-	// Proved is the date of the last run in which the entry matched a difference. The run fails if that was longer ago
-	// than [maxConfirmationAge].
+	// Proved is the date when the entry last matched a difference. Runs fail if it is older than [maxConfirmationAge].
 	Proved string `toml:"proved"`
 	// Version of the real CLI with the difference, may contain `*`; empty means every version.
 	Version string `toml:"version"`
@@ -39,8 +38,8 @@ type KnownDifference struct {
 	Since string `toml:"since,required"`
 
 	line int
-	// comparedWords are the words of Case that matched a compared case. usedWords are the words of Path and Case that
-	// matched a difference.
+	// comparedWords are the patterns in Case that matched a compared case. usedWords are the patterns in Path and Case
+	// that matched a difference, and "absent SIDE" for the side on which its value was missing.
 	comparedWords, usedWords map[string]bool
 }
 
@@ -66,7 +65,8 @@ type KnownFile struct {
 // DefaultKnown is the file of known differences in this repository. Elsewhere the embedded list is used.
 const DefaultKnown = "docs/parity/known.toml"
 
-// LoadKnown reads a file of known differences. A missing file is empty; a missing [DefaultKnown] is the embedded list.
+// LoadKnown reads a file of known differences. If the file does not exist, the result is the embedded list for the name
+// [DefaultKnown], and has no entries for any other name.
 func LoadKnown(name string) (*KnownFile, error) {
 	f := &KnownFile{name: name}
 	src, err := os.ReadFile(name)
@@ -142,7 +142,7 @@ func (k *KnownDifference) appliesTo(version string) bool {
 	return k.Version == "" || matchesGlob(k.Version, version)
 }
 
-// matchingCaseWords returns the words of Case that match this case, `*` if Case is empty; nil means no match.
+// matchingCaseWords returns the patterns in Case that match this case, `*` if Case is empty, and nil if none match.
 func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}
@@ -156,8 +156,8 @@ func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) 
 	return words
 }
 
-// Stale reports the entries that matched no difference, with their unused words. It judges words that match several
-// cases only if the run compared all cases that the file names.
+// Stale reports the patterns of entries that matched no difference although they matched a compared case. A pattern
+// with `*` is reported only if the run compared every case that the file names, because another case might need it.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
 	whole := f.hasComparedAll(version)
@@ -196,7 +196,8 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 	return list
 }
 
-// NeedsRetry reports whether a case should be compared once more before an entry that names it is reported as stale.
+// NeedsRetry reports whether an entry that names this case would be reported as stale. The caller then compares the
+// case once more, because the difference may not occur every time.
 func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	whole := f.hasComparedAll(version)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
@@ -204,7 +205,7 @@ func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	})
 }
 
-// hasComparedAll reports whether every word that names a single case matched a compared case.
+// hasComparedAll reports whether the run compared every case that an entry for this version names without a `*`.
 func (f *KnownFile) hasComparedAll(version string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {

@@ -247,8 +247,7 @@ func (p *normaliserPair) numberEqually(a, b string) {
 	}
 }
 
-// unlinkLine removes a line that only one side has from the chain of its transcript: the next line gets the line's
-// parent.
+// unlinkLine removes a line that only one side has from the chain of its transcript: the next line gets its parent.
 func (n *Normaliser) unlinkLine(line any) {
 	object, _ := line.(map[string]any)
 	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])

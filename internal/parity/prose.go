@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// proseValue is a value of transcript lines that contains prose of the real CLI. claudeless uses its own words instead,
-// so only the form of the value can be compared.
+// proseValue is a place in transcript lines where the real CLI writes prose, such as a prompt. claudeless writes its
+// own words there, so only the form of the value can be compared.
 type proseValue struct {
 	kind   string
 	path   string // path in the value; "[]" after a key selects every element of a list
@@ -69,9 +69,8 @@ func sentences(json string) string {
 	return json
 }
 
-// MaskProse replaces prose of the program. In transcripts, a string becomes [proseWord], except for the tag of a
-// reminder. Lists and objects are replaced completely. In lists of agents and skills, only the descriptions of the
-// built-in ones are replaced.
+// MaskProse replaces prose of the program. In transcripts, a string becomes [proseWord], except a reminder's tag. Lists
+// and objects are replaced completely. In lists of agents and skills, only descriptions of built-in ones are replaced.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
 		r.Runs[i].Stdout = sentences(maskDescriptions(r.Runs[i].Stdout))
@@ -84,8 +83,7 @@ func (r *Recording) MaskProse() {
 	}
 }
 
-// maskDescriptions masks the descriptions of built-in agents, commands and models in the answer to an initialize
-// request.
+// maskDescriptions masks descriptions of built-in agents, commands and models in the answer to an initialize request.
 func maskDescriptions(stdout string) string {
 	var b strings.Builder
 	for text := range strings.Lines(stdout) {
@@ -115,7 +113,7 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltIn reports whether the CLI itself has a name: of an agent if list is "agents", otherwise of a command.
+// isBuiltIn reports whether the CLI itself provides an agent (if list is "agents") or else a command of this name.
 func isBuiltIn(list, name string) bool {
 	if list == "agents" {
 		return slices.Contains([]string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
@@ -218,7 +216,7 @@ func maskValue(value any) any {
 	return value
 }
 
-// maskBuiltInAgents masks the lines of the agents that are built-in according to the attachment.
+// maskBuiltInAgents masks the descriptions of the agents that an attachment lists as built in.
 func maskBuiltInAgents(attachment map[string]any) {
 	names, _ := attachment["addedTypes"].([]any)
 	builtIn, _ := attachment["builtInTypes"].([]any)

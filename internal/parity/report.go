@@ -218,8 +218,8 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// belongsToSurface reports whether the difference belongs to a surface: its path begins with the name. A difference
-// outside all surfaces, for example because a lane could not be run, belongs to each of them.
+// belongsToSurface reports whether the difference belongs to the surface name: its path begins with it. names are all
+// surfaces. A difference that belongs to none of them, for example because a lane could not be run, counts for all.
 func (d *Difference) belongsToSurface(name string, names []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == name || !slices.Contains(names, s)
@@ -251,8 +251,7 @@ const (
 	maxLineColumns = 160
 )
 
-// ShortenToScreen shortens the items of a report to one screen: it truncates long lines and long items, and counts the
-// omitted items.
+// ShortenToScreen shortens a report's items to one screen: it truncates long lines and items and counts omitted items.
 func ShortenToScreen(texts []string) string {
 	if len(texts) == 0 {
 		return ""

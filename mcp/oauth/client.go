@@ -1,9 +1,8 @@
 // Package oauth logs in to MCP servers that require OAuth 2.1 and keeps the credentials.
 //
-// A [Client] belongs to one server. [Client.Authorization] returns the header for a request, after it has refreshed an
+// A [Client] belongs to one server. [Client.Authorization] returns the header for a request, after refreshing an
 // expired token. [Client.Renew] returns another header after a refusal. [Client.Login] begins a login, which the caller
-// completes with the URL to which the authorization server redirected the user. mcp-go makes most requests of the
-// login; flow.go makes the others.
+// completes with the URL to which the user was redirected. mcp-go makes most requests of the login, flow.go the others.
 //
 // Credentials are in a [Store]. Errors never contain a credential.
 package oauth
@@ -53,9 +52,8 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no credentials")
 
-// Authorization returns the value of the Authorization header of the next request; empty means no token is stored. A
-// token that has expired, or expires soon, is refreshed first. If that fails, the old token is returned, because the
-// server may still accept it.
+// Authorization returns the Authorization header of the next request; empty means no stored token. A token that expired
+// or expires soon is refreshed first. If that fails, the old one is returned, because the server may still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,9 +105,9 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a request was refused: with a token that another request or process
-// has stored in the meantime, with a refreshed token, or with a token requested with the client's own credentials. If
-// the request needs more scopes, the error is a [*ScopeError], and the next login requests these scopes. If a login is
+// Renew returns another Authorization header after a request was refused. Its token is one that another request or
+// process has stored in the meantime, a refreshed one, or one requested with the client's own credentials. If the
+// request needs more scopes, the error is a [*ScopeError], and the next login requests these scopes. If a login is
 // necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
@@ -270,8 +268,7 @@ func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []strin
 	return h
 }
 
-// loginAsMachine gets a token with the configured client's own credentials, without a user, and stores it. The caller
-// must have locked the file.
+// loginAsMachine gets and stores a token with configured client credentials, without a user. The file must be locked.
 func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) error {
 	o := &clientcredentials.Config{
 		ClientID: c.options.Config.ClientID, ClientSecret: c.ClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,

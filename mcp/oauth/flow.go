@@ -119,7 +119,7 @@ type cliError string
 
 func (e cliError) Error() string { return string(e) }
 
-// IsIncompatible reports that the metadata of a server or its authorization server make a login impossible.
+// IsIncompatible reports whether err means that the metadata of a server or its authorization server prevents a login.
 func IsIncompatible(err error) bool {
 	_, is := errors.AsType[cliError](err)
 	return is
@@ -135,8 +135,7 @@ type flow struct {
 
 func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
-// discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
-// known, its metadata is read first.
+// discover reads the metadata of the MCP server and of its authorization server, beginning with the latter if known.
 func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*flow, error) {
 	f := &flow{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
@@ -197,8 +196,7 @@ func (o Options) resume(ctx context.Context, known *storedDiscovery) (*flow, err
 	return f, f.findServer(ctx)
 }
 
-// findServer reads the metadata of the authorization server f.state.Server from the URLs of RFC 8414 and OpenID
-// Connect.
+// findServer reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
 func (f *flow) findServer(ctx context.Context) error {
 	server, err := url.Parse(f.state.Server)
 	if err != nil || server.Host == "" {
@@ -241,8 +239,8 @@ func (m serverMetadata) check() error {
 	return nil
 }
 
-// register registers a client at the authorization server (RFC 7591). mcp-go's request lacks application_type, which
-// revision 2026-07-28 requires.
+// register registers a client at the authorization server (RFC 7591). It does not let mcp-go do this, because the
+// request of mcp-go lacks application_type, which revision 2026-07-28 requires.
 func (o Options) register(ctx context.Context, f *flow, redirect string, scopes []string) (id, secret string, err error) {
 	endpoint := f.metadata.Registration
 	if endpoint == "" && !f.state.MetadataFound {
@@ -299,7 +297,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 // documentCache is a RoundTripper that keeps metadata, so that mcp-go does not request it again.
 type documentCache struct {
 	base  http.RoundTripper
-	known map[string][]byte // by URL; nil means none
+	known map[string][]byte // by URL; nil means that the URL has no document
 }
 
 func (o Options) baseTransport() http.RoundTripper {
@@ -388,7 +386,7 @@ func excerpt(text []byte) string {
 	return s
 }
 
-// wellKnownURL returns a well-known URL at the origin of u. If inserted is true, the path of u follows the name.
+// wellKnownURL returns ORIGIN/.well-known/NAME for the origin of u. If inserted is true, the path of u is appended.
 func wellKnownURL(u *url.URL, name string, inserted bool) string {
 	at := urlOrigin(u) + "/.well-known/" + name
 	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {

@@ -146,8 +146,7 @@ func (c *Client) scopes(f *flow, ch challenge) []string {
 	return scopes
 }
 
-// clientFor returns the client to log in with: the configured one, the stored one, the client metadata document of the
-// real CLI, or a new one.
+// clientFor returns the client of a login: configured, stored, the real CLI's client metadata document, or a new one.
 func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":

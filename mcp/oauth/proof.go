@@ -33,8 +33,7 @@ type proofTransport struct {
 	clock  interface{ Now() time.Time }
 }
 
-// RoundTrip sends a request. If the server refuses the request and returns a new nonce, RoundTrip sends the request
-// once more with that nonce.
+// RoundTrip sends a request. If the server refuses it and returns a new nonce, RoundTrip repeats it with that nonce.
 func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if scheme != boundTokenScheme {

@@ -1,8 +1,7 @@
 // Package agent runs sub-agents: an Agent (or Task) call starts a separate conversation with the same tools. The events
 // of the agent appear in the conversation of the caller.
 //
-// An agent is a [simulator.Simulator]. Its events pass through its task, which keeps them in order while several agents
-// run.
+// An agent is a [simulator.Simulator]. Its events pass through its task, which keeps those of several agents in order.
 package agent
 
 import (
@@ -31,8 +30,7 @@ type Definition struct {
 	DisallowedTools []string
 	Model           string // "inherit" means the session's model; empty means Options.Model
 	MaxTurns        int    // 0 means no limit
-	// Background specifies whether calls that do not set run_in_background run in the background; nil means that they
-	// do.
+	// Background tells whether calls that do not set run_in_background run in the background; nil means that they do.
 	Background   *bool
 	UsesWorktree bool // agents of this type work in a separate git worktree
 	// Mode is the permission mode of the agent's calls; empty means the mode of the session. If the session is in
@@ -65,8 +63,7 @@ type Session interface {
 	Options() simulator.Options
 	// Name returns the name by which other sessions address this session.
 	Name() string
-	// Isolate creates a git worktree in which the agent's calls work until Release. If it fails, the text of the error
-	// is the result of the call.
+	// Isolate creates a git worktree in which the agent's calls work until Release. An error is the result of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
 	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it
 	// returns the path and the branch of the worktree.
@@ -82,8 +79,7 @@ type Options struct {
 	Models      ModelSource
 	Session     Session
 	Skills      Skills // nil means no skill runs in an agent
-	// Model is the model of an agent if neither its call nor its agent type sets one; empty or "inherit" means the
-	// model of the session.
+	// Model is an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model.
 	Model string
 	// CWD is removed from the start of paths in progress messages; empty means nothing is removed.
 	CWD string
@@ -97,8 +93,8 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced contains, for each conversation ("" means the main one), the tools that it knows: those that it has
-	// used, and those that the reports of its agents listed. The value is the round in which the tool was first known.
+	// announced contains the tools that each conversation ("" means the main one) knows: tools that it has used, and
+	// tools that reports of its agents listed. The value is the round in which the conversation first knew the tool.
 	announced map[string]map[string]int
 }
 

@@ -48,8 +48,7 @@ func (k *runProgress) recordResult(ev *protocol.Result) (waited int) {
 	return waited
 }
 
-// currentUsage returns the usage of the agent so far. The tokens of its last message include those of all earlier
-// messages.
+// currentUsage returns the agent's usage so far. The tokens of its last message include those of earlier messages.
 func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	return &task.Usage{
 		TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total,
@@ -57,8 +56,8 @@ func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	}
 }
 
-// usageDuringCall returns the usage to report with a call, before its message is complete. Of the message, only the
-// first piece is counted (observed with 2.1.330).
+// usageDuringCall returns the usage to report when the agent makes a call, before the message with the call is
+// complete. Only the first streamed piece of that message counts as output (observed with 2.1.330).
 func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	u := *k.currentUsage(t)
 	u.ToolUses++
@@ -66,8 +65,7 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	return u
 }
 
-// firstPieceLength returns how many bytes of a block's first streamed piece count as output. Of reasoning, only the
-// signature counts.
+// firstPieceLength returns the length in bytes of a block's first streamed piece; for thinking, of the signature.
 func firstPieceLength(b protocol.Block, stream scenarios.Stream) int {
 	switch b := b.(type) {
 	case protocol.TextBlock:
@@ -264,8 +262,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// toolsUsedLine lists the tools that the agent has used and that its caller's conversation does not know yet (observed
-// with 2.1.330); empty means none.
+// toolsUsedLine lists the used tools that are new to the agent's caller (observed with 2.1.330); empty means none.
 func (w *agentRun) toolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {

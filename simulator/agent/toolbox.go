@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox contains the tools of an agent. It marks calls as calls of the agent and passes them to the checks of the
-// session.
+// toolbox contains the tools of an agent. It marks its calls as the agent's and passes them to the session's checks.
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
@@ -21,8 +20,7 @@ type toolbox struct {
 	definition   Definition
 }
 
-// isToolExcluded reports whether the agent's definition excludes a tool. The input of a call of such a tool is not
-// inspected.
+// isToolExcluded reports whether the agent's definition excludes a tool. Its calls are refused without an input check.
 func (t toolbox) isToolExcluded(name string) bool {
 	return !t.definition.allows(protocol.Tool{Name: name})
 }
@@ -82,8 +80,7 @@ func reportMissing(session executor.Executor) executor.Middleware {
 	})
 }
 
-// allows reports whether the agent's definition permits a tool. The rule Bash(git *) permits all of Bash; mcp__server
-// permits all tools of the server.
+// allows reports whether the agent may use a tool. Bash(git *) permits all of Bash; mcp__server permits all its tools.
 func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool {
 		rule = claudecode.ParseRuleText(rule).Tool

@@ -40,7 +40,7 @@ type agentRun struct {
 	status    task.Status
 	started   time.Time
 
-	worktree keptWorktree // the worktree, if it remains
+	worktree keptWorktree // zero unless the agent's worktree remains after the run
 	progress runProgress
 	crash    *simulator.CrashError // set if the scenario makes the process exit
 }
@@ -147,8 +147,8 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finishRun records the end of a run. But if the run completed and a message is waiting, it only returns that message.
-// A message that arrives after the end continues the agent in another run.
+// finishRun records the end of a run. If the run completed and a message is waiting, it returns that message instead,
+// and the run continues. A message that arrives after the end starts another run.
 func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
@@ -243,8 +243,8 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.noticeText("failed: " + why), Error: why}
 }
 
-// noticeText returns the text of the notification: the outcome of an agent that was stopped, failed or ran in the
-// background, otherwise the agent's answer.
+// noticeText returns the text of the notification about the end of the agent. end describes a stop or a failure; if it
+// is empty, the text is the answer of a foreground agent, or says that a background agent has finished.
 func (w *agentRun) noticeText(end string) string {
 	switch {
 	case end != "":
@@ -345,8 +345,7 @@ func (w *agentRun) forward(ev protocol.Event) {
 	}
 }
 
-// showRetry reports a retry of the agent's model as progress of the waiting call. For a background agent it reports
-// nothing (observed with 2.1.329).
+// showRetry reports a model retry as progress of the waiting call, but not in the background (observed with 2.1.329).
 func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	if w.task.Background {
 		return

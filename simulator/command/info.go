@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// builtinAnswer returns the answer to a built-in command that changes nothing; empty means that the command is a prompt
-// for the model.
+// builtinAnswer returns the answer to a built-in command that changes nothing; empty means a prompt for the model.
 func builtinAnswer(o Options, name string) string {
 	switch name {
 	case "agents":

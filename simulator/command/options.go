@@ -98,8 +98,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	return nil, x
 }
 
-// ExpandText returns the text of a custom command or a skill for the model, including the output of its shell commands.
-// The error is shown to the user.
+// ExpandText returns a command's or skill's text for the model, including shell output. The error is shown to the user.
 func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
 	text, err := slash.FillWithShell(replaceVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.RunCommand(ctx, k.Tools, command, pattern)

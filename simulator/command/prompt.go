@@ -37,8 +37,7 @@ func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
 }
 
-// text evaluates the prompt; words are assigned to its arguments in order, and the last argument gets all remaining
-// words.
+// text evaluates the prompt; words are assigned to its arguments in order, and the last one gets all remaining words.
 func (c promptCommand) text(ctx context.Context, args string) (string, error) {
 	words := slash.SplitWords(args)
 	given := map[string]string{}

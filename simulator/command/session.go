@@ -52,8 +52,7 @@ func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// answerColor returns the answer to /color and the new color of the prompt bar. Without a name, the color stays, or
-// becomes green if none was set.
+// answerColor returns the answer to /color and the prompt bar's color: without a name, the old one, or green if unset.
 func answerColor(now, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {

@@ -18,7 +18,8 @@ type Set struct {
 // New returns the commands of a session.
 func New(o Options) *Set { return &Set{options: o} }
 
-// Find returns a command: a custom one or a skill, one of the CLI, or an MCP prompt.
+// Find returns the command with a name: a custom command, a skill, a built-in command or an MCP prompt. It returns
+// false for unknown names, and for commands that the conversation itself runs (see [simulator.HandlesCommand]).
 func (s *Set) Find(name string) (simulator.Command, bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {
@@ -61,8 +62,7 @@ type builtinCommand struct {
 	name string
 }
 
-// Run runs the command; a nil outcome means that it becomes a prompt for the model. Its output has the wording of the
-// real CLI.
+// Run runs the command; a nil outcome means a prompt for the model. The output has the wording of the real CLI.
 func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {

@@ -22,7 +22,7 @@ type hookCall struct {
 	stdin     []byte
 	prompt    string     // prompt id; set for events that belong to a prompt
 	effort    string     // empty means that the event has none
-	unchecked *sync.Once // shared by all calls of the runner
+	unchecked *sync.Once // makes the runner report only once that a call was not checked; shared by all its calls
 	ids       []string   // ids for attachments, one for each hook; used if each attachment has its own id
 }
 
@@ -32,8 +32,7 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
-	// blockReason is the reason, as users see it, of a hook that blocked with exit status 2. rawReason is the reason
-	// without the label of the hook.
+	// blockReason is the shown reason of a hook that blocked with exit status 2; rawReason lacks the label of the hook.
 	blockReason, rawReason string
 	isBlocked              bool
 	stdout, stderr         string
@@ -70,8 +69,7 @@ const (
 	noVerdictUnknownType // a hook type that is not simulated
 )
 
-// readOutput interprets the output of a successful configured hook: a JSON object is parsed, anything else is plain
-// text.
+// readOutput interprets the output of a successful configured hook: a JSON object is parsed, all else is plain text.
 func (a *hookResult) readOutput(event string) {
 	object, ok := asObject(a.stdout)
 	if !ok {
@@ -98,7 +96,7 @@ func failedResult(ctx, limited context.Context, err error) hookResult {
 	return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: err.Error()}
 }
 
-// printedOutput returns the hook's output, without errors about its form.
+// printedOutput returns the hook's output. If that was invalid, stderr is the message about it and is omitted.
 func (a *hookResult) printedOutput() string {
 	if a.noVerdict == noVerdictInvalid && a.stdout != "" {
 		return a.stdout

@@ -38,8 +38,8 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records in the transcript a hook that did not refuse. If a hook after a tool stops the turn, only the
-// stop is recorded. For a hook at the end of a turn, the stop is recorded first.
+// attachAnswer records in the transcript a hook that did not refuse. A hook may also stop the turn: after a tool, only
+// the stop is recorded then; at the end of a turn, the stop is recorded before the hook, and otherwise after it.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -105,8 +105,7 @@ func (a *hookResult) errorOutput() string {
 	return "Failed with non-blocking status code: " + text
 }
 
-// attachBlock records the refusal of a hook in the transcript, unless a message to the user or the model already
-// contains it.
+// attachBlock records a hook's refusal in the transcript, unless a message to the user or the model contains it.
 func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
@@ -142,8 +141,7 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	})
 }
 
-// attachStop records in the transcript that a hook ends the turn. For hooks of a prompt it records nothing, because the
-// user receives the message.
+// attachStop records that a hook ends the turn. For hooks of a prompt it records nothing: the user gets the message.
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
@@ -178,8 +176,7 @@ func (t *Trace) attachContext(c *hookCall, texts ...string) {
 	t.setRendered(named.name + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
-// takeID returns the id for the next attachment: a new one if each attachment of the event has its own, otherwise the
-// id of the event.
+// takeID returns the id for the next attachment: the event's id, or a new one if each attachment has its own.
 func (c *hookCall) takeID() string {
 	if len(c.ids) == 0 {
 		return c.toolUseID
@@ -189,8 +186,8 @@ func (c *hookCall) takeID() string {
 	return id
 }
 
-// isConversationStart reports whether the event is the start of a conversation. The contexts of all its hooks are
-// recorded in one attachment.
+// isConversationStart reports whether the event is the start of a conversation. For such an event, one attachment
+// records the contexts from all hooks.
 func (c *hookCall) isConversationStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }

@@ -25,8 +25,7 @@ import (
 // notFoundExitCode is the exit status of a shell for an unknown command.
 const notFoundExitCode = 127
 
-// outputDrainTimeout limits the wait for the end of the output. A process that the hook left running may keep the
-// output open.
+// outputDrainTimeout limits the wait for the end of the output. A process left running may keep the output open.
 const outputDrainTimeout = 100 * time.Millisecond
 
 const maxOutputBytes = 2 << 20
@@ -95,8 +94,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	return a
 }
 
-// releaseCommand releases a command that has exited. Processes that it left in the background are killed when the
-// runner is closed.
+// releaseCommand releases an exited command. Closing the runner kills processes that it left in the background.
 func (r *Runner) releaseCommand(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
@@ -255,7 +253,7 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 }
 
 type outputWatcher struct {
-	// receives how long the hook may run in the background if the first output line asks for that; 0 means unspecified
+	// asyncTime receives the time limit if the first line of output asks for the background; 0 means unspecified.
 	asyncTime chan time.Duration
 	ended     chan struct{} // closed at the end of the output
 
@@ -310,11 +308,10 @@ func (w *outputWatcher) wait(d time.Duration) {
 	}
 }
 
-// envEvents are the events whose hooks may write shell code for later commands, in the order in which that code runs.
+// envEvents are the events whose hooks may write shell code to CLAUDE_ENV_FILE. Later commands run it in this order.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns the path for CLAUDE_ENV_FILE of a hook, and creates its directory; empty means none. place is as for
-// runCommand.
+// envFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommand for place.
 func (r *Runner) envFile(c *hookCall, place int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""

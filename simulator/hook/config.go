@@ -17,7 +17,7 @@ type hookEntry struct {
 	config     protocol.HookConfig // zero if it is a callback
 	callback   string              // id of the callback; empty for a configured hook
 	timeout    time.Duration
-	mustAnswer bool     // onFailure "block"
+	mustAnswer bool     // a failure of the hook counts as a refusal (onFailure "block")
 	source     string   // file with the hook; empty for a callback
 	plugin     string   // plugin of the hook; empty means none
 	pluginID   string   // see [Source]
@@ -62,8 +62,8 @@ func (e *hookEntry) blocksOnFailure(event string) bool {
 // displayLabel returns the label for transcripts, on one line.
 func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 
-// matches compares the matcher with the subject of the event; an event without a subject always matches. The agent tool
-// has two names.
+// matches reports whether the matcher accepts the subject of the event. An event without a subject always matches,
+// unless it is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that tool.
 func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):

@@ -22,9 +22,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Callback asks the host to run one of its hooks and returns the output object unchanged. It returns an error if the
-// host reports a failure; the error wraps [ErrHostGone] if the host has disconnected. When ctx ends, it must tell the
-// host to stop and return soon.
+// Callback asks the host to run a hook and returns the output object unchanged. It fails if the host reports a failure;
+// the error wraps [ErrHostGone] if the host is gone. When ctx ends, it must tell the host to stop and return soon.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrHostGone means that the host has disconnected.
@@ -32,12 +31,12 @@ var ErrHostGone = errors.New("the host is gone")
 
 // Options configures a [Runner]. The zero value runs nothing.
 type Options struct {
-	// Settings are the hooks of settings files, lowest precedence first. The hooks of one event run and are merged in
-	// this order. The caller handles disableAllHooks.
+	// Settings are the hooks of settings files, lowest precedence first. The hooks of one event run concurrently; their
+	// answers are merged in this order. The caller handles disableAllHooks.
 	Settings []Source
 
-	CWD            string // directory of commands, unless Input.Base sets another
-	DisplayCWD     string // working directory reported in inputs; empty means the directory of commands
+	CWD            string // directory in which commands run, unless Input.Base sets another
+	DisplayCWD     string // working directory that hook inputs report; empty means the directory in which commands run
 	ProjectDir     string // CLAUDE_PROJECT_DIR; empty means CWD
 	SessionID      string
 	TranscriptPath string
@@ -45,18 +44,19 @@ type Options struct {
 	PID            int      // CLAUDE_PID; 0 means not set
 	AgentType      string   // agent type that the main conversation runs as; empty means none
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
-	// EnvDir is the directory of the files that CLAUDE_ENV_FILE names; it is created when needed. The variable is set
-	// for events whose hooks may prepare the shell. Empty means not set.
+	// EnvDir is the directory of the files into which hooks write variables for the shell (CLAUDE_ENV_FILE). It is
+	// created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart, CwdChanged and FileChanged. If EnvDir is
+	// empty, CLAUDE_ENV_FILE is never set.
 	EnvDir string
 
 	Callback Callback     // nil means that callbacks are skipped
 	HTTP     *http.Client // nil means a client that does not follow redirects
 	// MCPTool calls a tool of a connected server and returns its text; nil means such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
-	// PromptAnswer is the model's answer to hooks of type "prompt", as JSON with the keys ok and reason; empty means "OK",
-	// which gives no decision.
+	// PromptAnswer is the model's answer to hooks of type "prompt": a JSON object with the keys ok and reason. Empty
+	// means that the model answers "OK". Because that is not JSON, the hook then makes no decision.
 	PromptAnswer string
-	// MatchRule reports whether the permission rule in "if" matches a call; nil means that the rule is a tool name.
+	// MatchRule reports whether a call matches a hook's "if" rule. Nil means that the rule must equal the tool's name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
 	// Reports enables [Runner.TakeReports].
@@ -66,16 +66,15 @@ type Options struct {
 	Now   func() time.Time // nil means that durations are 0
 	// DefaultTimeout bounds hooks without a timeout; 0 means 600 s.
 	DefaultTimeout time.Duration
-	// ProgressEvery is the interval at which frames report the output of a running command; 0 means 1 s, negative means
-	// never.
+	// ProgressEvery is the interval of frames with the output of a running command; 0 means 1 s, negative means never.
 	ProgressEvery time.Duration
 }
 
 // Source is the "hooks" object of one settings file.
 type Source struct {
-	Name    string // for warnings
+	Name    string // name of the file, for warnings and [Runner.Replace]
 	Raw     json.RawMessage
-	Environ []string // in addition to [Options.Environ], for commands of this file
+	Environ []string // variables for the commands of this file, in addition to [Options.Environ]
 	// FromSkill is true for the hooks of a skill. Only these may be limited to one run per session.
 	FromSkill bool
 	Plugin    string // plugin of the hooks; empty means none
@@ -100,15 +99,15 @@ type Runner struct {
 	closing chan struct{} // closed by Close to end asynchronous hooks
 	jobs    sync.WaitGroup
 
-	uncheckedOnce sync.Once // reports once per session that a call was not checked
+	uncheckedOnce sync.Once // limits the notice that a hook did not check a call to one per session
 
 	mu      sync.Mutex
-	entries map[string][]*hookEntry // by event; settings first, then callbacks
+	entries map[string][]*hookEntry // by event; first the hooks of settings, then the callbacks of the host
 	closed  bool
 	reports []Report
 	daemons []*proc.Process // commands that have exited but left processes in the background
 
-	detached []detachedHook // hooks whose response was not taken yet
+	detached []detachedHook // asynchronous hooks whose hook_response TakeResponses has not returned yet
 }
 
 type detachedHook struct {
@@ -116,8 +115,7 @@ type detachedHook struct {
 	result hookResult
 }
 
-// TakeResponses returns the hook_response events, without ids, of asynchronous hooks that have finished. It returns
-// each event once.
+// TakeResponses returns the hook_response events, without ids, of finished asynchronous hooks, each event once.
 func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,8 +194,8 @@ func (r *Runner) remove(which func(*hookEntry) bool) {
 	}
 }
 
-// Register adds callbacks of the host. Setup hooks, and hooks around the whole session, are not sent to the host
-// (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
+// Register adds callbacks of the host. The host is not called for Setup hooks, and not when the session itself starts
+// or ends (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -258,9 +256,8 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks returns the hooks to run for an event: those with a matcher and an "if" rule that match, without
-// equivalent duplicates. It marks them as run, so that the next call omits hooks that run once. After Close it returns
-// none.
+// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match, without equivalent
+// duplicates. It remembers that they have run, because some run only once per session. After Close it returns none.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,8 +281,7 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	return chosen
 }
 
-// matchesCondition reports whether the "if" rule of a hook matches. A hook with a rule never runs for events
-// without a tool.
+// matchesCondition reports whether a hook's "if" rule matches. A hook with a rule never runs for events without a tool.
 func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true
@@ -346,7 +342,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 	return warnings
 }
 
-// parseGroup parses one entry of an event. Valid hooks next to an invalid one are used.
+// parseGroup parses one matcher and its hooks. If a hook is invalid, it returns the valid ones and an error.
 func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 	var g struct {
 		Matcher *string           `json:"matcher"`

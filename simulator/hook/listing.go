@@ -50,7 +50,7 @@ type ListedHook struct {
 	Editable      *Editable `json:"editable,omitempty"` // set for hooks in user, project and local settings
 }
 
-// Editable is a hook as in its file, without the values of headers.
+// Editable is a hook as written in its settings file, but without the values of HTTP headers.
 type Editable struct {
 	Matcher  string          `json:"matcher"`
 	Config   json.RawMessage `json:"config"`
@@ -66,8 +66,9 @@ type Policy struct {
 	PolicyHooks      int  `json:"policyHookCount"`
 }
 
-// List lists the hooks of settings files, given in rising precedence. Events are in the order of a session, matchers in
-// the order of their first files (observed with 2.1.329). Invalid files and unknown events are omitted.
+// List lists the hooks of settings files, given in rising precedence. Events have the order in which the real CLI lists
+// them. The matchers of an event have the order in which the files first contain them (observed with 2.1.329). Invalid
+// files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
 	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}
 	for _, event := range l.Catalog {

@@ -10,17 +10,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Outcome is the combined result of all hooks of one event. The zero value has no effect. Its events have no session
-// and uuid; the caller sets them.
+// Outcome combines results of an event's hooks. The zero value has no effect. Callers set its events' session and uuid.
 type Outcome struct {
 	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
 	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model receives the reason (PostToolUse).
 	Block bool
-	// Reason is the reason of the first hook that blocked. For a decision other than deny, it is the reason of the hook
-	// that determined the decision. The reason of a command is "[command]: stderr".
+	// Reason is the reason of the first hook that blocked. If none blocked, it is the reason of the hook whose Decision
+	// is used. If a command blocked, it is "[command]: stderr".
 	Reason string
-	// Texts are the complete messages of all hooks that blocked, in order, as the event shows them: the tool result
-	// of PreToolUse, the result of UserPromptSubmit, the user messages of Stop.
+	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order. They are
+	// shown as a tool result (PreToolUse), as the result of the turn (UserPromptSubmit) or as user messages (Stop).
 	Texts []string
 
 	// Decision of PreToolUse and PreModelSwitch hooks; precedence: deny, defer, ask, allow. Empty means none.
@@ -45,17 +44,16 @@ type Changes struct {
 	UpdatedOutput json.RawMessage // output from the last PostToolUse hook that set one; nil means none
 	// AdditionalContext is text for the model, one per hook.
 	AdditionalContext []string
-	// Specific contains less frequent keys, the last value of each: SessionTitle, InitialUserMessage, WatchPaths (all
-	// of them), Retry, Action, Content, …
+	// Specific contains less frequent keys: SessionTitle, InitialUserMessage, Action, Content, … If several hooks set a
+	// key, the last value is used. WatchPaths contains the paths of all hooks.
 	Specific protocol.HookSpecificOutput
 }
 
-// Failures describes the consequences of hooks that returned no decision.
+// Failures describes hooks that gave no valid answer, and what follows from that.
 type Failures struct {
-	// Failed is true if a configured hook gave no verdict.
+	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
 	Failed bool
-	// NotExecuted is the tool result of a call that must not run because a PreToolUse hook gave no usable answer; empty
-	// means none.
+	// NotExecuted is the result of a call that must not run for lack of a usable PreToolUse answer; empty means none.
 	NotExecuted string
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.
@@ -159,8 +157,8 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// addMessage records a hook's message to the user in the transcript and adds a notice that shows it. It adds no notice
-// at the start of a conversation, for agents, and for events of which hosts see only frames.
+// addMessage records a hook's message to the user in the transcript and adds a notice of it, except at the start of a
+// conversation, at the end of an agent, and for events such as MessageDisplay whose hooks are visible only as frames.
 func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 	switch {
@@ -171,7 +169,8 @@ func (o *Outcome) addMessage(c *hookCall, text string) {
 	}
 }
 
-// refusalReason returns why a hook refused: first as shown to users, then as the hook gave it, which may be empty.
+// refusalReason returns the reason of a refusal. reason is the text for users. bare is the reason as the hook wrote it,
+// and may be empty. refused is false if the hook did not refuse.
 func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
 	if a.isBlocked {
 		return a.blockReason, a.rawReason, true
@@ -272,8 +271,7 @@ func setIfNotEmpty(field *string, value string) {
 	}
 }
 
-// addNoVerdict handles a hook that returned no decision (spec: cli-contract 5.1 and 5.5; the rest was observed with
-// 2.1.329).
+// addNoVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
 func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictUnknownType
@@ -301,7 +299,8 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	}
 }
 
-// addTimeout handles a callback that did not answer in time. If the host had to decide, the action does not continue.
+// addTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer is
+// refused. If the callback was asked whether a turn may end, the turn ends.
 func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":

@@ -29,8 +29,7 @@ func asObject(text string) (json.RawMessage, bool) {
 	return json.RawMessage(text), true
 }
 
-// parseOutput parses the output object of a hook of the event. Empty text and null are an empty output. The error has
-// the text of the real CLI.
+// parseOutput parses a hook's output object. Empty text and null are an empty output. Errors are as in the real CLI.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
 	var object map[string]any
 	raw = bytes.TrimSpace(raw)
@@ -61,9 +60,8 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &wrongEventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// These forms describe objects. A form lists the keys, each with its type, in the order in which they are checked. "!"
-// marks a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with its
-// own form, or a list of a type.
+// A form describes an object. It lists the keys in the order of checking, each with its type. "!" marks a required key.
+// A type is boolean, string, record (any object), choices as a|b, the name of an object's form, or a list of a type.
 const (
 	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
@@ -109,7 +107,7 @@ func (e *shapeError) Error() string { return e.path + e.problem }
 
 func newShapeError(path, problem string) error { return &shapeError{path, problem} }
 
-// checkObject checks an object at a path, which is "" or ends with a dot.
+// checkObject checks an object. path prefixes its keys in errors: "" or, for a nested object, a path ending with a dot.
 func checkObject(path, form string, object map[string]any) error {
 	for field := range strings.FieldsSeq(form) {
 		name, kind, _ := strings.Cut(field, ":")
@@ -128,7 +126,7 @@ func checkObject(path, form string, object map[string]any) error {
 	return nil
 }
 
-// checkValue checks one value; got is its type.
+// checkValue checks that one value has the type kind of a form. got is the JSON type of the value, or "undefined".
 func checkValue(path, kind, got string, value any) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")

@@ -93,8 +93,8 @@ func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	return c
 }
 
-// inputJSON returns one object: the common keys, then the event's own. If the event contains invalid raw JSON, the
-// object has only the common keys.
+// inputJSON returns one object that contains the common keys and then the keys of the event. If the event contains
+// invalid raw JSON, the object has only the common keys.
 func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	head, err := protocol.Marshal(base)
 	if err != nil {
@@ -200,9 +200,9 @@ func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	return out
 }
 
-// isHiddenFromHost reports whether callbacks are not called for the event, because it precedes or follows the host's
-// part of the session (spec: cli-contract 5.1). The host is notified of cleared and compacted conversations (observed
-// with 2.1.329).
+// isHiddenFromHost reports whether the host's callbacks are not called for an event, because the host has not joined
+// the session yet or has already left it (spec: cli-contract 5.1). Hosts do see the events of a conversation that is
+// cleared or compacted (observed with 2.1.329).
 func isHiddenFromHost(in protocol.HookInput) bool {
 	switch in := in.(type) {
 	case protocol.SessionStartHook:

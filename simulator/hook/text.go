@@ -45,8 +45,7 @@ func informationalEvent(level, content string, more ...protocol.Field) *protocol
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
-// promptRefusedEvent returns the event of a prompt that a hook stopped. For UserPromptSubmit hooks it also describes
-// the effect on the prompt.
+// promptRefusedEvent returns the event for a prompt that a hook stopped. For UserPromptSubmit it contains outcome.
 func promptRefusedEvent(c *hookCall, text string, outcome protocol.PromptOutcome) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {

@@ -35,7 +35,8 @@ type HookedTools interface {
 	// ReplaceInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
 	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
 	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
-	// Reread returns the file that a call wrote if it has changed since then, and records its content; "" means none.
+	// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
+	// remembers the new content, so that a change is reported only once.
 	Reread(call protocol.ToolUse) string
 }
 
@@ -227,7 +228,7 @@ func hookToolName(tool string) string {
 	return tool
 }
 
-// visibleEvents returns the events to show with the result of a call. Frames are shown immediately if possible.
+// visibleEvents returns the events to show with a call's result, except frames, which it shows immediately if possible.
 func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
 	var events []protocol.Event
 	for _, frame := range out.Frames {
@@ -238,8 +239,7 @@ func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
-// splitTurnEnds returns the events that end the turn as ends, and all other events as others. Transcripts show ends
-// after the result of the call.
+// splitTurnEnds returns events that end the turn as ends, others as others. Transcripts show ends after the result.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)
@@ -307,8 +307,7 @@ func deferIgnoredEvent(tool string) protocol.Event {
 	}}
 }
 
-// replacedContent returns the content of a replaced output for the model: a string or content blocks unchanged,
-// anything else as JSON.
+// replacedContent returns a replaced output for the model: a string or content blocks unchanged, anything else as JSON.
 func replacedContent(raw json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -388,8 +387,8 @@ func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protoc
 	return answer
 }
 
-// suggestionsForHooks removes the rule for the command itself if other suggestions exist. Then hooks receive only paths
-// and modes.
+// suggestionsForHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
+// suggestions, hooks do not receive the first one, a rule that allows the command.
 func suggestionsForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]

@@ -1,5 +1,4 @@
-// Package layer provides the middlewares around every tool call: hooks and the permission check. A middleware decides
-// about one call and keeps no state.
+// Package layer provides the middlewares of tool calls: hooks and permission checks. They keep no state between calls.
 package layer
 
 import (
@@ -28,7 +27,7 @@ type PermissionOptions struct {
 	// Tools validates inputs that a prompter has changed; nil means no validation.
 	Tools Checker
 	Clock simulator.Clock
-	// ReportChanges marks calls whose content the prompter has changed.
+	// ReportChanges sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed.
 	ReportChanges bool
 	// Files stores permission updates permanently; nil means they last until the end of the session.
 	Files Files
@@ -107,8 +106,7 @@ func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessa
 	return changed
 }
 
-// RefusesImmediately reports whether a call is denied without asking a hook, a classifier or the prompter. asked is the
-// prompter; nil means none.
+// RefusesImmediately reports whether a call is denied without a hook, classifier or prompter. asked is nil without one.
 func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
 		return false
@@ -137,8 +135,7 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// noPrompterResult returns the result of a call for which no prompter was available. It ends the run (observed with
-// 2.1.329).
+// noPrompterResult returns a call's result if no prompter was available. It ends the run (observed with 2.1.329).
 func noPrompterResult(use protocol.ToolUse, err error) executor.Result {
 	r := executor.ResultOf(failedBeforeDecision(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
@@ -199,8 +196,8 @@ func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
 	return keys
 }
 
-// noClassifierCode is the reason code of calls that auto and plan mode would send to a classifier. The missing
-// classifier is reported once per session.
+// noClassifierCode is the reason code of a denial in auto or plan mode. The real CLI would ask a classifier about the
+// call, but claudeless has none. This is reported once per session.
 const noClassifierCode = "auto_mode_no_check_in_session"
 
 func classifierMissingEvent(now func() time.Time) protocol.Event {
@@ -213,9 +210,9 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 	}}
 }
 
-// withHookVerdict combines a PreToolUse hook's verdict with the policy's: "allow" overrides modes and questions, but
-// neither rules nor the refusal to write through a link. "ask" turns a permission into a question (spec: cli-contract
-// 6.1).
+// withHookVerdict combines a PreToolUse hook's verdict with the policy's. "allow" permits a call that the policy would
+// ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to write through a link.
+// "ask" turns a permission into a question (spec: cli-contract 6.1).
 func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
@@ -240,8 +237,8 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 	return v
 }
 
-// runAccepted runs the call and records its duration and the decision, unless the call failed before the decision or an
-// inner layer has recorded a decision.
+// runAccepted runs the call and records its duration. It also records the decision d, unless d is zero or an inner
+// layer has already recorded a decision.
 func runAccepted(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
 ) (executor.Result, error) {
@@ -257,7 +254,8 @@ func runAccepted(
 	return result, err
 }
 
-// permittedDecision returns the decision about a call that an answer permits. It has the reason of the question.
+// permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to
+// the question. Its reason code is kept, unless a PreToolUse hook requested the question.
 func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
 	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
 	if a.Source == hookDecisionSource {
@@ -342,8 +340,7 @@ func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []pro
 	return r
 }
 
-// inputIssue returns the problem with an input, taken from the error result, and whether the input violates the tool's
-// schema.
+// inputIssue extracts the input's problem from the error result bad. schema means that the tool's schema is violated.
 func inputIssue(bad executor.Result) (issue string, schema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")
@@ -354,8 +351,7 @@ const hookPromptReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"
 
-// applyUpdates changes the session's rules and saves the updates in o.Files, if set. It returns the status event if the
-// mode changed, otherwise nil.
+// applyUpdates changes rules and saves updates in o.Files, if set. It returns a status event for a new mode, else nil.
 func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
 	if len(updates) == 0 {
 		return nil

@@ -53,7 +53,7 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	return schemaError(s.compiled.Validate(instance), s.root)
 }
 
-// CompileResult reads the output schema of an MCP tool. Unknown keywords are ignored, and the value is called "data".
+// CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
 func CompileResult(raw json.RawMessage) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -85,8 +85,7 @@ func checkTypes(schema any) error {
 	return nil
 }
 
-// compileDraft7 compiles a schema like the real CLI's validator: only draft 7 is supported, and an unknown keyword
-// is an error.
+// compileDraft7 compiles a schema like the real CLI's validator: draft 7 only, and an unknown keyword is an error.
 func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	if err := checkDialect(schema); err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	return compiled, checkKeywords(schema)
 }
 
-// compile compiles a schema, by default as draft 7.
+// compile compiles a schema. It reads the schema as draft 7 unless the schema names another draft.
 func compile(schema any) (*jsonschema.Schema, error) {
 	const url = "mem:///schema.json"
 	compiler := jsonschema.NewCompiler()
@@ -142,8 +141,8 @@ func checkDialect(schema any) error {
 	return nil
 }
 
-// Keywords by the kind of their value: no schema, one schema, a list of schemas, schemas by name. The keywords "items"
-// and "dependencies" allow several kinds.
+// The keywords of JSON Schema, grouped by what their value contains: no schema, one schema, a list of schemas, or
+// schemas by name. The values of "items" and "dependencies" have several forms.
 const (
 	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
 		" maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern contentMediaType contentEncoding" +
@@ -153,8 +152,7 @@ const (
 	schemaMapKeywords    = " properties patternProperties dependencies definitions $defs "
 )
 
-// checkKeywords returns an error for the first keyword, in alphabetical order, that the real CLI's validator refuses in
-// its strict mode.
+// checkKeywords returns an error for the alphabetically first keyword that the real CLI's strict validator refuses.
 func checkKeywords(schema any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
@@ -211,8 +209,8 @@ func checkCombinations(object map[string]any) error {
 	return nil
 }
 
-// schemaError formats a validation error as paths and requirements: "/n: must be number", or "data/n must be
-// number" below a root that has a name. They are sorted by their position in the value.
+// schemaError formats a validation error as paths and requirements, such as "/n: must be number". If root is not empty,
+// paths begin with it: "data/n must be number". The requirements are sorted by their position in the value.
 func schemaError(err error, root string) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
@@ -229,7 +227,8 @@ type errorFormatter struct {
 	lines   []string
 }
 
-// formatErrors renders the causes of a validation error, then the error itself if it has its own requirement.
+// formatErrors adds the lines for a validation error: first those of its causes, then its own. An error that only
+// groups causes has no line of its own.
 func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
@@ -251,8 +250,8 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	}
 }
 
-// describeRequirement describes a requirement like the real CLI's validator. For a value of --json-schema it adds the
-// actual or allowed values.
+// describeRequirement describes the violated requirement in the words of the real CLI's validator. For a value of
+// --json-schema, the text also lists the allowed values, or the values that were found.
 func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)

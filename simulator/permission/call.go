@@ -31,7 +31,7 @@ type call struct {
 	parseErr error
 	path     string // absolute path of the file or directory
 	domain   string
-	url      string // path of the URL to fetch
+	url      string // path in the URL to fetch, such as "/docs/api"; domain is its host
 	subject  string // agent type or skill name
 }
 
@@ -40,7 +40,7 @@ type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// afterBypass is true if plan mode follows bypassPermissions. Plan mode then has no classifier.
+	// afterBypass is true if the mode before plan mode was bypassPermissions. In this case plan mode has no classifier.
 	afterBypass bool
 }
 
@@ -106,7 +106,8 @@ func asciiForm(r rune) rune {
 	return r
 }
 
-// isDocumentation reports whether the page to fetch needs no permission (observed with 2.1.329).
+// isDocumentation reports whether the page to fetch belongs to a known documentation site. Such pages need no
+// permission (observed with 2.1.329).
 func (c *call) isDocumentation() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
@@ -157,8 +158,7 @@ func serverPrefix(name string, tool protocol.Tool) string {
 	return "mcp__" + server
 }
 
-// normalizeName returns a server's name in the form of tool names: every character outside [a-zA-Z0-9_-] becomes an
-// underscore (spec: cli-contract 7).
+// normalizeName returns a server's name in tool names. Any character outside [a-zA-Z0-9_-] is _ (spec: cli-contract 7).
 func normalizeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -211,12 +211,12 @@ type Verdict struct {
 	// Decision is shown in tool_result_meta. For an Ask, it is the decision that applies without a prompter. Zero means
 	// the call did not reach the permission checks.
 	Decision         protocol.PermissionDecision
-	NonExecutionKind string // empty when the call runs
+	NonExecutionKind string // why the call did not run, such as "user-rejected"; empty when it runs
 	Message          string // tool result of a denial
 	// Event is shown before the result of a denial, without uuid and session_id; nil means none. If a prompter
 	// answers an Ask, the event is not shown.
 	Event       *protocol.PermissionDenied
-	CountDenial bool // is listed in result.permission_denials
+	CountDenial bool // the denial is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
 
 	// Suggestions and the next five fields are for the can_use_tool request of an Ask.
@@ -229,8 +229,7 @@ type Verdict struct {
 	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that answers
 	// "allow" overrules a refusal by the mode, but not these two.
 	DenyRule bool
-	// AskRule is true if an ask rule requires the question, which a hook cannot answer with "allow". RuleSource is the
-	// source of the rule.
+	// AskRule is true if an ask rule requires the question, even after "allow" by a hook. RuleSource is its source.
 	AskRule    bool
 	RuleSource string
 }
@@ -367,8 +366,7 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// matchesAnyPart reports whether a deny or ask rule applies to any part of the command, with or without its variables
-// and wrappers.
+// matchesAnyPart reports whether a deny or ask rule applies to a command part, with or without variables and wrappers.
 func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.matchesParam(c) {
 		return true
@@ -384,7 +382,8 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	})
 }
 
-// elementAssignmentPattern matches the assignments before a command. The parser refuses those to array elements.
+// elementAssignmentPattern matches the assignments before a command. splitUnparsable removes them, because the parser
+// refuses an assignment to an array element, such as a[0]=x.
 var elementAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
 
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
@@ -407,8 +406,7 @@ func (s *ruleset) coversPath(behavior, tool, path string) bool {
 	})
 }
 
-// isAccessible reports whether commands have the same access to a path as the file tools: it is in a working
-// directory, or a rule allows it.
+// isAccessible reports whether commands may access a path like file tools: in a working directory or by an allow rule.
 func (j *judge) isAccessible(tool, path string) bool {
 	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }

@@ -44,7 +44,8 @@ type decider struct {
 	o *Options
 }
 
-// Decide returns the verdict on one call without asking. The denial fields of an Ask apply if there is no prompter.
+// Decide returns the verdict on one call. It does not ask anybody. If the verdict is Ask and there is no prompter, the
+// verdict's fields for denials apply.
 func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +89,8 @@ func (d decider) isDecidedByClassifier() bool {
 	return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts
 }
 
-// withoutWideRules returns a judge without the rules that would permit every command or every agent. The classifier
-// decides about such calls instead (observed with 2.1.330).
+// withoutWideRules returns a judge without the rules that would allow every command or every agent. A classifier must
+// decide about the calls that these rules would allow (observed with 2.1.330).
 func (j *judge) withoutWideRules() *judge {
 	narrow, kept := *j, *j.rules
 	kept.rules = slices.DeleteFunc(slices.Clone(kept.rules), func(r rule) bool {
@@ -162,8 +163,8 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 	}
 }
 
-// RefuseFile refuses a call whose file a deny rule covers, before the tool checks the input. False means that
-// [Policy.Decide] must decide.
+// RefuseFile returns a refusal and true if a deny rule covers the file that a call reads or writes. It is called before
+// the tool checks the input. If it returns false, [Policy.Decide] must decide about the call.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	if k := classOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
 		return Verdict{}, false
@@ -233,8 +234,8 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	return v
 }
 
-// IsReadable reports whether the place of a file permits reading it: a working directory, or a place that a path rule
-// allows. Modes other than bypassPermissions, and rules for the whole tool, are ignored (observed with 2.1.329).
+// IsReadable reports whether a file may be read by its path: a working directory contains it, an allow rule for paths
+// covers it, or the mode is bypassPermissions. Other modes and whole-tool rules do not matter (observed with 2.1.329).
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,8 +275,8 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	return r.matchesAnyPart(c)
 }
 
-// DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none. The
-// call itself is permitted (observed with 2.1.329).
+// DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none.
+// [Policy.Decide] ignores this rule: the Agent tool runs and reports the rule in its result (observed with 2.1.329).
 func (p *Policy) DeniedAgent(name string) (text, source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

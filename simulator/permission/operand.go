@@ -75,7 +75,8 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether the command prints files although [readingVerb] has no verb for the command.
+// printsFiles reports whether the command is awk or one of its variants. They print files, but [readingVerb] returns
+// nothing for them, because they need no permission for their files.
 func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
@@ -92,8 +93,7 @@ func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redir
 	return access
 }
 
-// directoriesAfterCD returns the possible directories of the shell after a cd to one of the operands. They include the
-// given directories.
+// directoriesAfterCD returns the possible directories of the shell after a cd to an operand, including the given ones.
 func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directories) {
 		for _, path := range pathsOf(operands) {
@@ -121,7 +121,8 @@ func (c commandLine) withNested() []commandLine {
 	return append([]commandLine{c}, c.nestedScripts(maxScriptDepth)...)
 }
 
-// nestedScripts returns the command lines of the scripts that the command line passes to other shells, up to a depth.
+// nestedScripts returns the command lines in the scripts that the command line passes to eval, to another shell or to
+// find -exec. It also searches these scripts for scripts, at most depth levels deep.
 func (c commandLine) nestedScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -146,9 +147,8 @@ func (c commandLine) nestedScripts(depth int) []commandLine {
 }
 
 type fileOperand struct {
-	text string // the only path that the word names, otherwise the word as written
-	// paths are the files that the word names, with ~ expanded. For a glob they are its base directory, the glob
-	// itself, and its current matches.
+	text string // the path that the word names; the word as written if it may name several
+	// paths are the files that the word names, with ~ expanded; for a glob, its base directory, itself and its matches.
 	paths    []string
 	isKnown  bool // paths contains every file that the word can name
 	hasGlob  bool
@@ -234,8 +234,8 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// optionFiles returns the files in options, in the same word or in the next one. ownPattern is true if an option
-// contains the search pattern or script; then the first operand is a file.
+// optionFiles returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
+// option contains the search pattern or script. In this case the first operand is a file, not the pattern.
 func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -272,7 +272,8 @@ func optionFileOperand(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
 }
 
-// isPatternOption reports whether an option contains the pattern or the script that is otherwise the first operand.
+// isPatternOption reports whether an option such as -e or -f supplies the search pattern or the script. Without such an
+// option, the first operand is the pattern or the script.
 func isPatternOption(command, arg string) bool {
 	switch command {
 	case "grep", "egrep", "fgrep", "rg":
@@ -293,7 +294,8 @@ func fileOptions() []string {
 	}
 }
 
-// unclearPathApproval returns the question about an operand with an unknown target.
+// unclearPathApproval returns the question about an operand if its text does not show which file it names, for example
+// because it contains a variable or "..". Nil means that the file is clear.
 func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 	switch {
 	case op.hasTilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
@@ -312,8 +314,7 @@ func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 	return nil
 }
 
-// looksExpandable reports whether a path looks as if the shell would expand it, although quotes prevent that (observed
-// with 2.1.330).
+// looksExpandable reports whether a path looks expandable by the shell, although it is quoted (observed with 2.1.330).
 func looksExpandable(path string) bool {
 	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
@@ -340,8 +341,8 @@ func hasWriteRedirect(rs []shellcmd.Redirect) bool {
 	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.WritesFile })
 }
 
-// readingVerb returns the verb with which a question describes what the command does to its files; empty means that the
-// command needs no permission for them.
+// readingVerb returns what a command does to the files it reads, as a phrase for questions: "list files in" for ls. It
+// returns "" for a command that needs no permission to read files.
 func readingVerb(name string) string {
 	verbs := [...][2]string{
 		{"cd", "change directories to"},

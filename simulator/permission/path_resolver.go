@@ -18,7 +18,7 @@ type FileSystem interface {
 // Directory is a working directory with its source.
 type Directory struct {
 	Path   string `json:"path"`
-	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
+	Source string `json:"source"` // "cliArg", "session", …; "localSettings" for a directory from any settings file
 }
 
 // pathResolver resolves paths as written in calls and command lines. It knows the working directories of the session.
@@ -32,7 +32,7 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// addDirectory adds a working directory, unless it was added before. CWD may be added as an additional directory.
+// addDirectory adds a working directory, unless it was added before. CWD, always the first one, can be added again.
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -40,8 +40,7 @@ func (p *pathResolver) addDirectory(d Directory) {
 	}
 }
 
-// joinUncleaned joins a directory and a name without cleaning the path, because cleaning would hide a ".." after a
-// symbolic link.
+// joinUncleaned joins a directory and a name without cleaning, which would hide a ".." after a symbolic link.
 func joinUncleaned(dir, name string) string {
 	if name == "" {
 		return dir
@@ -96,7 +95,7 @@ func (p *pathResolver) followLinks(path string) string {
 	return at
 }
 
-// absolutePath returns the absolute, clean form of a path in an option.
+// absolutePath returns the absolute, clean form of a path. A relative path begins at p.cwd.
 func (p *pathResolver) absolutePath(path string) string { return p.absFrom(p.cwd, path) }
 
 // callPath returns the absolute, clean form of a path in a call.
@@ -128,8 +127,7 @@ func (p *pathResolver) absFrom(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// isInWorkingDir reports whether the path is in a working directory. Symbolic links are followed on both sides if
-// Options.FileSystem is set.
+// isInWorkingDir reports whether path is in a working directory, resolving links in both if Options.FileSystem is set.
 func (p *pathResolver) isInWorkingDir(path string) bool {
 	path = p.resolveLinks(path)
 	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isBelow(p.resolveLinks(dir), path) })

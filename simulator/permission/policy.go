@@ -1,5 +1,4 @@
-// Package permission decides whether a tool call may run, from the permission mode and the rules, and returns the
-// decision with its reason.
+// Package permission decides, from the permission mode and the rules, whether a tool call may run, and explains why.
 //
 // [Policy.Decide] has no side effects: it asks no user, runs nothing and writes no file. It applies deny rules, ask
 // rules, the mode, allow rules and the built-in exceptions in this order, and otherwise asks (spec: cli-contract 6.1).
@@ -38,8 +37,7 @@ type Options struct {
 	NoPrompts bool
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when the session starts in that mode.
 	BypassAllowed bool
-	// AskSkill reports whether loading a skill needs permission, because the skill brings its own permissions; nil
-	// means that none does.
+	// AskSkill reports whether loading a skill that brings permissions needs permission; nil means that none does.
 	AskSkill func(name string) bool
 	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
 	PlanDir string
@@ -59,8 +57,7 @@ type Policy struct {
 	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty if no other mode preceded it
 }
 
-// New returns a policy. Rules that do not parse and rules without effect are ignored and reported by [Policy.Warnings].
-// The error reports an unknown mode.
+// New returns a policy, or an error for an unknown mode. [Policy.Warnings] lists ignored invalid or ineffective rules.
 func New(o Options) (*Policy, error) {
 	mode := cmp.Or(o.Mode, protocol.ModeDefault)
 	mode, err := ParseMode(string(mode))
@@ -125,14 +122,12 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	return added
 }
 
-// Prompter asks the host or a permission tool for a decision. An error means that asking failed, not that permission
-// was denied.
+// Prompter asks the host or a permission tool for a decision. An error means that asking failed, not a denial.
 type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
 
-// ModeError explains why a mode cannot be set. Its message and code answer a set_permission_mode request (spec:
-// cli-contract 4.3).
+// ModeError explains why a mode cannot be set. Its text and code answer set_permission_mode (spec: cli-contract 4.3).
 type ModeError struct {
 	Code    string // such as "invalid_mode", "bypass_not_launched"
 	Message string
@@ -168,8 +163,7 @@ func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	return p.Mode()
 }
 
-// SetMode switches the mode. m must have the spelling of the real CLI. If the mode cannot be set, it is unchanged and
-// the error is a [*ModeError].
+// SetMode switches to m, spelled as in the real CLI. If it cannot, it returns a [*ModeError] and changes nothing.
 func (p *Policy) SetMode(m protocol.PermissionMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

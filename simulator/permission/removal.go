@@ -14,14 +14,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removalApproval returns the question about the removal of files that the machine or the session needs. Even
-// bypassPermissions does not allow such a removal. Scripts that are arguments of a shell are also analysed, in the
-// forms that the real CLI analyses (observed with 2.1.330).
+// removalApproval returns the question that a command line requires if it removes files that the machine or the session
+// needs. The question is necessary even in mode bypassPermissions. Like the real CLI (observed with 2.1.330), it also
+// searches scripts that are arguments of a shell, and some texts that cannot be parsed.
 func (c commandLine) removalApproval() *approvalRequest {
 	if c.kind != claudecode.ClassShell {
 		return nil
 	}
-	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxScriptDepth), c.parsableFragments(), c.closeQuote()) {
+	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxScriptDepth), c.parsableFragments(), c.withClosedQuote()) {
 		if q := one.directRemovalApproval(); q != nil {
 			return q
 		}
@@ -31,9 +31,9 @@ func (c commandLine) removalApproval() *approvalRequest {
 
 var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
-// closeQuote returns the command line with a single quote in place of its last character, if its last word has an
-// unclosed single quote (observed with 2.1.330). It returns nil for other command lines.
-func (c commandLine) closeQuote() []commandLine {
+// withClosedQuote repairs a command line whose last word begins with a single quote that is never closed: a quote replaces
+// the last character, as in the real CLI (observed with 2.1.330). It returns nil for other command lines.
+func (c commandLine) withClosedQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
 	if at == nil || strings.ContainsAny(text, "({`$\\") || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
@@ -43,8 +43,8 @@ func (c commandLine) closeQuote() []commandLine {
 	return []commandLine{c.forScript(text[:len(text)-size] + "'")}
 }
 
-// parsableFragments returns the command lines in a text that cannot be parsed. A text with quotes or parentheses is not
-// split (observed with 2.1.330).
+// parsableFragments splits a text that cannot be parsed at line ends and operators, and returns the pieces as command
+// lines. It returns nil for other texts, and for texts with quotes or parentheses (observed with 2.1.330).
 func (c commandLine) parsableFragments() []commandLine {
 	text := strings.TrimSpace(c.command)
 	if c.parseErr == nil || strings.ContainsAny(text, "({\"'`") || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") {
@@ -85,8 +85,8 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 	return nil
 }
 
-// shellScripts returns the command lines of the scripts that are arguments of a shell, and of the scripts inside these
-// scripts, up to a depth.
+// shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c "rm x". It also
+// searches these scripts for scripts, at most depth levels deep.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -103,8 +103,8 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	return out
 }
 
-// commandRemovalApproval returns the question about one command. moves is true if the command line changes the
-// directory.
+// commandRemovalApproval returns the question that one command requires if it removes important files. moves is true if
+// the command line changes the directory.
 func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !readsOperandsFromInput(cmd) {
 		operands, recursive := removalOperands(inner)
@@ -136,8 +136,7 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 	return nil
 }
 
-// variableRemovalApproval returns the question about the removal of the working directory, or of a directory found from it,
-// by the name of a variable.
+// variableRemovalApproval asks about removing, through a variable, the working directory or one found from it.
 func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name := baseName(cmd)
 	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderDirectory) })
@@ -177,15 +176,13 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyCommandOutput reports whether a target, or the directory of a target such as dir/*, consists only of output of
-// commands.
+// isOnlyCommandOutput reports whether a target, or its directory as in dir/*, consists only of output of commands.
 func isOnlyCommandOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
 }
 
-// dangerousTarget returns the question about one operand that must not be removed without permission; nil means none is
-// needed.
+// dangerousTarget returns the question about one operand that must not be removed without permission, or nil.
 func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalRequest {
 	if isRootIfUnset(target) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
@@ -284,8 +281,7 @@ func isSystemDirectory(name string) bool {
 	}, name)
 }
 
-// emptiedDirectory returns the directory whose whole content a target such as dir/* removes; all is true if there is
-// such a directory.
+// emptiedDirectory returns the directory that removal of a target such as dir/* empties. all is false if there is none.
 func emptiedDirectory(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)

@@ -92,8 +92,7 @@ func shortenQuoted(s string) string {
 	return s
 }
 
-// displayPath returns a path as shown to users: relative to the working directory if it is inside, else to the home
-// directory.
+// displayPath returns a path for users: relative to the working directory if it is inside, else to the home directory.
 func (p *Policy) displayPath(path string) string {
 	if path == "" {
 		return ""

@@ -36,14 +36,13 @@ type rule struct {
 	content string         // text in the parentheses; empty means that the rule covers the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	isStar  bool           // content was a single star
-	// param and value are set if content may be "param:value". Then a deny or ask rule applies to calls with this value
-	// of the parameter. A star in the value matches any text.
+	// param and value are set for a deny or ask rule with the content "param:value". The rule applies to calls in which
+	// this parameter has this value. A star in the value matches any text.
 	param string
 	value *regexp.Regexp
 }
 
-// parseRule parses "Tool", "Tool(*)" or "Tool(content)". Parentheses and backslashes inside the content may be escaped
-// by a backslash.
+// parseRule parses "Tool", "Tool(*)" or "Tool(content)". A backslash may escape parentheses and backslashes in content.
 func parseRule(r Rule) (rule, error) {
 	fail := func(why string) (rule, error) {
 		return rule{}, fmt.Errorf("permission rule %q (%s): %s", r.Text, r.Source, why)
@@ -99,15 +98,14 @@ func parseRule(r Rule) (rule, error) {
 	return out, nil
 }
 
-// compileStars compiles a text in which * matches any text to a regular expression. Invalid UTF-8 is replaced as in
-// JSON.
+// compileStars compiles text in which * matches any text to a regular expression. Invalid UTF-8 is replaced as in JSON.
 func compileStars(text string) (*regexp.Regexp, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }
 
-// contentParameter returns the parameter that the content of a tool's rules is compared with. Rules cannot match this
-// parameter by its name (observed with 2.1.329).
+// contentParameter returns the tool parameter that rules compare with their content, such as command for Bash. In a
+// deny or ask rule such as "Bash(command:ls)", command is thus not the name of a parameter (observed with 2.1.329).
 func contentParameter(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
 // Parts splits a rule into the tool's name and its content; if the rule does not parse, the name is the whole text.
@@ -142,8 +140,8 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// isIneffective reports whether a deny or ask rule has no effect, because it has a path but its tool obeys only path
-// rules for Edit (observed with 2.1.329).
+// isIneffective reports whether a rule is a deny or ask rule with a path for Write or MultiEdit. Such a rule has no
+// effect, because these tools obey only the path rules for Edit (observed with 2.1.329).
 func (r *rule) isIneffective() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
@@ -175,8 +173,8 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// commandTextKind is the kind of text that a pattern is matched with: a whole command line, in which a star must not match a
-// second command, or one simple command.
+// commandTextKind is the kind of text that a Bash rule is compared with: a whole command line or one simple command. In
+// a whole command line, a star matches nothing, because it could match a second command.
 type commandTextKind int
 
 const (

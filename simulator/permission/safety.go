@@ -44,8 +44,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	return nil
 }
 
-// windowsNamePattern matches names that have another meaning on Windows: trailing dots, short names, devices (observed with
-// 2.1.330).
+// windowsNamePattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
 var windowsNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 })
@@ -62,7 +61,8 @@ func (c *call) suspiciousRead() *Verdict {
 	return &v
 }
 
-// isCLIConfiguration reports whether the CLI reads this part of .claude as its configuration.
+// isCLIConfiguration reports whether a path below .claude is configuration that the CLI reads: settings, commands,
+// agents or skills. elements are the parts of the path; the empty path means .claude itself.
 func isCLIConfiguration(elements []string) bool {
 	if len(elements) == 0 {
 		return true

@@ -33,8 +33,8 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule; nil means that the
-// rule's message is used: the line has one command, or the question has no other reason (observed with 2.1.330).
+// verdictWithoutRule returns the question that the command line would cause without ask rule r, or nil if r's message
+// is kept: r concerns the line's only command, or there is no other reason to ask (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -81,8 +81,9 @@ type commandVerdict struct {
 	approval         *approvalRequest // the question if the command is not allowed; nil means a plain request for approval
 }
 
-// decidePart decides the simple command at index i: by ask rules, by its form, by its paths, by allow rules, as
-// read-only, or as a file command that the mode allows.
+// decidePart decides the simple command at index i. Questions that no allow rule can answer come first: those of ask
+// rules, of the command's form, and of its paths. Otherwise the command is allowed by an allow rule, because it only
+// reads, or because the mode allows it to change files.
 func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
@@ -209,7 +210,8 @@ func approvalForParts(refused []commandVerdict) approvalRequest {
 	}
 }
 
-// reasonCode returns the reason code of a command line with several parts. Questions about paths have no reason code.
+// reasonCode returns the reason code of a command line from the codes of its refused parts. A part whose paths are the
+// problem has no code. If parts have different codes, the result lists them all.
 func reasonCode(refused []commandVerdict) string {
 	var codes []string
 	for _, x := range refused {
@@ -237,15 +239,14 @@ func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
 
-// wrapperPattern matches programs that only run another program, with those of their options that still let a rule for
-// the other program apply (observed with 2.1.330).
+// wrapperPattern matches programs that only run another program, such as nohup. A rule for the other program also
+// applies to the wrapped command, but only if the wrapper has no options outside the pattern (observed with 2.1.330).
 var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 })
 
-// allowedByRule reports whether an allow rule applies to the command, and whether the rule names the command
-// completely.
+// allowedByRule reports whether an allow rule applies to the command. exact is true if one equals the complete command.
 func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string

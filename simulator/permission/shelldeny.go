@@ -8,10 +8,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// pathDenial refuses a command line that uses a path with a deny rule for reading or editing; nil means it uses none.
-// After a cd, paths are also resolved in the new directory, and a refusal there takes precedence. It checks what the
-// real CLI checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands,
-// or anything in a line with a list in a subshell.
+// pathDenial refuses a command line that uses a path which a deny rule for reading or editing covers; nil means no
+// refusal. After a cd, paths are also resolved in the new directory, and a refusal there takes precedence. Like the
+// real CLI (observed with 2.1.330), it checks plain file names only. It ignores globs, braces and redirections of
+// compound commands, and every line that contains a list in a subshell, such as (a; b).
 func (c commandLine) pathDenial() *Verdict {
 	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
@@ -47,8 +47,7 @@ func (c commandLine) pathDenial() *Verdict {
 	return refused
 }
 
-// hidesPaths reports whether an obstacle prevents the analysis of all paths of the command line (observed with
-// 2.1.330).
+// hidesPaths reports whether an obstacle prevents the analysis of all the line's paths (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.ObstacleNested, shellcmd.ObstacleNestedInQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
@@ -86,8 +85,8 @@ func (c commandLine) denialAfterCD(places []string, name string, read []fileOper
 	return nil
 }
 
-// nestedDenyApproval returns the question about a script in a shell argument in which a rule denies a command; nil
-// means none.
+// nestedDenyApproval returns the question about a script that is an argument of a shell, as in sh -c "rm x", if a rule
+// denies a command of the script; nil means none.
 func (c commandLine) nestedDenyApproval() *approvalRequest {
 	if c.kind != claudecode.ClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil

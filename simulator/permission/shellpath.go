@@ -108,8 +108,8 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// pathApprovals checks the paths that a command reads or writes. The caller always asks the question in outside; it
-// asks the one in inside only if nothing allows the command. Both are nil if no path needs permission.
+// pathApprovals returns the question about a command's first path that needs permission, as outside or inside; both are
+// nil if no path needs permission. outside must always be asked, inside only if nothing else allows the command.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
@@ -138,13 +138,13 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 	return c.changeApprovals(inner)
 }
 
-// changeApprovals checks the paths of a command that creates, changes or removes files.
+// changeApprovals does the work of [commandLine.pathApprovals] for a command that creates, changes or removes files.
 func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approvalRequest) {
 	name, ops := inner.Name(), c.lookup.fileOperands(inner)
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.optionApproval(name), nil
 	}
-	paths, q := c.changeTargets(ops)
+	paths, q := c.changedFiles(ops)
 	if q != nil {
 		return q, nil
 	}
@@ -173,9 +173,9 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 	return nil, nil
 }
 
-// changeTargets returns the files that a changing command names; a trailing slash is kept. The approval is the question
+// changedFiles returns the files that a changing command names; a trailing slash is kept. The approval is the question
 // about an operand that cannot be resolved.
-func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approvalRequest) {
+func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest) {
 	var paths []string
 	for _, op := range ops {
 		if op.hasGlob {
@@ -209,7 +209,8 @@ func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	return q
 }
 
-// writeApproval returns the question about a path that a command or a redirection changes.
+// writeApproval returns the question about a path that a command or a redirection changes. what names the change in the
+// message. inside is true if the path is in a working directory, command is false for a redirection.
 func (c commandLine) writeApproval(what, abs string, inside, command bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
@@ -245,7 +246,7 @@ func (c commandLine) optionApproval(name string) *approvalRequest {
 	return q
 }
 
-// refusedText returns the part of a pipeline to mention in a refusal.
+// refusedText returns the text that a refusal quotes: of a pipeline only cmd, otherwise the whole command line.
 func (c commandLine) refusedText(cmd shellcmd.Command) string {
 	if c.script.IsPipeline {
 		return cmd.Text

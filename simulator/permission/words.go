@@ -26,8 +26,7 @@ type approvalRequest struct {
 	suggestions []protocol.PermissionUpdate
 }
 
-// readRules returns the suggested rules that would permit what the command reads; nil means that the approval concerns
-// something else.
+// readRules returns suggested rules for reading; nil means that the question is not about a path that is read.
 func (q *approvalRequest) readRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
@@ -67,7 +66,7 @@ func sedApproval() *approvalRequest {
 	}
 }
 
-// directoryOf returns the directory to suggest for a path: the path itself if it is a directory, otherwise its parent.
+// directoryOf returns the working directory to suggest for a path: itself if it is a directory, otherwise its parent.
 func (c *call) directoryOf(path string) string {
 	path = filepath.Clean(path)
 	if disk := c.judge.resolver.fileSystem; disk != nil && disk.IsDir(path) {
@@ -133,8 +132,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRule asks because a rule requires it. If there is another reason to ask about the command line, the question
-// is worded for that reason.
+// askByRule asks because a rule requires it. If the command line has another reason to ask, the question is about that.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
 	if c.kind == claudecode.ClassShell {
@@ -254,8 +252,7 @@ func (c *call) denialSource() string {
 	return c.judge.rules.denyingSource(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommand refuses a command line, either as a whole or because of one part. For a pipeline the message shows that
-// part.
+// denyCommand refuses a command line as a whole or because of one part. For a pipeline the message shows that part.
 func (c *call) denyCommand() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
@@ -453,9 +450,8 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 
 var subcommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
 
-// suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix consists of two words if
-// the second looks like a subcommand and the first does not run other programs. Otherwise the rule is the command line
-// itself.
+// suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix is two words if the
+// second looks like a subcommand and the first runs no other programs. Otherwise the rule is the command line itself.
 func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
@@ -474,8 +470,7 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	return addRuleUpdate("Bash", text)
 }
 
-// runsOtherPrograms reports whether a program runs other programs, so that a rule whose prefix is the program allows
-// too much.
+// runsOtherPrograms reports whether a program runs other programs, so that a rule with it as prefix allows too much.
 func runsOtherPrograms(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",

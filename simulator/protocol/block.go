@@ -38,20 +38,18 @@ type ToolUse struct {
 
 	// Script is the part of the scenario about this call; it may be nil. It is not encoded.
 	Script *CallScript `json:"-"`
-	// Hook is the decision of a PreToolUse hook, made before the permission check; nil if there is none. It is not
-	// encoded.
+	// Hook is the decision of a PreToolUse hook before the permission check; nil means none. It is not encoded.
 	Hook *HookVerdict `json:"-"`
 	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
-	// UserModified is true if the host has changed more of the input than the path of a file. Results report this. It
-	// is not encoded.
+	// UserModified is true if the host has changed the input. A change of only the file path does not count. Results
+	// report UserModified. It is not encoded.
 	UserModified bool `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
-	// Round counts the messages of the conversation that have calls, from 1. It is not encoded.
+	// Round is the position of the call's message among the messages with calls, from 1. It is not encoded.
 	Round int `json:"-"`
-	// ObservedInput is the input that hooks and hosts see, for example with absolute file paths; nil if it equals
-	// Input. It is not encoded.
+	// ObservedInput is the input for hosts and hooks, as with absolute paths; nil if equal to Input. It is not encoded.
 	ObservedInput json.RawMessage `json:"-"`
 }
 
@@ -69,14 +67,13 @@ type AgentRef struct {
 	Type  string // "general-purpose", …
 	Depth int    // 1 means started by the main conversation
 	Dir   string // worktree in which the agent works; empty means the directory of the session
-	// NoPrompts is true if calls that need a question are denied without an event, as in the agent of a skill that the
-	// user typed.
+	// NoPrompts is true if nobody may be asked about the agent's calls, as in the agent of a skill that the user typed.
+	// Calls that need permission are denied, without an event.
 	NoPrompts bool
 	Mode      string // permission mode of the agent's calls; empty means the mode of the session
 }
 
-// HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not deny and ask rules;
-// "ask" always asks.
+// HookVerdict is a PreToolUse hook's decision. "allow" skips the question but not deny or ask rules; "ask" always asks.
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
@@ -91,8 +88,7 @@ type CallScript struct {
 	Result  *string // canned result text; nil if the tool runs
 	IsError bool    // the canned result is an error
 	DelayMS int     // wait before the call runs
-	// Subagent scripts the agent that an Agent call starts. If it is nil, the scenario's rules answer
-	// the agent's prompt.
+	// Subagent scripts the agent of an Agent call. If it is nil, the scenario's rules answer the agent's prompt.
 	Subagent *SubagentScript
 }
 
@@ -156,8 +152,7 @@ func Image(mediaType, base64 string) ImageBlock {
 	return ImageBlock{Type: "image", Source: ImageSource{Type: "base64", MediaType: mediaType, Data: base64}}
 }
 
-// Content is the content of a message or tool result: a plain string or a list of blocks. Nil Blocks mean the string
-// form; the zero value is "".
+// Content is a message's or tool result's content: a string or blocks. Nil Blocks mean a string; the zero value is "".
 type Content struct {
 	Text   string
 	Blocks []Block

@@ -49,7 +49,7 @@ type Init struct {
 	UserMessageUUIDs        []string         `json:"user_message_uuids,omitempty"`
 }
 
-// MCPServer is one line of init.mcp_servers.
+// MCPServer is one element of the list init.mcp_servers.
 type MCPServer struct {
 	Name   string `json:"name"`   // raw, as configured
 	Status string `json:"status"` // connected, failed, pending, disabled, needs-auth
@@ -63,7 +63,7 @@ type MCPServerError struct {
 	Message string `json:"message"`
 }
 
-// Plugin is one line of init.plugins.
+// Plugin is one element of the list init.plugins.
 type Plugin struct {
 	Name    string `json:"name"`
 	Path    string `json:"path"`
@@ -73,7 +73,7 @@ type Plugin struct {
 
 // PluginError is one plugin that was not loaded.
 type PluginError struct {
-	Plugin  string `json:"plugin"` // "inline[0]" is the first plugin that was given
+	Plugin  string `json:"plugin"` // "inline[0]" for the first directory of --plugin-dir
 	Type    string `json:"type"`   // "path-not-found", "manifest-parse-error"
 	Message string `json:"message"`
 	Path    string `json:"path,omitempty"`
@@ -97,8 +97,8 @@ type Assistant struct {
 	Error              string           `json:"error,omitempty"`
 	RequestID          string           `json:"request_id,omitempty"`
 	IsAPIErrorMessage  bool             `json:"is_api_error_message,omitempty"`
-	APIErrorStatus     int              `json:"api_error_status,omitempty"` // not set for sub-agents
-	APIStatus          int              `json:"-"`                          // HTTP status, also for sub-agents
+	APIErrorStatus     int              `json:"api_error_status,omitempty"` // HTTP status that hosts see; 0 for sub-agents
+	APIStatus          int              `json:"-"`                          // HTTP status for transcripts, also of sub-agents
 	APIErrorType       string           `json:"api_error_type,omitempty"`
 	APIError           string           `json:"api_error,omitempty"`
 	// APIErrorParams adds details to some errors: {"cut": "output_limit"}.
@@ -134,8 +134,8 @@ type MessageSummary struct {
 	Calls         []string // names of the tools that the message calls
 	InputStreamMS *int     // time that the input of a call took to stream; nil for other blocks
 	Displayed     *string  // text shown instead of the block's text; nil means no change
-	// ContinuesPrevious means that this message and the previous one, which had no calls, are one message of the API.
-	// HasMore means that another message follows.
+	// ContinuesPrevious is true if this message continues the previous message, which had no calls. The API returns
+	// both as one message. HasMore is true if the model continues with another message.
 	ContinuesPrevious, HasMore bool
 }
 
@@ -178,14 +178,13 @@ type User struct {
 	TaskDescription  string          `json:"task_description,omitempty"`
 	Origin           json.RawMessage `json:"origin,omitempty"` // origin of a replayed prompt
 
-	// Tool is the tool that gave this result, and MCP the response of an MCP server; for transcripts.
+	// Tool is the tool that gave this result. MCP is the response of an MCP server. Both are for transcripts.
 	Tool string   `json:"-"`
 	MCP  *MCPCall `json:"-"`
-	// Expansion is the skill that this text comes from, and ToolUseID the call that loaded it; for transcripts.
+	// Expansion is the skill that this text comes from. ToolUseID is the call that loaded it. Both are for transcripts.
 	Expansion *Expansion `json:"-"`
 	ToolUseID string     `json:"-"`
-	// Summary marks the summary that replaces a compacted conversation; transcripts record it with a
-	// [ConversationCompacted].
+	// Summary marks the summary of a compacted conversation; transcripts record it with a [ConversationCompacted].
 	Summary bool `json:"-"`
 	// Companion marks text that the CLI adds to a turn after an incomplete reply; for transcripts.
 	Companion bool `json:"-"`
@@ -337,8 +336,7 @@ type AbandonedBlocks struct {
 	FromBlockIndex int    `json:"from_block_index"`
 }
 
-// PermissionDenied is system/permission_denied: a call that was denied without a question. It precedes the call's tool
-// result.
+// PermissionDenied is system/permission_denied: a call denied without a question. It precedes the call's tool result.
 type PermissionDenied struct {
 	Type               string `json:"type"`    // "system"
 	Subtype            string `json:"subtype"` // "permission_denied"
@@ -366,8 +364,7 @@ type APIRetry struct {
 	UUID         string `json:"uuid"`
 }
 
-// System is any other system event. Its keys are type and subtype, then Fields in their order, then session_id and
-// uuid.
+// System is any other system event. Its keys are type, subtype, then Fields in order, then session_id and uuid.
 type System struct {
 	Subtype    string
 	Fields     []Field
@@ -431,8 +428,7 @@ func (s *System) uuidFirst() bool {
 	return false
 }
 
-// Frame is a top-level event without its own type in this package (tool_progress, command_lifecycle,
-// conversation_reset, …).
+// Frame is a top-level event without its own type here (tool_progress, command_lifecycle, conversation_reset, …).
 type Frame struct {
 	Type      string
 	Fields    []Field

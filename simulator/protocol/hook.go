@@ -68,9 +68,9 @@ type HookSpecificOutput struct {
 	InitialUserMessage       string                  `json:"initialUserMessage,omitempty"`
 	WatchPaths               []string                `json:"watchPaths,omitempty"`
 	ReloadSkills             bool                    `json:"reloadSkills,omitempty"`
-	Decision                 *HookPermissionDecision `json:"decision,omitempty"` // PermissionRequest
-	Retry                    bool                    `json:"retry,omitempty"`    // PermissionDenied
-	Action                   string                  `json:"action,omitempty"`   // Elicitation, ElicitationResult
+	Decision                 *HookPermissionDecision `json:"decision,omitempty"` // only for PermissionRequest
+	Retry                    bool                    `json:"retry,omitempty"`    // only for PermissionDenied
+	Action                   string                  `json:"action,omitempty"`   // only for Elicitation and ElicitationResult
 	Content                  json.RawMessage         `json:"content,omitempty"`
 	WorktreePath             string                  `json:"worktreePath,omitempty"`
 	DisplayContent           *string                 `json:"displayContent,omitempty"`

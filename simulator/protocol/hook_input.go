@@ -2,9 +2,8 @@ package protocol
 
 import "encoding/json"
 
-// HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type, named after the event, for
-// each event that is simulated (spec: cli-contract 5.2). A value marshals to the event's own keys only. Pass values,
-// not pointers.
+// HookInput is a hook event's input beyond [HookBase]. The set is closed: one type, named after the event, for each
+// simulated event (spec: cli-contract 5.2). A value marshals to the event's own keys only. Pass values, not pointers.
 type HookInput interface {
 	hook() (event, subject string)
 }

@@ -17,13 +17,11 @@ type UserMessage struct {
 	Verbatim bool
 	// Synthetic is true if no person wrote the prompt (the host's isSynthetic).
 	Synthetic bool
-	// Source is the origin of the prompt: "sdk" (default), "system", or "deferred" if the turn has no prompt and runs a
-	// deferred call instead.
+	// Source is the prompt's origin: "sdk" (default), "system", or "deferred" for a deferred call instead of a prompt.
 	Source string
 }
 
-// AssistantMessage is the API message inside an assistant event. On the stream it has exactly one block and a nil
-// StopReason (spec: cli-observed 2).
+// AssistantMessage is an assistant event's message: on the stream, one block and nil StopReason (spec: cli-observed 2).
 type AssistantMessage struct {
 	Diagnostics       Null[struct{}]    `json:"diagnostics,omitzero"`
 	ID                string            `json:"id"`
@@ -65,8 +63,8 @@ func SyntheticMessage(id, text, stop string) AssistantMessage {
 // SyntheticModel is the model name in messages that the CLI wrote.
 const SyntheticModel = "<synthetic>"
 
-// Usage counts tokens. A streamed message has neither ServerToolUse nor Null fields. A result has all of them. In a
-// synthetic message, the Null fields are null.
+// Usage counts tokens. A streamed message has neither ServerToolUse nor the fields of type [Null]; a result has all of
+// them. In a synthetic message, the fields of type [Null] have the JSON value null.
 type Usage struct {
 	InputTokens              int                 `json:"input_tokens"`
 	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
@@ -143,14 +141,13 @@ type ModelUsage struct {
 	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }
 
-// Null is an optional field that can be present as null. The zero value is absent (use it with omitzero). A field with
-// Set and a nil Value is null.
+// Null is an optional field that can be null. The zero value is absent (use omitzero). Set with a nil Value is null.
 type Null[T any] struct {
 	Set   bool
 	Value *T
 }
 
-// NullOf returns a present value.
+// NullOf returns a field that is present with the value v.
 func NullOf[T any](v T) Null[T] { return Null[T]{Set: true, Value: &v} }
 
 // NullValue returns a field that is present as null.

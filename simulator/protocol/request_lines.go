@@ -27,8 +27,7 @@ type RequestTool struct {
 	DeferLoading bool            `json:"defer_loading,omitempty"`
 }
 
-// RequestBlobLine is api-request-blob: a message of a request that is not contained in any single line of the
-// transcript.
+// RequestBlobLine is api-request-blob: a message of a request that no single line of the transcript contains.
 type RequestBlobLine struct {
 	Type      string         `json:"type"` // "api-request-blob"
 	SessionID string         `json:"sessionId"`
@@ -62,7 +61,7 @@ type RequestLine struct {
 	Params        RequestParams `json:"params"`
 	Base          string        `json:"base,omitempty"` // id of the previous request of the same process
 	Keep          int           `json:"keep"`           // number of messages taken over from Base
-	Tail          []string      `json:"tail"`           // hashes of the following messages
+	Tail          []string      `json:"tail"`           // hashes of the messages after those from Base
 	CacheControl  []CacheMark   `json:"cacheControl"`
 	EchoInputs    bool          `json:"echoWireToolInputs"`
 	Thread        RequestThread `json:"thread"`

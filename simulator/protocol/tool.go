@@ -28,8 +28,8 @@ type ToolResult struct {
 	IsError bool
 	// ShowsIsErrorFalse writes is_error:false on success, as Bash does and other tools do not.
 	ShowsIsErrorFalse bool
-	// Output is the structured tool_use_result. If it is nil, errors have the string "Error: <text>" and other results
-	// their content.
+	// Output is the structured tool_use_result. If it is nil, the tool_use_result of an error is the text "Error:
+	// <text>", and that of a success is Content.
 	Output any
 	// Server is the configured name of the MCP server that ran the call; it may be empty.
 	Server string
@@ -57,8 +57,7 @@ type MCPResult struct {
 type MCPCall struct {
 	Server, Tool string     // names as the server uses them
 	Result       *MCPResult // nil if there is only content
-	// NotReadOnly explains why the tool may change something ("no_hint", "declared"); empty if the tool is read-only or
-	// the call failed.
+	// NotReadOnly is why a tool may change something ("no_hint", "declared"); empty if read-only or the call failed.
 	NotReadOnly string
 }
 
@@ -67,8 +66,7 @@ func ErrorResult(text string) ToolResult {
 	return ToolResult{Content: Content{Text: text}, IsError: true}
 }
 
-// UsageError is an error that the CLI raises about a call (unknown tool, invalid input). The model sees it in
-// <tool_use_error> tags.
+// UsageError is a CLI error about a call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
 func UsageError(text string) ToolResult {
 	return ToolResult{
 		Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"},
@@ -105,8 +103,7 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// A classifier or a rule may approve calls with SafetySensitive, also permanently. Calls with SafetyDangerous can be
-// approved only one at a time.
+// A classifier or rule may approve SafetySensitive calls, also permanently. SafetyDangerous calls are approved singly.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"

@@ -85,13 +85,12 @@ type ToolExecuted struct {
 	Duration      time.Duration
 }
 
-// AttachmentAdded is context that transcripts record in addition to messages: a mentioned file, or the outcome of a
-// hook.
+// AttachmentAdded is context in transcripts besides messages: a mentioned file, or the outcome of a hook.
 type AttachmentAdded struct {
 	Attachment any    // an object with a type
 	Role       string // role of the message that gives the text to the model, "system" or "user"; empty means no message
 	Rendered   string // text for the model; empty if it is not recorded
-	Tool       string // built-in tool that tools-used lists because of this attachment; empty means none
+	Tool       string // built-in tool that the attachment stands for, added to tools-used; empty means none
 	AgentID    string // agent to whose conversation the attachment belongs; empty for the main conversation
 	UUID       string // empty means a new uuid
 }
@@ -124,8 +123,7 @@ type StopHooks struct {
 	ToolUseID string // id used in the attachments of these hooks
 }
 
-// VerbatimOutput is output that a scenario specifies byte for byte: bytes for stdout (only with stream-json), or text
-// for stderr.
+// VerbatimOutput is a scenario's output byte for byte: bytes for stdout (only with stream-json), or text for stderr.
 type VerbatimOutput struct {
 	Stdout []byte
 	Times  int    // repetitions of Stdout; 0 means once

@@ -43,7 +43,7 @@ type LineTrailer struct {
 	GitBranch  string `json:"gitBranch"`
 }
 
-// CommandBlocks counts the text blocks of a line, and how many of them come from the command.
+// CommandBlocks counts all text blocks of a line, and those that are the text of a command.
 type CommandBlocks struct {
 	All     int `json:"all"`
 	Command int `json:"own"`
@@ -63,7 +63,7 @@ type UserLine struct {
 	IsMeta  bool        `json:"isMeta,omitempty"`
 	// Companion marks a message that the CLI adds to a turn in addition to the prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
-	// CommandBlocks is set if the line of a command has text blocks before those of the command.
+	// CommandBlocks is set if the text of a command or skill follows other text blocks in the line.
 	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
 	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
@@ -104,12 +104,12 @@ type UserLine struct {
 	// refusal with a message from the host.
 	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`
 	IsHumanText     bool `json:"holdsPersonsWords,omitempty"`
-	// RowSource specifies who wrote the text: "local" (the user or a command), "hook", "harness" or "recorded"
-	// (agents). Not on tool results.
+	// RowSource specifies who wrote the text: "local" (the user or a command), "hook", "harness" (the CLI) or
+	// "recorded" (the prompt of an agent, or a notice about a background task). Tool results have none.
 	RowSource    string `json:"rowSource,omitempty"`
 	OwnNote      bool   `json:"ownNote,omitempty"` // the text asks the model to continue; it has no RowSource
 	HookText     bool   `json:"hookText,omitempty"`
-	HookTextLead string `json:"hookTextLead,omitempty"` // text that precedes this one in requests
+	HookTextLead string `json:"hookTextLead,omitempty"` // text with which requests introduce the output of a hook
 	LineTrailer
 }
 
@@ -327,8 +327,7 @@ type CompactBoundaryLine struct {
 	LineTrailer
 }
 
-// LineCompactMetadata is a [CompactMetadata] with the keys of transcripts. The meaning of CoverStart is unknown; it was
-// always false.
+// LineCompactMetadata is a [CompactMetadata] for transcripts. CoverStart has an unknown meaning; it was always false.
 type LineCompactMetadata struct {
 	Trigger    string `json:"trigger"`
 	PreTokens  int    `json:"preTokens"`
@@ -397,7 +396,7 @@ type QueuedCommand struct {
 	Timestamp  string          `json:"timestamp"`
 }
 
-// LastPromptLine is last-prompt, shown in the list of sessions.
+// LastPromptLine is last-prompt: the text of the last prompt, for the list of sessions.
 type LastPromptLine struct {
 	Type       string `json:"type"` // "last-prompt"
 	LastPrompt string `json:"lastPrompt,omitempty"`

@@ -21,8 +21,7 @@ func (f Fault) String() string {
 	return f.Location + " (" + f.Key + "): " + f.Text
 }
 
-// Report formats faults as the real CLI prints them on stderr with text output, with our own explanations; empty means
-// no faults.
+// Report formats faults like the real CLI on stderr with text output, with our own explanations; empty means no faults.
 func Report(faults []Fault) string {
 	said := formatReport(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
@@ -68,7 +67,7 @@ func formatReport(faults []Fault, whole, entries string) string {
 const maxReportedFaults = 10
 
 // invalidFileFaults reports the invalid keys that make the CLI ignore a file. Invalid hooks that may protect
-// permissions are reported first, and a second time at the position of their key.
+// permissions are reported twice: before all other keys, and once more where the key "hooks" has its place.
 func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := knownKeys()
@@ -184,8 +183,8 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// isToolPattern reports whether a tool name is a pattern that allow rules must not contain: only the part after the
-// server name may be a pattern.
+// isToolPattern reports whether a tool name has a star in a place that allow rules must not have. A star is allowed
+// only after the name of an MCP server, as in mcp__server__*.
 func isToolPattern(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
@@ -194,8 +193,7 @@ func isToolPattern(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// ToolPatternError returns the error for an allow rule whose tool name is a pattern; empty means that the name is
-// allowed.
+// ToolPatternError returns the error for an allow rule whose tool name is a pattern; empty means an allowed name.
 func ToolPatternError(name string) string {
 	if !isToolPattern(name) {
 		return ""
@@ -259,7 +257,7 @@ type invalidHook struct {
 	problem string
 	// validTypes lists the types that would be valid; empty means that the type is not the problem.
 	validTypes []string
-	// field is a key that must be a string but has a value of type actualType; empty means another problem.
+	// field is the key of a value that must be a string, and actualType is its type. Both are empty for other problems.
 	field, actualType string
 }
 
@@ -281,7 +279,8 @@ func (o invalidHook) wholeFileFault() Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// valueFault returns the fault in the general format for values; ok is false if this format cannot express the problem.
+// valueFault returns the fault in the words for values of any key, such as "Expected string, but received number". ok
+// is false if there are no such words for the problem.
 func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
 	case o.validTypes != nil:
@@ -374,8 +373,8 @@ func truncate(text string) string {
 // invalidGuardHint explains why an invalid hook of some events makes the CLI ignore the whole file.
 const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// hookFaults reports invalid hooks that make the CLI ignore the whole file: first in the format for hooks, then in
-// the general format.
+// hookFaults reports the invalid hooks that make the CLI ignore the whole file. first reports them in the words for
+// hooks, second in the words for values of any key.
 func hookFaults(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
 	for _, known := range claudecode.HookEvents() {

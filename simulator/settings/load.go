@@ -280,7 +280,7 @@ func decode[T any](d decoder, key string, target *T) {
 	}
 }
 
-// appendStrings appends the strings in the list of a key to have, except those that have already contains.
+// appendStrings appends the strings in the list with this key to have. Strings that have already contains are omitted.
 func (d decoder) appendStrings(have []string, key string) []string {
 	var list []any
 	decode(d, key, &list)

@@ -161,8 +161,7 @@ func requireFields(c validator, keys ...string) validator {
 	}
 }
 
-// validGuardHooks validates the hooks of events that guard permissions. Invalid hooks of other events are removed one
-// by one (see pruneHooks).
+// validGuardHooks validates hooks of events that guard permissions. pruneHooks removes other invalid hooks one by one.
 func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {

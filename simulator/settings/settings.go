@@ -37,11 +37,9 @@ type Options struct {
 	// managed settings are always read.
 	Sources   []string
 	FlagValue string // --settings: JSON text or the path of a file; empty means none
-	// HostSettings contains settings that the host sent later, by key. They are merged into those of --settings and
-	// form one source with them.
+	// HostSettings contains settings that the host sent later, by key. They are merged into --settings as one source.
 	HostSettings map[string]json.RawMessage
-	// Managed are settings that a host imposes, as JSON; nil means none. Only settings that restrict the session are
-	// used.
+	// Managed are settings imposed by a host, as JSON; nil means none. Only those that restrict the session are used.
 	Managed []byte
 	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
 	ManagedDir string
@@ -72,8 +70,7 @@ type Rule struct {
 // Permissions is the merged permissions table.
 type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
-	// DefaultMode is empty if no file sets it, or if a project file sets a mode that project files must not set:
-	// bypassPermissions, auto.
+	// DefaultMode is empty if no file sets it, or a project file sets one that it must not: bypassPermissions, auto.
 	DefaultMode   string
 	Directories   []Directory
 	DisableBypass bool // bypassPermissions is not available at all
@@ -146,8 +143,7 @@ type Settings struct {
 	Warnings []string
 	// Faults are the problems in Warnings, in the form in which the real CLI reports them with text output.
 	Faults []Fault
-	// TrustWarning is a message for stderr: allow rules of the project were ignored because the folder is not trusted.
-	// Empty means none.
+	// TrustWarning is for stderr: allow rules of the untrusted project were ignored. Empty means none.
 	TrustWarning string
 }
 
@@ -181,7 +177,8 @@ func (s *Settings) EnabledPlugins() (ids []string) {
 	return ids
 }
 
-// Merged returns all layers as one object: objects by key, lists joined without duplicates, other values by precedence.
+// Merged returns all layers as one object. Objects are merged key by key. Lists are joined without duplicates. Any
+// other value replaces the value of a layer with lower precedence.
 func (s *Settings) Merged() map[string]any {
 	merged := map[string]any{}
 	for _, layer := range s.Layers {
@@ -312,8 +309,8 @@ func (s *Settings) addManaged(o Options) error {
 	return nil
 }
 
-// applyManagedLayer merges the keys of a managed layer that are valid and wanted. It reports whether the layer is a
-// JSON object.
+// applyManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
+// wanted returns false. The result is false if the layer is not a JSON object.
 func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key string) bool) bool {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
@@ -336,8 +333,7 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 	return true
 }
 
-// isRestrictiveKey reports whether a key of a host's managed settings is used. Only keys that restrict the session are
-// used, not preferences.
+// isRestrictiveKey reports whether a host's managed setting is used: one that restricts the session, not a preference.
 func isRestrictiveKey(key string) bool {
 	switch key {
 	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",

@@ -12,7 +12,7 @@ var indexedArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArguments appends the arguments to a text that has no placeholder for them.
+// appendArguments appends the arguments to body, unless used is true: a placeholder in body already contains them.
 func appendArguments(body, args string, used bool) string {
 	if used || args == "" {
 		return body
@@ -93,7 +93,8 @@ var shellCommandPattern = sync.OnceValue(func() *regexp.Regexp {
 // backslash, and the backslash is removed. If body has no placeholder, the arguments are appended.
 //
 // Shell commands (!`command`, and code blocks that begin with ```!) are replaced by their output. Neither output nor
-// arguments are searched for placeholders. The error comes from run, which receives the command and its source text.
+// arguments are searched for placeholders. run executes a command; its parameter pattern is the text in body that the
+// output replaces. An error of run is returned.
 func FillWithShell(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
 	var printed []string
 	var failed error

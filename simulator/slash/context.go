@@ -52,7 +52,7 @@ type Context struct {
 // ContextWindow is the maximum size of a conversation.
 type ContextWindow struct {
 	Tokens        int
-	IsRequested   bool // the window is not the model's own
+	IsRequested   bool // the size was configured, instead of taken from the model
 	NoAutoCompact bool // a full conversation is not compacted automatically
 }
 
@@ -65,8 +65,7 @@ const (
 	minMessageTokens    = 100 // size of a conversation without messages
 )
 
-// NewContext computes the context of a session: the model, its context window, and the tokens of the conversation so
-// far.
+// NewContext computes a session's context: the model, its context window, and the conversation's tokens so far.
 func NewContext(model string, room ContextWindow, messages int, l LoadedContext) Context {
 	window := room.Tokens
 	c := Context{

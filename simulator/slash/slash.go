@@ -18,8 +18,7 @@ type Call struct {
 
 var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
-// Parse reads a prompt; ok is false for plain text. A path is not a command, and neither is a text that begins with
-// white space.
+// Parse reads a prompt; ok is false for plain text. Neither a path nor a text after white space is a command.
 func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false
@@ -56,14 +55,13 @@ type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
-	// Tools are permission rules, and Model is the model, for the turn that begins with this text. An empty Model means
-	// the model of the session.
+	// Tools are permission rules for the turn that begins with this text. Model is its model; empty is the session's.
 	Tools []string
 	Model string
 }
 
-// LocalTags returns the text that replaces the prompt of a command that runs without the model, in transcripts. name is
-// the canonical name of the command, even if an alias was typed.
+// LocalTags returns the text that transcripts contain instead of the prompt, for a command that runs without the model.
+// name is the canonical name of the command, even if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
 	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +

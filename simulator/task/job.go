@@ -27,9 +27,9 @@ const (
 	fiveMinuteJobInterval = 285 * time.Second
 )
 
-// NextRun returns the first run time in Unix milliseconds: At, if it is set. Otherwise a recurring job runs later than
-// scheduled by a fraction of its period, unless it runs every five minutes (fiveMinuteJobInterval). Another job at a
-// half or full hour runs earlier (observed with 2.1.329).
+// NextRun returns the first run time in Unix milliseconds. If At is set, it is At. A recurring job runs later than
+// scheduled by a fraction of its period, but a job for every five minutes runs after fiveMinuteJobInterval. A job that
+// runs once runs a little earlier if its time is a full or half hour (observed with 2.1.329).
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

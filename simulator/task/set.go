@@ -20,8 +20,7 @@ type Options struct {
 	Now   func() time.Time // nil means always time.Time{}
 	// Dir returns the current directory of output files; nil or empty means no output files.
 	Dir func() string
-	// Ordered makes runs repeatable: background agents run one at a time between turns, and their events are shown
-	// then.
+	// Ordered makes runs repeatable: background agents run one at a time between turns, and only then show events.
 	Ordered bool
 }
 
@@ -47,8 +46,7 @@ const (
 	KilledBySystem
 )
 
-// Set contains the tasks of one session. Its methods may be called from many goroutines; only one goroutine may take
-// events.
+// Set contains the tasks of one session. Many goroutines may call its methods; only one goroutine may take events.
 type Set struct {
 	options Options
 	ready   chan struct{} // receives a token after a change
@@ -102,8 +100,7 @@ func (s *Set) outputFile(id string) string {
 	return filepath.Join(dir, id+".output")
 }
 
-// Start registers a task and queues its start frames. A foreground command has no output file, because its call returns
-// the output.
+// Start registers a task and queues its start frames. A foreground command has no output file: its call returns output.
 func (s *Set) Start(i Info) *Task {
 	s.mu.Lock()
 	again := s.find(i.ID) != nil
@@ -136,8 +133,8 @@ func (s *Set) Start(i Info) *Task {
 	return t
 }
 
-// Go runs the work of a background task. Its context lives until the work ends, the task is stopped or the set is
-// closed; it inherits only the values of ctx. The return value of f ends the task.
+// Go runs f, the work of a background task; the result of f ends the task. The context of f has the values of ctx, but
+// not its cancellation. It is cancelled when the task is stopped or the set is closed.
 func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
@@ -171,8 +168,8 @@ func (s *Set) finishTask(t *Task) {
 	s.signalReady()
 }
 
-// Stop cancels the context of a running task. This kills a command, while an agent itself reports its end. Stop
-// returns false if no such task is running.
+// Stop cancels the context of a running task. A command then counts as ended immediately, but an agent only when it
+// reports its own end. Stop returns false if no such task is running.
 func (s *Set) Stop(id string, by Killer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +202,7 @@ func (s *Set) StopAll(by Killer) {
 	}
 }
 
-// Interrupt stops the background agents when the session is interrupted; commands continue. Later events of the agents
-// are neither waited for nor shown.
+// Interrupt stops background agents, not commands, when the session is interrupted. Their later events are dropped.
 func (s *Set) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,8 +231,8 @@ func (s *Set) Close() {
 // Ready returns a channel that receives a token after a change. Only the goroutine that takes events may read it.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
-// Take returns the events to show, in order, and removes them. Events have no session, and frames no uuid; the caller
-// sets these. Between turns, an ordered set returns the events of an agent only after the agent has finished.
+// Take returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;
+// the caller sets them. Between turns, an ordered set returns the events of an agent only after the agent has finished.
 func (s *Set) Take(p Phase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,8 +265,8 @@ func (s *Set) MarkShown() {
 	s.shownSignal = make(chan struct{})
 }
 
-// MarkLaunched records that the model has replied to the results of the calls so far, or that the session waits for
-// this reply. From then on, the events of the tasks that these calls started may be shown.
+// MarkLaunched is called when the model has replied to the results of the calls so far, or when the session waits for
+// that reply. From then on, the events of the tasks that these calls started may be shown.
 func (s *Set) MarkLaunched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,16 +303,15 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// HasPendingNotice reports whether there is a notification that the model has not received. An ordered set reports it
-// only when all events of the agent can be taken.
+// HasPendingNotice reports whether a notification awaits the model. An ordered set has none while an agent runs.
 func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.notices) > 0 && !s.agentRunning
 }
 
-// HasRunningTask reports whether a background task is running. An agent of an ordered set counts until all its events
-// can be taken.
+// HasRunningTask reports whether a background task is running. In an ordered set, an agent counts as running until
+// [Set.Take] can return all its events.
 func (s *Set) HasRunningTask() bool {
 	if len(s.Running()) > 0 {
 		return true
@@ -365,7 +360,7 @@ func (s *Set) Output(id string) ([]byte, error) {
 	return data, err
 }
 
-// Clear ends all tasks without events and notifications, as for a new conversation.
+// Clear ends all tasks for a new conversation. It discards their events and notifications.
 func (s *Set) Clear() {
 	s.StopAll(KilledByUser)
 	s.mu.Lock()

@@ -1,8 +1,7 @@
 // Package task manages the background work of a session: sub-agents and commands that continue after their tool call.
 // It queues their events and keeps the notifications that the model has not received.
 //
-// The events of a task have a fixed order: started, its own events, updated, notification. No event follows the end of
-// a task.
+// A task's events have a fixed order: started, its own events, updated, notification. No event follows its end.
 package task
 
 import (
@@ -173,8 +172,7 @@ func (t *Task) Detach() {
 // Elapsed returns the time since the task started.
 func (t *Task) Elapsed() time.Duration { return t.set.options.Now().Sub(t.started) }
 
-// InBackground reports whether the conversation continues while the task runs: it is a background task, or was started
-// by one.
+// InBackground reports whether the conversation continues while the task runs: it or its starter is in the background.
 func (t *Task) InBackground() bool { return t.inBackground }
 
 // Write appends to the task's output file, if it has one. Write errors are ignored.
@@ -358,7 +356,8 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn about the run of a task; runID is empty if the run continues.
+// runOrigin returns the origin of a turn that begins with a notification about a task. runID is the id of the task's
+// run, or empty if the task still runs.
 func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`

@@ -17,8 +17,8 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines the attribution keys of the model's next lines: they name a skill after it was loaded, and an
-// MCP server if the last call of a round used it.
+// attribution determines which skill, plugin and MCP server the next lines of the model name as their cause: a skill
+// after it was loaded, and the server of the last call of a round.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool              // the model has written since the last result
@@ -127,8 +127,8 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
 }
 
-// writeMeta writes the .meta.json file. A session mirror receives it as a line of the transcript (spec: cli-contract
-// 8.5).
+// writeMeta writes the .meta.json file. The host of a session mirror (--session-mirror) receives the content as a line
+// of the transcript (spec: cli-contract 8.5).
 func (a *agentTranscripts) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)

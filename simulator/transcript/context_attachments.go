@@ -128,7 +128,7 @@ func (l *contextAttachments) writeEnvironment() error {
 	return l.lines.write(lines...)
 }
 
-// writeContext writes the remaining context with the first request.
+// writeContext writes the attachments of the first request: the session context, the date and the texts for commits.
 func (l *contextAttachments) writeContext() error {
 	if !l.contextPending {
 		return nil
@@ -142,13 +142,13 @@ func (l *contextAttachments) writeContext() error {
 }
 
 // writeChanges writes the listings and the environment again after a compaction. The attachments of the first request
-// follow with the next prompt.
+// are written again with the next prompt; see [contextAttachments.writeContext].
 func (l *contextAttachments) writeChanges() error {
 	l.contextPending = true
 	return l.lines.write(l.repeatListings()...)
 }
 
-// repeatListings returns the attachments that a compaction has removed from the conversation.
+// repeatListings returns the listings and the environment, which must be written again after a compaction.
 func (l *contextAttachments) repeatListings() []any {
 	l.environmentWritten = true
 	now := l.sessionContext()
@@ -188,8 +188,7 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 	}
 }
 
-// directoryReminder returns the line that reminds the model which additional directories were added or removed; nil
-// means no change.
+// directoryReminder returns the line that reminds the model of added or removed directories; nil means no change.
 func (th *conversation) directoryReminder(before, after []string) *protocol.AttachmentLine {
 	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, after), missingFrom(after, before)}
 	if len(change.Added)+len(change.Removed) == 0 {
@@ -214,8 +213,8 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 	}
 }
 
-// listingAttachments returns the attachments that list tools, agents and skills. If start is true, the tools have keys
-// for servers that are not connected; their values are empty lists.
+// listingAttachments returns the attachments that list tools, agents and skills. If start is true, the list of tools
+// also has keys for servers that are pending, need a login or have failed. Their values are always empty lists.
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {
@@ -258,7 +257,7 @@ func (l *contextAttachments) firstRequestLines(agentID string) []any {
 	return append(l.openingAttachments(agentID), l.commitTextAttachment(agentID)...)
 }
 
-// openingAttachments returns the attachments with the session context, which is empty here, and the date.
+// openingAttachments returns the attachments session_context, whose content is always empty, and date.
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	return []any{

@@ -32,8 +32,7 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.filesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptOf returns the prompt id of an event. Unless the text was injected, it is also the prompt id of the following
-// lines.
+// promptOf returns an event's prompt id. Lines that follow get the same one, unless the event is injected text.
 func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID

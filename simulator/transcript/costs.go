@@ -57,8 +57,8 @@ func (c *sessionCosts) stateLine(id string) protocol.CostStateLine {
 	return line
 }
 
-// mayContainPatch reports whether an output may contain the patch that changedLines counts. This avoids encoding a long
-// output as JSON if its struct has no field for a patch.
+// mayContainPatch reports whether changedLines must look for a patch in an output. It returns false for a struct
+// without a field for a patch, because encoding a long output as JSON would take time for nothing.
 func mayContainPatch(output any) bool {
 	if _, ok := output.(json.Marshaler); ok {
 		return true

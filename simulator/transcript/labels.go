@@ -12,7 +12,7 @@ import (
 type sessionListWriter struct {
 	conversation      *conversation
 	title             string
-	hasUserTitle      bool // this process set the title
+	hasUserTitle      bool // the title was set in this process, not read from the transcript
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it
 	prompt            string           // text of the last prompt, as session lists show it
@@ -45,7 +45,8 @@ func (l *sessionListWriter) openingLines() []any {
 	return lines
 }
 
-// closingLines returns the lines that describe the conversation so far. They repeat opening lines.
+// closingLines returns the lines that describe the conversation so far, such as the last prompt and the title. Most of
+// them also occur in the opening lines.
 func (l *sessionListWriter) closingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
@@ -116,8 +117,7 @@ func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// recordTools records the tools that a message calls, and reports whether one of them is new. Tools that were not
-// offered to the model are ignored.
+// recordTools records a message's called tools, and reports whether one is new. It ignores tools that were not offered.
 func (l *sessionListWriter) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
 	if ev.Final == nil {
 		return false

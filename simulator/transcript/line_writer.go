@@ -9,13 +9,11 @@ type lineWriter struct {
 	opened            bool  // the lines at the head of the file are written
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that are written together with the next ones
-	// pending returns the history to copy before the first line of a fork, given the id of the fork's first prompt; nil
-	// means nothing to copy.
+	// pending returns the history to copy before a fork's first line, given its first prompt id; nil means nothing.
 	pending func(promptID string) []byte
 }
 
-// write appends lines to the session's transcript. Before the first, it writes the opening lines and, in a fork, the
-// lines copied from the source.
+// write appends transcript lines. Before the first, it writes the opening lines and, in a fork, the source's lines.
 func (p *lineWriter) write(lines ...any) error {
 	if err := p.writeOpeningLines(); err != nil {
 		return err

@@ -16,23 +16,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options specifies which session to open and how to write it. With only StateDir, CWD and Clock set, it opens a new
-// session.
+// Options specifies which session to open and how to write it. StateDir, CWD and Clock suffice for a new session.
 type Options struct {
 	StateDir string // contains projects/ and claudeless/
 	CWD      string // absolute; symbolic links are resolved here
-	Project  string // the directory that names the project folder; empty means CWD
-	ID       string // --session-id; a conversation that exists is an error
-	// DefaultID is the id of a new session if ID is not set. Empty means a generated id. An existing transcript with
-	// this id is continued.
+	Project  string // directory after which the project folder is named; empty means CWD
+	ID       string // --session-id; it is an error if a conversation with this id exists
+	// DefaultID is the id of a new session without ID; empty means a generated id. A transcript with it is continued.
 	DefaultID string
-	// RestartIDs restarts the ids of NewID for the n-th run, because ids that derive from a seed repeat the ids of
-	// the previous run. Nil means ids never repeat.
+	// RestartIDs prepares NewID for the n-th run with the same seed. It is called if the id of a new session is already
+	// used, because every run with a seed begins with the same ids. Nil means that ids never repeat.
 	RestartIDs func(n int)
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
 	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
-	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil means not given
+	DropsTurn *string // --resume-drops-turn: uuid of the first prompt that ResumeAt drops; nil means not given
 	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
 	Fork      bool    // --fork-session: continue in a copy with a new id
 	NoPersist bool    // --no-session-persistence: write nothing
@@ -42,13 +40,11 @@ type Options struct {
 	Agent      string // --agent; empty means none
 	Title      string // --name; empty means none
 	Machine    Machine
-	// Commit and PR are texts that end commits and pull requests; nil means the default text. If both are empty, the
-	// model is not told.
+	// Commit and PR end commits and pull requests; nil means the default text. If both are "", the model is not told.
 	Commit, PR *string
 	Context    ContextSource // nil means that nothing is known about the model
 	Clock      Clock         // required
-	// OnLine receives every line after it was written, in order and without its newline (--session-mirror); nil means
-	// none. Not called with NoPersist.
+	// OnLine receives each written line, in order, without its newline (--session-mirror); nil or NoPersist means none.
 	OnLine func(path string, line []byte)
 }
 
@@ -81,13 +77,14 @@ type ModelContext struct {
 // RequestContext describes the requests to the model.
 type RequestContext struct {
 	Params protocol.RequestParams
-	// Tools are the tools in the request, sorted by name. Deferred are the names of tools that the model must look up
-	// first.
+	// Tools are the tools in the request, sorted by name. Deferred are the names of tools that the model must load with
+	// ToolSearch before it can call them.
 	Tools    []protocol.Tool
 	Deferred []string
 	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user messages.
 	SystemTurns bool
-	// MessageConfig is the configuration that is repeated in messages; nil means that only the request has it.
+	// MessageConfig is the configuration of the model that the first system message repeats; nil means that no message
+	// repeats the configuration of the request.
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
@@ -112,14 +109,12 @@ type Machine struct {
 	Worktree   *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }
 
-// SessionContext is the context that the model reads in addition to the first prompt. Nil lists are omitted from
-// transcripts.
+// SessionContext is context for the model besides the first prompt. Nil lists are omitted from transcripts.
 type SessionContext struct {
 	Model           string
 	ModelName       string // display name; empty means unknown
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
-	// ShellMode is the permission mode, or empty if the model does not have Bash and Edit. In some modes the model is
-	// asked to prefer Bash.
+	// ShellMode is the permission mode; some modes ask to prefer Bash. It is empty if Bash or Edit is missing.
 	ShellMode protocol.PermissionMode
 	// BashSteer is how the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all. ExplainsAuto is
 	// true if mode auto is explained to the model even if BashSteer is empty.
@@ -222,8 +217,7 @@ func (o Options) findTitle() (string, error) {
 	return "", several
 }
 
-// findID looks for a session in the folder of the working directory first, then in all others, because a session can be
-// resumed from any directory.
+// findID looks for a session in the working directory's folder, then in all others: any directory can resume it.
 func (o Options) findID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}

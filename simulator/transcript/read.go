@@ -26,7 +26,7 @@ const deferredAttachmentType = "hook_deferred_tool"
 type parsedTranscript struct {
 	entries            []entry
 	leaf               string // uuid of the last line of the conversation
-	hasConversation    bool   // a line is a message
+	hasConversation    bool   // at least one line is a message
 	sessionID          string // session id of the last line that has one
 	title              string
 	aiTitle            string
@@ -35,7 +35,7 @@ type parsedTranscript struct {
 	costs              *protocol.CostStateLine
 	endsInNewline      bool              // the file ends in a newline, or is empty
 	deferred           string            // id of the last deferred call
-	turns              int               // number of prompts according to the lines
+	turns              int               // number of prompts; see countPrompt
 	environmentWritten bool              // the model has received the description of its environment
 	contextPending     bool              // the attachments of the first request are not written yet
 	readFiles          map[string]string // content of the files that calls read or wrote, by path
@@ -153,8 +153,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	t.entries = append(t.entries, e)
 }
 
-// recordFileResult records the content of a file that a call has read completely or written. After an edit the content is
-// unknown.
+// recordFileResult records the content of a file that a call has read in full or written. An edit makes it unknown.
 func (t *parsedTranscript) recordFileResult(keys map[string]json.RawMessage) {
 	var result struct {
 		FilePath  string
@@ -212,7 +211,8 @@ func attachmentTexts(content json.RawMessage) []string {
 	return []string{text}
 }
 
-// countPrompt counts an entry that is a prompt. If a line has the number of its prompt, that number becomes the count.
+// countPrompt updates the number of prompts. If the line contains the number of its prompt, that number is used.
+// Otherwise a prompt increases the number by one.
 func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {
@@ -300,8 +300,7 @@ type PreviousReply struct {
 	Replies int    // number of replies in the conversation, including this one
 }
 
-// previousReply returns the last reply in the conversation that ends with leaf, or nil. It ignores messages that the
-// CLI wrote.
+// previousReply returns the last reply in the conversation that ends with leaf, or nil. It ignores the CLI's messages.
 func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
@@ -353,8 +352,8 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is at. If drops is set, it must be the uuid of the first
-// dropped prompt, or empty if no prompt is dropped. The recorded costs are kept.
+// dropAfter drops the lines after the message whose uuid is at. drops is the uuid that the first dropped prompt must
+// have, "" if no prompt may be dropped, or nil to drop any prompt. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
@@ -373,8 +372,7 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	return nil
 }
 
-// linesForFork returns the lines of the conversation up to leaf for the transcript of a fork: the same uuids with another
-// session id and a single prompt id.
+// linesForFork returns the conversation up to leaf for a fork: the same uuids, another session id and one prompt id.
 func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branchLines(leaf) {

@@ -18,7 +18,7 @@ type recorder struct {
 	agents        *agentTranscripts
 	requests      *requestLog
 	costs         sessionCosts
-	attribution   attribution      // for the model's next lines
+	attribution   attribution      // attribution of the model's next lines
 	turns         int              // number of prompts so far
 	retainedUUIDs []string         // uuids of the messages that the last compaction kept
 	unanswered    []unansweredCall // calls without a result at the end of the history
@@ -87,8 +87,8 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event of the main conversation comes after a reply with all its results, and after the
-// hook reports about them.
+// endsReply reports whether an event shows that a reply in the main conversation is complete, with the results of its
+// calls and the hook reports. The next prompt is such an event, for example.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
@@ -101,7 +101,7 @@ func endsReply(ev protocol.Event) bool {
 	return false
 }
 
-// recordQueued records that a prompt entered and left the queue; these lines are written together with the next ones.
+// recordQueued prepares the lines for a prompt that entered and left the queue. They are written with the next lines.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOr(ev.Timestamp), SessionID: r.conversation.id}
 	out := in

@@ -27,24 +27,22 @@ type modelInput struct {
 	replyID       string         // id of the message that answered the last request
 	context       RequestContext // context of the last request
 	snapshots     int
-	describedDirs *[]string // additional directories that the model was told about; nil means those of the first request
+	describedDirs *[]string // additional directories at the last request; nil before the first request
 	effortSent    bool      // the model was told its effort
 	silentReplies int       // number of consecutive replies with calls but no text
 }
 
-// inputMessage is a message of a request. A message that is not exactly one line of the transcript is recorded as a
-// separate blob line.
+// inputMessage is a message of a request. If lines of the transcript cannot form it, it is recorded as a blob line.
 type inputMessage struct {
 	role, id   string // role of the message, and its API id if it is a reply
 	content    []json.RawMessage
 	lines      int
 	hash       string // hash of the message; empty until it is sent
 	blocks     int    // number of content blocks; content is nil once the message was sent
-	isRendered bool   // its content differs from the content of every line
+	isRendered bool   // the content differs from the transcript's lines, for example by a reminder
 }
 
-// promptSnapshot is the attachment with the prompt: at first the system prompt, and after the first reply also the
-// tools.
+// promptSnapshot is the attachment with the prompt: first the system prompt, and after the first reply also the tools.
 type (
 	promptSnapshot struct {
 		Type         string   `json:"type"` // "prompt_snapshot"
@@ -78,8 +76,7 @@ type silentTurnReminder struct {
 	Text string `json:"text"`
 }
 
-// silentRepliesBeforeReminder is the number of consecutive replies without text after which the model is reminded (observed with
-// 2.1.330).
+// silentRepliesBeforeReminder is how many silent replies in a row cause a reminder (observed with 2.1.330).
 const silentRepliesBeforeReminder = 5
 
 const silentReminderText = "Say a word to the user about the state of the work."
@@ -234,7 +231,8 @@ func (c *modelInput) insertReminder(end int, text string) {
 	}
 }
 
-// countSilentReplies continues the count of consecutive replies without text with the messages that were not sent yet.
+// countSilentReplies updates silentReplies with the messages that were not sent yet. A message of the user or the model
+// with text resets it to 0; a reply without text increases it by 1.
 func (c *modelInput) countSilentReplies() {
 	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
@@ -248,8 +246,7 @@ func (c *modelInput) countSilentReplies() {
 	}
 }
 
-// placeReminders puts the reminders of a request where the model accepts them: as one text after each user message, or
-// inside that message.
+// placeReminders puts a request's reminders where the model accepts them: as a text after each user message, or in it.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]
@@ -424,8 +421,7 @@ func (l *requestLog) recordHash(agentID, hash string) bool {
 	return !known
 }
 
-// cacheMarks returns the cache_control marks of a request with these messages: the positions up to which the API may
-// cache it.
+// cacheMarks returns the cache_control marks of a request with these messages: where cached prefixes may end.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
@@ -440,7 +436,7 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	return marks
 }
 
-// snapshotWithTools returns the attachment with the prompt and the tools, once after the first reply.
+// snapshotWithTools returns, once, after the first reply, the attachment with the prompt and tools; otherwise nil.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c := l.inputOf(agentID)
 	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {

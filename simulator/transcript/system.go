@@ -27,7 +27,7 @@ type (
 	}
 )
 
-// recordResult records the costs and the limit or hook that ended the turn.
+// recordResult records the costs of a turn, and whether the turn limit or a deferred call ended the turn early.
 func (r *recorder) recordResult(ev *protocol.Result) error {
 	r.costs.addTurn(ev)
 	if err := r.recordSnapshot(""); err != nil {
@@ -126,8 +126,8 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	return nil
 }
 
-// linesBeforeReply returns the lines that precede a message of the model: the lines of its request and of a change to
-// another model.
+// linesBeforeReply returns the lines that precede a message of the model: the lines about its request and, if the model
+// has changed, a [protocol.FallbackLine].
 func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []any {
 	lines, changed := r.requests.requestLines(agentID, ev), r.fallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
@@ -189,8 +189,7 @@ func (r *recorder) recordBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
-// recordCompaction writes the lines that follow the boundary: the summary, the command that requested it, and the
-// context for the model.
+// recordCompaction writes the lines after the boundary: the summary, the command for it, and the model's context.
 func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
@@ -218,8 +217,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	return r.attachments.writeChanges()
 }
 
-// recordCompactionInTurn writes the lines that follow the boundary in the middle of a turn, with all context at once.
-// If the prompt of the turn is kept, the summary has the position of the previous prompt.
+// recordCompactionInTurn writes the lines after the boundary of a compaction during a turn, with the complete context
+// at once. If the turn's prompt is kept, the summary belongs to the previous prompt, and its turn index is one lower.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)

@@ -1,5 +1,4 @@
-// Package transcript writes and reads the files of a conversation: transcripts (JSONL), resuming and forking, and the
-// state of the scenario.
+// Package transcript writes and reads conversations: transcripts (JSONL), resuming, forking, and the scenario's state.
 //
 // Every transcript line is appended with a single write, and the line of an event has the UUID of that event.
 package transcript
@@ -116,7 +115,7 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-// maxStoredRuns is the maximum number of stored runs of one seed.
+// maxStoredRuns limits the number of stored runs that use the same seed.
 const maxStoredRuns = 10_000
 
 // RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
@@ -176,15 +175,13 @@ func (s *Transcript) resume(path string) error {
 	return nil
 }
 
-// Record appends the lines for an event. It is called before the event is shown. It returns only the first write error;
-// nothing is written after that.
+// Record appends an event's lines before it is shown. It returns only the first write error, and then writes nothing.
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(ev) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
-// Close writes the closing lines and the costs of the conversation, if it has lines. Nothing may be recorded after it.
-// Calling it again has no effect.
+// Close writes the closing lines and costs, if lines exist. Then nothing may be recorded. A second call has no effect.
 func (s *Transcript) Close() error {
 	if !s.recorder.lines.opened || s.closed {
 		return s.conversation.writer.close()
@@ -216,8 +213,7 @@ func (s *Transcript) historyDirOf(id string) string {
 	return filepath.Join(s.conversation.options.StateDir, "file-history", id)
 }
 
-// FileHistory returns the records of file copies in the resumed transcript, and the directory of the copies. There may
-// be no records.
+// FileHistory returns the records of file copies in the resumed transcript, if any, and the directory of the copies.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
 	return s.files, s.historyDirOf(s.conversation.sourceID)
 }
@@ -239,8 +235,7 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage {
 	return maps.Clone(s.recorder.costs.previousUsage)
 }
 
-// History returns the messages of the resumed conversation, oldest first; nil in a new session. The caller must not
-// change it.
+// History returns the resumed conversation's messages, oldest first; nil if new. The caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
@@ -255,8 +250,7 @@ func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
 // HookTexts lists the outputs of SessionStart hooks in the resumed conversation.
 func (s *Transcript) HookTexts() []string { return s.hookTexts }
 
-// Deferred returns the call that a hook deferred at the end of the history, and the uuid of its message. It returns
-// false if none exists.
+// Deferred returns the call that a hook deferred at the history's end, and its message's uuid; ok is false without one.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false
@@ -284,8 +278,8 @@ func (s *Transcript) ScenarioState() []byte {
 	return s.state
 }
 
-// SetScenarioState stores the scenario's state for a resumed session. A write error is returned once per session, here
-// or by [Transcript.Record].
+// SetScenarioState stores the scenario's state, which a resumed session reads back with [Transcript.ScenarioState]. A
+// write error is returned once per session, here or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
 	return s.conversation.writer.replace(s.statePath(s.conversation.id), state, 0o600)

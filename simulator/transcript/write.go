@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcriptWriter appends lines. After the first failure it writes nothing more, because a gap in a transcript is
-// worse than a truncated one.
+// transcriptWriter appends lines until the first failure, because a gap in a transcript is worse than a truncated one.
 type transcriptWriter struct {
 	isDisabled bool
 	directory  string // directory known to exist

@@ -27,8 +27,7 @@ type Options struct {
 	// Snapshot returns the state of the repository of a directory, so that the result can list the changes of a
 	// command. It returns nil if the result must not list them. The function itself may be nil.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
-	// OutputDir is the directory for output that is too large to show. It is created when needed. Empty means that such
-	// output is truncated.
+	// OutputDir is created for output that is too large to show. Empty means that such output is truncated.
 	OutputDir string
 }
 

@@ -154,8 +154,7 @@ func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 	}
 }
 
-// taskEnd returns the end of the task. event contains the lines that are not reported yet, and reported is the number
-// of earlier events.
+// taskEnd returns the end of the task. event holds the unreported lines, and reported counts the earlier events.
 func (m *outputWatcher) taskEnd(ctx context.Context, event string, reported int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)

@@ -42,14 +42,14 @@ type bashOutput struct {
 	NoOutputExpected bool   `json:"noOutputExpected"`
 
 	EditDiff *gitworktree.Diff `json:"bashEditDiff,omitempty"`
-	// CodeMeaning is set if a non-zero exit code is not a failure.
+	// CodeMeaning explains an exit code if the command was interrupted, or if a non-zero code is not a failure.
 	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
 	TaskID        string `json:"backgroundTaskId,omitempty"`
 	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`
 	CWDHint       string `json:"backgroundCwdHint,omitempty"`
 	PersistedPath string `json:"persistedOutputPath,omitempty"`
 	PersistedSize int    `json:"persistedOutputSize,omitempty"`
-	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // requested by the call
+	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // the call asked to run outside of the sandbox
 	StaleHint     string `json:"staleReadFileStateHint,omitempty"`
 }
 
@@ -94,8 +94,7 @@ func isPicture(data []byte) bool {
 	return err == nil
 }
 
-// modifiedFilesHint returns a hint about files that the session has read and that a command has modified since; ""
-// means none.
+// modifiedFilesHint returns a hint about files that the session read and a command modified since; "" means none.
 func (c *Commands) modifiedFilesHint(before files.Versions) string {
 	const most = 5
 	paths := c.options.Files.Modified(before)
@@ -126,8 +125,8 @@ func (c *Commands) outputLimit() int {
 	return defaultOutputLimit
 }
 
-// limitOutput sets out.Stdout and returns the text for the model. If the output is too large, it saves raw in a file
-// and returns a preview.
+// limitOutput stores output in out.Stdout and returns it as the text for the model. If output is too large, it stores
+// only the beginning, saves raw (the untrimmed output) in a file, and returns a preview with the file's path.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {
@@ -150,7 +149,8 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		tool.FormatSize(len(raw)), path, preview(out.Stdout))
 }
 
-// preview returns the start of an output, at most [outputPreviewUnits] long. It ends at a line end if one is in its second half.
+// preview returns the start of an output, at most [outputPreviewUnits] long, and "..." if more follows. It ends at a
+// line end if one is in its second half.
 func preview(output string) string {
 	units := utf16.Encode([]rune(output))
 	if len(units) <= outputPreviewUnits {

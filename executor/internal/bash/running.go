@@ -20,15 +20,15 @@ type runningCommand struct {
 	in       bashInput
 	info     task.Info
 	limit    time.Duration
-	// staysInBackground is true if the command must not change the shell's directory, because a sub-agent runs it or
-	// CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR is set.
-	staysInBackground bool
-	cmd               *tool.ShellCommand
-	done              <-chan struct{} // closed when the command has exited
-	task              *task.Task      // nil means not shown as a task
+	// keepsDirectory is true if the command must not change the shell's directory: a sub-agent runs it, or the
+	// variable CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR is set.
+	keepsDirectory bool
+	cmd            *tool.ShellCommand
+	done           <-chan struct{} // closed when the command has exited
+	task           *task.Task      // nil means not shown as a task
 
 	files          *files.Files          // files of the caller, which is the session or a sub-agent
-	versionsBefore files.Versions        // versions of the known files before the command; set if it edits files in place
+	versionsBefore files.Versions        // versions of the known files before a command that edits files in place; nil for other commands
 	repository     *gitworktree.Snapshot // state before the command; nil means that the result does not list changes
 }
 
@@ -53,8 +53,7 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// runForeground runs the command and waits for it. After the timeout, it moves the command to the background or stops
-// it.
+// runForeground runs the command and waits. After the timeout, it moves the command to the background or stops it.
 func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -141,12 +140,11 @@ func (r *runningCommand) stopAndRead() string {
 	return r.cmd.Output(maxCapturedBytes)
 }
 
-// minForegroundTime is the minimum duration of a call whose command moves to the background. The command may exit
-// within that time.
+// minForegroundTime is the shortest time that a call waits for its command, even if the timeout of the call is shorter.
+// If the command exits within this time, the call returns the result of the command.
 const minForegroundTime = 2 * time.Second
 
-// moveToBackground moves the command to the background. If it exits within minForegroundTime, the result is that of a
-// foreground command.
+// moveToBackground moves the command to the background. If it exits within minForegroundTime, its result is returned.
 func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
 	if r.task == nil {
 		r.info.Background = true
@@ -201,7 +199,8 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// outputFileHint returns head, followed by the path of the output file, the text more, and how to read the output.
+// outputFileHint returns head, followed by the path of the output file, a note that the model will be notified, more,
+// and the advice to read the file.
 func (r *runningCommand) outputFileHint(head, more string) string {
 	if r.task.OutputFile != "" {
 		head += " Output is being written to: " + r.task.OutputFile + "."
@@ -268,7 +267,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 		r.cmd.Close()
 	}
 	output, note, left := trimOutput(raw), "", ""
-	if out.TaskID == "" && !r.staysInBackground {
+	if out.TaskID == "" && !r.keepsDirectory {
 		if left = r.cmd.UpdateShellDir(); left != "" {
 			note = "Shell cwd was reset to " + r.commands.options.Shell.Dir()
 			out.Stderr = "\n" + note

@@ -186,8 +186,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// matchText returns old and replacement in the notation of the file: with the same kind of quotes, or with \uXXXX
-// escapes.
+// matchText returns old and replacement in the file's notation: with the same kind of quotes, or with \uXXXX escapes.
 func matchText(content, old, replacement string) (string, string) {
 	old, replacement = matchQuotes(content, old, replacement)
 	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
@@ -228,15 +227,14 @@ func (in editInput) apply(content string) string {
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// renameShortKeys renames old_str and new_str, which models know from other editors. It reports whether it changed the
-// input.
+// renameShortKeys renames old_str and new_str, known to models from other editors. It reports if the input changed.
 func renameShortKeys(in *tool.Keys) bool {
 	old := tool.RenameStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
-// addReplaceAll adds the default of replace_all as the first key of a complete call, as the CLI does. It reports
-// whether it changed the input.
+// addReplaceAll adds "replace_all": false as the first key, as the CLI does, to an input that has exactly the keys
+// file_path, old_string and new_string. It reports whether it changed the input.
 func addReplaceAll(in *plainjson.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {
@@ -255,7 +253,8 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// matchQuotes returns before and after with the quotes of content, if content contains before with other quotes.
+// matchQuotes adapts an edit to the quotes of a file. If content contains before only with other quotes, from is the
+// text as content has it, and to is after with curly quotes. Otherwise it returns before and after.
 func matchQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
@@ -313,8 +312,7 @@ const (
 	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
-// abridgedOriginal returns the previous content of a changed file for the transcript. It returns nil if the content is
-// long (observed with 2.1.330).
+// abridgedOriginal returns a changed file's old content for the transcript, or nil if long (observed with 2.1.330).
 func abridgedOriginal(original *string) *string {
 	const longest = 10_000 // UTF-16 units
 	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {

@@ -17,8 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether a file may be read without permission. Otherwise the model must read the file before it may
-// write or edit it.
+// Access reports whether a file may be read without permission. Others must be read before they are changed.
 type Access interface {
 	IsReadable(path string) bool
 }
@@ -49,7 +48,8 @@ type agentFiles struct {
 
 type callContextKey struct{}
 
-// WithCall returns a context for a call. A sub-agent knows only the files that it has read itself.
+// WithCall stores a call in a context. [Files.ForCall] uses it to find out whether the session or a sub-agent makes the
+// call, because a sub-agent knows only the files that it has read itself.
 func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
 	return context.WithValue(ctx, callContextKey{}, call)
 }
@@ -78,8 +78,7 @@ func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
 }
 
-// typedRun and typedCheck create the functions of a tool. They pass the Files of the caller: the session or a
-// sub-agent.
+// typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], with the Files of the session or sub-agent.
 func typedRun[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
@@ -88,8 +87,7 @@ func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-// RecordResumed records that the model saw this content of a file in an earlier run of the session. content has "\n"
-// between lines.
+// RecordResumed records that the model saw this content of a file in an earlier run. content has "\n" between lines.
 func (f *Files) RecordResumed(path, content string) {
 	if data, err := readRegular(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
@@ -129,8 +127,8 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
-// records that the model has not seen the new content.
+// Reread checks whether the file that an Edit or Write call has written has changed since, for example through a hook.
+// It returns the path of a changed file, otherwise "". It records that the model has not seen the new content.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
@@ -155,8 +153,7 @@ func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
 // Versions returns the modification times of the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }
 
-// Modified returns the paths of files with a modification time that differs from since, sorted. It omits files that no
-// longer exist.
+// Modified returns the sorted paths of files whose modification time differs from since, without deleted files.
 func (f *Files) Modified(since Versions) []string {
 	var paths []string
 	for path, was := range since {

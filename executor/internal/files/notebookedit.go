@@ -62,8 +62,7 @@ type plannedNotebookEdit struct {
 	output              notebookEditOutput
 }
 
-// planNotebook changes the cells in memory, and sets in.EditMode if that is empty. The second result explains why the
-// change is not possible.
+// planNotebook changes the cells in memory and sets an empty in.EditMode. The second result explains a failure.
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
 	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")

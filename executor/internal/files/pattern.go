@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// compilePattern compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated
-// repetitions, counts above 1000, ripgrep's word boundaries, and characters that are written as numbers.
+// compilePattern compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated repetitions
+// (a{2}{3}), counts above 1000, ripgrep's word boundaries (\<) and characters written as numbers (\u{41}).
 func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
@@ -38,7 +38,7 @@ type patternRewriter struct {
 	pattern    string
 	output     strings.Builder
 	openGroups []int // where the enclosing groups start in output
-	itemStart  int   // where the last item, which a repetition may follow, starts in output; -1 means none
+	itemStart  int   // offset in output of the item to which a following repetition, such as *, applies; -1 means none
 	repeated   bool  // the item already has a repetition
 
 	nested bool // the product of nested counts exceeds the limit of Go's engine
@@ -56,7 +56,7 @@ func (d *patternRewriter) rewrite() {
 			d.writeItem(d.pattern[i : end+1])
 			i = end
 		case '(':
-			end := groupStart(d.pattern, i)
+			end := groupOpeningEnd(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
 			d.output.WriteString(removeGroupName(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
@@ -114,8 +114,7 @@ func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	return end
 }
 
-// expandRepetition returns an item with a repetition. If the count is too large for Go's engine, it repeats the item
-// several times.
+// expandRepetition returns an item with a repetition. If the count exceeds Go's limit, it repeats the item itself.
 func (d *patternRewriter) expandRepetition(item, op string) string {
 	const most, longest = 1000, 1 << 12 // the maximum count, and the maximum length of the result in bytes
 	step := most

@@ -11,8 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// patternError is an error in a regular expression. from and to are byte offsets in the pattern after ripgrep has added
-// ripgrepPatternPrefix.
+// patternError is an error in a pattern. from and to are byte offsets in it with ripgrepPatternPrefix prepended.
 type patternError struct {
 	from, to int
 	problem  string
@@ -20,8 +19,9 @@ type patternError struct {
 
 const ripgrepPatternPrefix = "(?:"
 
-// patternErrorText formats the error of a pattern as ripgrep does; empty means that the pattern is valid. err is the
-// error of Go's engine, which accepts a brace without a count as a literal.
+// patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err
+// is the error of Go's engine. A pattern can be invalid although err is nil, because Go's engine accepts a brace
+// without a count, as in x{, as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := ripgrepPatternPrefix + pattern + ")"
 	f := braceError(whole)
@@ -50,7 +50,7 @@ func braceError(source string) *patternError {
 		case '[':
 			i, item = classEnd(source, i), true
 		case '(':
-			i, item = groupStart(source, i), false
+			i, item = groupOpeningEnd(source, i), false
 		case '|':
 			item = false
 		case '{':
@@ -106,8 +106,8 @@ func classEnd(source string, i int) int {
 	return i
 }
 
-// groupStart returns the index of the last byte of the group opening at i, including its name and flags.
-func groupStart(source string, i int) int {
+// groupOpeningEnd returns the index of the last byte of the group opening at i: "(", "(?:", "(?i)" or "(?P<name>".
+func groupOpeningEnd(source string, i int) int {
 	if strings.HasPrefix(source[i+1:], "?") {
 		if n := strings.IndexAny(source[i:], ":>)"); n > 0 {
 			return i + n
@@ -184,7 +184,7 @@ func groupError(from int, e *syntax.Error) patternError {
 	return patternError{from, from + 1, e.Code.String()}
 }
 
-// addSyntaxError returns f with the problem that e describes.
+// addSyntaxError returns f with a description of e in the words of ripgrep.
 func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
@@ -229,8 +229,7 @@ func errorPrefixLength(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// unbalancedGroups returns the positions of an unclosed group and of a closing parenthesis without a group; 0 means
-// none.
+// unbalancedGroups returns the positions of an unclosed group and of an unmatched closing parenthesis; 0 means none.
 func unbalancedGroups(source string) (unclosed, unopened int) {
 	var open []int
 	class := false

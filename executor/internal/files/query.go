@@ -165,8 +165,7 @@ type unrestrictedSearch struct{}
 
 func (unrestrictedSearch) IsHidden(string) bool { return false }
 
-// checkDirectory returns the directory of a search, or a result that explains why it cannot be searched. An empty path
-// means the working directory.
+// checkDirectory returns a search's directory (empty means the working directory), or a result that explains a refusal.
 func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
 	dir := f.options.Paths.Path(path)
 	info, err := os.Stat(dir)

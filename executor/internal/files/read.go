@@ -65,8 +65,7 @@ var unreadablePathPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
 })
 
-// binaryExtensions lists the extensions of formats that Read refuses. PDF files, images and notebooks are handled
-// separately.
+// binaryExtensions lists the extensions that Read refuses. PDF files, images and notebooks are handled separately.
 const binaryExtensions = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
 	"ear eot eps exe fig flac flv gz heic heif ico idx iso jar lib lz4 m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node " +
 	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +

@@ -56,8 +56,7 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-// lookup reports whether the session has read a file, whether the file still has the same content, and whether the
-// model has seen that content.
+// lookup reports if the session has read a file, if its content is unchanged, and if the model has seen that content.
 func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,8 +61,7 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst returns the issue with the message before the path. Issues from a check of a single key have this
-// order.
+// WithMessageFirst returns the issue with the message before the path. Checks of a single key use this order.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i
@@ -133,8 +132,8 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 
 const maxReportedIssues = 20
 
-// issueSentences describes missing values, unknown keys and wrong types. If at least one of these was found, it also
-// describes the other issues.
+// issueSentences describes issues in sentences: first missing values, unknown keys and wrong types, then all others. It
+// returns nothing if there are only others, because these are then shown as JSON.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

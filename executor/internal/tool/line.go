@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// The functions below analyze a command line without running it. They return false or "" for a line that they cannot
-// parse.
+// The functions below analyze a command line without running it. They return false or "" for a line they cannot parse.
 
 // longSleepSeconds is the minimum sleep that is refused as the first command.
 const longSleepSeconds = 25

@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Schema describes one value of a tool's input. The JSON schema that clients see and the validation are derived from
-// it.
+// Schema describes one value of a tool's input. The JSON schema for clients and the validation are derived from it.
 type Schema struct {
 	Type          string // JSON type; "" means any
 	Description   string
@@ -38,7 +37,7 @@ func OpenObject(props ...Property) Schema {
 	return Schema{Type: "object", Properties: props, AllowsUnknown: true}
 }
 
-// NonEmptyString returns the schema of a string that must not be empty. refusal is the error message for an empty string.
+// NonEmptyString returns the schema of a nonempty string. refusal is the error message for an empty string.
 func NonEmptyString(desc, refusal string) Schema {
 	return Schema{Type: "string", Description: desc, EmptyMessage: refusal}
 }
@@ -68,8 +67,7 @@ func List(desc string, items Schema) Schema {
 	return Schema{Type: "array", Description: desc, Items: &items}
 }
 
-// AppendJSON appends the JSON schema with its keys in a stable order. It does not use reflection, because every run
-// lists all tools.
+// AppendJSON appends the JSON schema in a stable key order. It avoids reflection, because every run lists all tools.
 func (s Schema) AppendJSON(b []byte) []byte {
 	start := append(b, '{')
 	b = start

@@ -22,8 +22,7 @@ type ShellOptions struct {
 	// Dirs are other directories that the shell may change to.
 	Dirs    []string
 	Environ []string // environment of commands ("K=V"); PWD is added
-	// Script returns shell code that runs before each command, in the command's shell. If it fails, the command does
-	// not run. Nil means no code.
+	// Script returns shell code to run before each command. If it fails, the command does not run. Nil means no code.
 	Script func() string
 }
 
@@ -32,7 +31,7 @@ type Shell struct {
 	options ShellOptions
 
 	mu             sync.Mutex
-	startDir       string // directory to which the shell returns if it may not change to another one
+	startDir       string // directory to which the shell returns after a command has left the allowed directories
 	dir            string // directory of the next command
 	backgroundJobs []*proc.Job
 	closed         bool
@@ -134,9 +133,8 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line until it exits. The command starts in the shell's directory, which it does not change. Its
-// standard output is written to w as it arrives, and errs is its standard error. If ctx is cancelled, the command and
-// all its processes are stopped.
+// Stream runs a command line in the shell's directory, without changing it, until it exits. Standard output is written
+// to w as it arrives, and errs is standard error. If ctx is cancelled, all its processes are stopped.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
@@ -161,8 +159,7 @@ func checkSupportedSystem(goos string) error {
 // shellNames returns the names of shells, in the order in which they are tried.
 func shellNames() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
-// newCommand returns a command in the current directory or, if that no longer exists, in the directory to which the
-// shell returns.
+// newCommand returns a command in the current directory or, if that is gone, in the directory the shell returns to.
 func (s *Shell) newCommand() proc.Command {
 	s.mu.Lock()
 	dir, root := s.dir, s.startDir
@@ -210,8 +207,7 @@ func (c *ShellCommand) Output(limit int64) string {
 	return string(data)
 }
 
-// Wait waits until the command exits and returns its exit code. Processes that the command started in the background
-// run until the shell is closed.
+// Wait waits until the command exits and returns its exit code. Its background processes run until the shell closes.
 func (c *ShellCommand) Wait() int {
 	exit, note, left := c.job.WaitExit()
 	c.dir = strings.TrimSuffix(string(note), "\n") // it is empty if the command failed or replaced the shell

@@ -1,8 +1,6 @@
-// Package tool defines what a built-in tool is: a description, the schema of its input, and the function that runs a
-// call.
+// Package tool defines a built-in tool: a description, the schema of its input, and the function that runs a call.
 //
-// It decodes and validates inputs, so a tool receives only valid input. Its error results have the wording of the real
-// CLI.
+// It decodes and validates inputs, so a tool receives only valid input. Its error results have the real CLI's wording.
 package tool
 
 import (
@@ -28,7 +26,8 @@ type Tool struct {
 	ReadOnly          bool
 	Input             Schema
 	Run               Run
-	// Check refuses a valid call that is not possible, before permissions are checked; nil means no check.
+	// Check refuses a call with valid input that cannot succeed, such as the deletion of an unknown job. It runs before
+	// permissions are checked; nil means no check.
 	Check Check
 	// Prepare changes an input before the call is shown, and reports whether it did; nil means no change.
 	Prepare func(*Keys) bool
@@ -76,8 +75,7 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	return out
 }
 
-// WithAliases returns an input with the keys of the tool instead of aliases, and a note to append to a successful
-// result.
+// WithAliases returns an input with the keys of the tool instead of aliases, and a note for a successful result.
 func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note string) {
 	if t.RenameAliases == nil {
 		return input, ""
@@ -256,8 +254,8 @@ func Text(s string, output any) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
 }
 
-// Refuse returns the error result of a valid call that is not possible. The model sees the text in tags, and hosts see
-// "Error: …".
+// Refuse returns the error result of a call whose input is valid but which cannot be carried out. The model sees the
+// text in <tool_use_error> tags, and hosts see it after "Error: ".
 func Refuse(format string, args ...any) protocol.ToolResult {
 	r := protocol.UsageError(fmt.Sprintf(format, args...))
 	r.Output = "Error: " + fmt.Sprintf(format, args...)

@@ -38,9 +38,8 @@ func (r *Request) CheckTokenCount() error {
 	return checkResults(r.Messages)
 }
 
-// checkThinking checks the thinking blocks that a client sends back while thinking is enabled. A block must have its
-// signed text and, except with adaptive thinking, be the first in its message. Adjacent messages of one role count as
-// one.
+// checkThinking checks the thinking blocks a client sends back while thinking is enabled. A block must have its signed
+// text and, except with adaptive thinking, be the first in its message. Adjacent messages of one role count as one.
 func (r *Request) checkThinking() error {
 	var thinking struct {
 		Type string `json:"type"`

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// textMarker recognizes a text block of Claude Code by its prefix. The prefixes were observed in
-// requests of 2.1.197 and 2.1.329.
+// textMarker recognizes a text block of Claude Code by its prefix. The prefixes were observed with 2.1.197 and 2.1.329.
 type textMarker struct {
 	prefix string
 	kind   StepKind
@@ -207,8 +206,7 @@ const (
 	orderClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
-// contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often contains several of these
-// texts.
+// contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often has several of them.
 func contextOpenings() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
@@ -285,8 +283,8 @@ func findWorkingDirectory(text string) string {
 	return ""
 }
 
-// removeReminders removes text that Claude Code appends to a tool result: for older models, reminders after a blank
-// line; and a note if a tool failed and its schema was not sent to the model.
+// removeReminders removes the texts that Claude Code appends to a tool result: reminders, which it adds for older
+// models, and a note that the schema of a failed tool was not sent to the model.
 func removeReminders(text string) string {
 	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
 		text = text[:at]

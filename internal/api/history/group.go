@@ -16,7 +16,7 @@ type Group struct {
 	sideTexts    []sideText
 	Text         string    // text of an assistant message
 	AnswerDigest Digest    // digest of an assistant message
-	Uses         []ToolUse // calls of the assistant message, or of the previous one
+	Uses         []ToolUse // calls of an assistant message; in another group, calls of the assistant message before it
 }
 
 // Groups divides the client's messages into groups.
@@ -68,9 +68,9 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// resolveTypedTexts decides whether texts that accompany results are prompts. In Claude Code they are prompts that the
-// user typed after the turn had ended, so the results before them are closed; only texts of loaded skills belong to
-// results. With other clients, all such texts belong to the results.
+// resolveTypedTexts decides which texts next to tool results are prompts. From Claude Code, the first texts belong to
+// the results if they are the texts of loaded skills. The other texts are prompts that the user typed after the turn
+// had ended, so the results before them are marked as closed. From other clients, all texts belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countLoadedSkills()
@@ -98,8 +98,7 @@ func (g *Group) resolveTypedTexts(c *Client) {
 	g.Steps = steps
 }
 
-// closeTrailingResults marks the last results as closed if the only steps after them are prompts that were typed while
-// the model worked.
+// closeTrailingResults marks the last results as closed. Only prompts typed while the model worked may follow them.
 func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {
@@ -125,8 +124,9 @@ func (g *Group) countLoadedSkills() int {
 	return n
 }
 
-// resolveSteps determines the meaning of the steps of a group from their combination. If no step of the last group of a
-// history needs an answer, it adds a prompt.
+// resolveSteps changes steps whose meaning depends on other steps of the group. For example, an interruption closes all
+// results, and a notice next to results is removed. If the last group of a history contains no step that needs an
+// answer, resolveSteps adds a prompt.
 func (g *Group) resolveSteps(last bool) {
 	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.sideTexts {
@@ -171,7 +171,7 @@ func (g *Group) resolveSteps(last bool) {
 	}
 }
 
-// stepOrder returns a sort key that puts added prompts before the results that they arrived with.
+// stepOrder returns the sort key of a step: prompts typed while the model worked precede the results sent with them.
 func (g *Group) stepOrder(in Step) int {
 	if in.Kind == KindAddedPrompt {
 		return 0

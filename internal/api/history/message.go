@@ -152,8 +152,8 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// isAlteredThinking reports whether the signature is one that claudeless made for another text than thinking. It
-// returns false for signatures of other origin and for text that the client did not request.
+// isAlteredThinking reports whether claudeless made the signature for a different text than thinking. It returns false
+// if claudeless did not make the signature, and for an empty text, which a client gets unless it asks for the text.
 func isAlteredThinking(thinking, signature string) bool {
 	const size = 9 // length of the signatures that package scenarios generates
 	sum, err := base64.StdEncoding.DecodeString(signature)
@@ -190,8 +190,7 @@ func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	return nil
 }
 
-// isKnownBlock reports whether the API has blocks of this type. Names of result blocks of server tools end in
-// _tool_result.
+// isKnownBlock reports whether the API has this block type. Names of server tools' result blocks end in _tool_result.
 func isKnownBlock(kind string) bool {
 	switch kind {
 	case "image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use",

@@ -41,8 +41,7 @@ type Request struct {
 	raw [][]byte // the messages as received
 }
 
-// Reader parses requests. It caches parsed messages and tools by their bytes, because conversations repeat them. It is
-// safe for concurrent use.
+// Reader parses requests. It caches parsed, often repeated messages and tools by bytes. It is safe for concurrent use.
 type Reader struct {
 	seed maphash.Seed
 
@@ -276,8 +275,7 @@ func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// VisibleHeaders returns the headers that expressions may read. Their names are in lower case, and credentials are
-// replaced by "[redacted]".
+// VisibleHeaders returns headers for expressions, with names in lower case and credentials replaced by "[redacted]".
 func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
@@ -331,11 +329,10 @@ func (m *BoundedMap[K, V]) Put(k K, v V) {
 	m.newer[k] = v
 }
 
-// Prefix is a prefix of a request in the order that prompt caches use: tools, then the system prompt, then the
-// messages, block by block.
+// Prefix is a prefix of a request in the order of prompt caches: tools, system prompt, then messages block by block.
 type Prefix struct {
 	Key      Digest        // digest of the content, without cache marks
-	Size     int           // bytes so far
+	Size     int           // number of bytes of the content
 	CacheTTL time.Duration // how long it is cached, according to the cache mark at its end; 0 means that there is no mark
 }
 

@@ -203,8 +203,7 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 	return *c.Content, true
 }
 
-// thinkingPieces splits reasoning into pieces at the configured pace. Without a pace it returns a single piece, like
-// the simulated claude, which announces each piece.
+// thinkingPieces splits reasoning at the configured pace. Without one it returns one piece, like the simulated claude.
 func (s *EventList) thinkingPieces(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)
@@ -249,7 +248,7 @@ func (m *Message) HideThinking() {
 	}
 }
 
-// CacheTokens holds the input tokens of a message that were read from the prompt cache, and those that were written to it.
+// CacheTokens holds the input tokens of a message that were read from the prompt cache and those written to it.
 type CacheTokens struct{ Read, Created5m, Created1h int }
 
 // wireUsage is the usage of a response, with keys in the order of the API.
@@ -352,8 +351,7 @@ func (m *Message) TrimPrefill(prefill string) {
 	}
 }
 
-// Truncate ends the text at the first stop sequence, or earlier, after maxTokens tokens (negative means no limit). The
-// rest of the message is dropped.
+// Truncate cuts the text at the first stop sequence or, if earlier, after maxTokens tokens (negative means no limit).
 func (m *Message) Truncate(maxTokens int, stops []string) {
 	left := maxTokens
 	for i, b := range m.Blocks {

@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFault changes the events as the kind of fault requires. silent is true if the stream then stays open without
-// sending anything.
+// ApplyFault changes the events as the kind of fault requires. silent is true if the stream then stays open unused.
 func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {

@@ -1,6 +1,5 @@
-// Package argv parses a command line like commander.js, with which the real CLI is built: variadic options, optional
-// values, clusters of short options, and the hint with the nearest flag. Clients match on its behaviour and its error
-// messages.
+// Package argv parses a command line like commander.js, the base of the real CLI: variadic options, optional values,
+// clusters of short options, and the hint with the nearest flag. Clients match on its behaviour and its error messages.
 //
 // The same options and words always give the same calls of Set, in the order of the words, and the same error text.
 // Only -h/--help is built in. The package reads nothing from the process and prints nothing.
@@ -17,7 +16,7 @@ import (
 // ErrStop ends parsing when an Option's Set returns it; Parse returns it unchanged.
 var ErrStop = errors.New("stop parsing")
 
-// Error is a usage error. Its message is complete. It may have several lines and does not end with a newline.
+// Error is a usage error. Text is the whole message for the user. It may have several lines and has no final newline.
 type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }

@@ -8,8 +8,8 @@ import (
 )
 
 // suggestionLine returns the second line of an unknown-option error, with its leading newline, or "" if no option is
-// similar. The similarity is computed as in commander: at most three edits, more than 40 % equal, only the nearest
-// options, sorted.
+// similar. As in commander, a similar name differs from the word by at most three edits, and by fewer than 60 % of the
+// letters. The line contains the nearest names, sorted.
 func suggestionLine(word string, options []Option) string {
 	bare, long := strings.CutPrefix(word, "--")
 	if !long {

@@ -15,8 +15,8 @@ import (
 
 const maxJSONDepth = 1000
 
-// Canonical rewrites one JSON value without white space, with sorted keys (of duplicate keys the last one wins) and with
-// as few escapes as JSON allows. Numbers keep their digits. The result shares no memory with data.
+// Canonical rewrites one JSON value without white space, with sorted keys and with as few escapes as JSON allows. Of
+// duplicate keys the last one wins. Numbers keep their digits. The result shares no memory with data.
 func Canonical(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

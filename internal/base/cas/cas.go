@@ -22,8 +22,8 @@ type Options struct {
 const (
 	defaultMaxBytes      = 16 << 20
 	defaultMaxValueBytes = 64 << 20
-	// valueOverheadBytes is the memory of a stored value in addition to its bytes: the CID, the list element and the map
-	// entry. It bounds the number of small values.
+	// valueOverheadBytes is the memory of a stored value in addition to its bytes: the CID, the list element and the
+	// map entry. Because it counts towards MaxBytes, it limits the number of small values.
 	valueOverheadBytes = 512
 )
 

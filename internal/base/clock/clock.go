@@ -29,9 +29,11 @@ type Options struct {
 type Source struct {
 	o Options
 
-	mu     sync.Mutex
-	rand   *rand.Rand    // nil means not seeded
-	offset time.Duration // time by which a frozen clock was advanced; otherwise Start minus the real start
+	mu   sync.Mutex
+	rand *rand.Rand // nil means not seeded
+	// offset is added to Start in a frozen clock, otherwise to the real time. In a frozen clock, Sleep increases it. In
+	// another clock with a Start, it lets the time begin at Start.
+	offset time.Duration
 }
 
 // New creates a source.

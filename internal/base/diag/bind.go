@@ -47,8 +47,8 @@ func (ix *SourceIndex) Bind(target any) List {
 	return b.list
 }
 
-// BindInto binds v to the value that target points to, as [Bind] does for fields, and reports whether it found no problem.
-// Inside BindValue, target must not have the type of the receiver.
+// BindInto binds v to the value that target points to, as [Bind] does for fields, and reports whether that succeeded.
+// In BindValue, target must not have the receiver's type, because BindInto would call BindValue again.
 func (b *Binding) BindInto(v Value, target any) bool {
 	before := len(b.list)
 	b.bind(v, reflect.ValueOf(target).Elem(), "")
@@ -248,8 +248,7 @@ func DidYouMean(name string, candidates []string) string {
 	return ""
 }
 
-// NameHint returns [DidYouMean]. If no candidate is similar, it lists the candidates if they are few. It returns "" for
-// an empty name.
+// NameHint returns [DidYouMean]. If no candidate is similar, it lists them if they are few; "" for an empty name.
 func NameHint(name string, candidates []string) string {
 	const few = 30
 	if hint := DidYouMean(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {

@@ -94,8 +94,7 @@ func (l List) Sort() {
 
 const maxExcerptChars = 160
 
-// Render writes the list for users: "FILE:LINE:COL: message", the source line with a caret below the column, and
-// "hint: …" if there is a hint.
+// Render writes the list for users: "FILE:LINE:COL: message", the source line with a caret, and "hint: …" if any.
 func Render(w io.Writer, l List) {
 	for _, d := range l {
 		fmt.Fprintln(w, d.String())

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fromAny converts a decoded value (map, slice or scalar) to a Value. The argument like is the same value in the index;
-// as far as it has the same content, fromAny copies its positions and its order of keys.
+// fromAny converts a decoded value (map, slice or scalar) to a Value. like is the value at the same place in the index.
+// Where both have the same content, the result has the positions and the order of keys of like.
 func fromAny(x any, like Value) Value {
 	v := Value{offset: like.offset}
 	switch t := x.(type) {

@@ -93,8 +93,8 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// Convert passes the content of the index to convert and replaces it by the result, for files in an older format. If
-// FirstProblem is not nil, the index is incomplete, and the caller must pass the parsed content as tree.
+// Convert replaces the content of the index by the result of convert, for files in an older format. If FirstProblem is
+// not nil, the index is incomplete, and tree must be the content from the format's parser. Otherwise tree may be nil.
 func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
 		ix.root = fromAny(tree, ix.root)
@@ -102,8 +102,7 @@ func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	ix.root = convert(ix.root)
 }
 
-// FirstProblem returns the first text that may be invalid; the parser of the format decides whether it is. Nil means
-// that the whole file is valid.
+// FirstProblem returns the first text that may be invalid; the format's parser decides. Nil means a valid file.
 func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
@@ -116,9 +115,8 @@ func (ix *SourceIndex) FirstProblem() *Diagnostic {
 // IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
 func (ix *SourceIndex) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
 
-// Pos returns the position of path: for a field of a table, the position of the key; for an element of an array, the
-// position of the value (of the header for [[a]]). For a path that does not exist in the file, it returns the position
-// of the nearest parent.
+// Pos returns the position of path: of the key for a field of a table, of the value for an element of an array (of the
+// header for [[a]]). For a path that is not in the file, it returns that of the nearest parent.
 func (ix *SourceIndex) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)

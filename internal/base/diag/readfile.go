@@ -17,9 +17,8 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxFileBytes>>20)
 )
 
-// ReadFile reads a file written by a user, such as a scenario or a fixture. It must be a regular file of at most
-// [MaxFileBytes], because a device or a pipe may never end, and a larger file is probably a mistake. Its errors are
-// *fs.PathError.
+// ReadFile reads a user's file, such as a scenario or a fixture. It must be a regular file of at most [MaxFileBytes],
+// because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are *fs.PathError.
 func ReadFile(name string) ([]byte, error) {
 	var data []byte
 	err := withFile(name, func(file *os.File, size int64) (err error) {
@@ -63,8 +62,7 @@ func withFile(name string, read func(file *os.File, size int64) error) error {
 	return read(file, info.Size())
 }
 
-// readAtMost reads r to its end, up to a limit: files in /proc, and files that grow, can contain more bytes than their
-// reported size.
+// readAtMost reads r up to a limit: files in /proc, and growing files, can have more bytes than their reported size.
 func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 	data := make([]byte, 0, size+1)
 	for {

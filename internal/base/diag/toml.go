@@ -45,7 +45,7 @@ type tomlScanner struct {
 	// Tables and their first fields are allocated in chunks, because big files have tens of thousands of small tables.
 	tables         []table
 	fields         []Field
-	headersCounted bool // expectedElements has counted the headers
+	headersCounted bool // set by expectedElements, which counts the headers only once
 }
 
 const initialTableCapacity = 2
@@ -88,8 +88,7 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// enterLevel enters a nesting level. If this exceeds the limit, it returns false and reports tooDeepText, which
-// replaces any earlier problem.
+// enterLevel enters a nesting level. Beyond the limit it returns false and replaces earlier problems by tooDeepText.
 func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxNestingDepth {
 		return true
@@ -223,7 +222,8 @@ func (s *tomlScanner) scanHeader() bool {
 	}
 }
 
-// descend returns the table at one key of a header's path, other than the last key. It creates a missing table.
+// descend returns the table that a key of a header names, such as a in [a.b]. It is not called for the last key. It
+// creates a missing table. For an array of tables it returns the last element.
 func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
@@ -240,8 +240,8 @@ func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	return nil
 }
 
-// expectedElements returns the capacity for an array of tables: for the first array of a big file, the number of
-// headers.
+// expectedElements returns the initial capacity of an array of tables. For the first array of a big file, this is the
+// number of [[…]] headers in the rest of the file; for all other arrays it is 1.
 func (s *tomlScanner) expectedElements() int {
 	const big = 64 << 10
 	if s.headersCounted || len(s.src) < big {
@@ -327,7 +327,8 @@ func (s *tomlScanner) keyValue(t *table) bool {
 	}
 }
 
-// dottedTable returns the table at one part of a dotted key, other than the last part. It creates a missing table.
+// dottedTable returns the table that a part of a dotted key names, such as a in a.b = 1. It is not called for the last
+// part. It creates a missing table.
 func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {

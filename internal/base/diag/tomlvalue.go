@@ -50,7 +50,8 @@ func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 	return "", s.fail(start-1, "the string is not closed")
 }
 
-// scanEscaped reads the rest of a basic string from its first backslash up to end.
+// scanEscaped reads the rest of a basic string that contains a backslash. start and at are the positions of its content
+// and of its first backslash. end is the closing delimiter: one quote or three.
 func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 	var b strings.Builder
 	b.WriteString(s.src[start:at])
@@ -233,7 +234,7 @@ func closeInlineTables(t *table) {
 	}
 }
 
-// Patterns of numbers and date-times. Each is compiled when it is first needed, because digits alone need none.
+// Patterns of numbers and date-times, each compiled when needed: a file with only short unsigned numbers needs none.
 var (
 	plainInt   = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
 	plainFloat = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
@@ -273,7 +274,7 @@ func (s *tomlScanner) skipBare() {
 	}
 }
 
-// bareKind returns the kind of an unquoted value, or KindNull if text may be invalid.
+// bareKind returns the kind of an unquoted value. KindNull means that text is not a value or is longer than 64 bytes.
 func bareKind(text string) Kind {
 	if text == "true" || text == "false" {
 		return KindBool

@@ -37,8 +37,7 @@ type Value struct {
 	table  *table
 	offset int32 // byte offset of the value
 
-	// Kind is the type of the value. It is the last field, because the size of a Value matters in files with
-	// thousands of rules.
+	// Kind is the type of the value. It is the last field, because a Value's size matters in files with many rules.
 	Kind Kind
 }
 
@@ -51,8 +50,7 @@ type Field struct {
 	offset int32 // byte offset of the key
 }
 
-// table holds its fields in file order. The flags record the TOML construct that created it, which determines what
-// may be added later.
+// table holds its fields in file order. Flags record the TOML construct that created it, which limits later additions.
 type table struct {
 	fields    []Field
 	byKey     map[string]int // nil for a small table

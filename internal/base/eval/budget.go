@@ -12,8 +12,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// The limits of one run. A step is one call of a closure, or one value of a structure that is compared or written;
-// bytes are those of the strings and lists that are created.
+// Limits of expressions and templates. maxSteps counts the calls of closures, and the values inside structures that are
+// compared or that a closure of reduce returns. maxAllocatedBytes counts the bytes of created strings and lists.
 const (
 	maxSteps             = 1_000_000
 	maxAllocatedBytes    = 32 << 20
@@ -69,7 +69,7 @@ func recordMissing(ctx context.Context, path string) {
 	}
 }
 
-// spendTotalBytes takes n bytes from the total of ctx, if it has one.
+// spendTotalBytes subtracts n bytes from ctx's shared limit. It fails if that is exceeded, but never without a limit.
 func spendTotalBytes(ctx context.Context, n int) error {
 	if t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
 		return errTotal
@@ -121,7 +121,7 @@ func (b *budget) chargeValue(v any) error {
 	return nil
 }
 
-// chargeTree charges one step for every value inside v and the bytes of its strings.
+// chargeTree charges one step for v and for each value inside it, and one more step for every 256 bytes of a string.
 func (b *budget) chargeTree(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err
@@ -211,7 +211,7 @@ func addValueCharge(node *ast.Node) {
 	}
 }
 
-// addComparisonCharge wraps an operand of a comparison unless it is a literal or a string.
+// addComparisonCharge wraps a comparison's operand, unless it is a literal or string: each value in it costs one step.
 func addComparisonCharge(n ast.Node) ast.Node {
 	switch n.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:

@@ -66,8 +66,7 @@ func numberOf(n ast.Node) int {
 	return 0
 }
 
-// indexCollector collects the list elements that an expression accesses by number, and the nodes that not every
-// evaluation reaches.
+// indexCollector collects the list elements that an expression accesses by number, and the nodes that may be skipped.
 type indexCollector struct {
 	members     []namedListElement
 	conditional map[ast.Node]bool

@@ -23,7 +23,7 @@ type Error struct {
 	Message string
 	Offset  int    // position in characters from the beginning of the source
 	Name    string // the unknown name; "" means another problem
-	// Known are the names that may have been intended.
+	// Known lists the existing names, from which a message can suggest a replacement for Name.
 	Known []string
 	// Hint specifies what to write instead; "" means no hint.
 	Hint string
@@ -131,9 +131,9 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	return b, nil
 }
 
-// nameChecker checks what the type checker does not: internal names, and keys of maps whose keys are known. It also
-// collects the names that are used, because the type checker reports only the first unknown one, or none inside
-// calls of some functions.
+// nameChecker finds errors that the type checker misses: internal names, and keys that a map with known keys does not
+// have. It also collects all names in the expression, because the type checker reports only the first unknown name, and
+// none inside calls of some functions.
 type nameChecker struct {
 	env        *Env
 	err        error
@@ -151,9 +151,8 @@ func isMember(node ast.Node, name string) bool {
 	return ok && property.Value == name
 }
 
-// memberPath returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty
-// for every other expression. It is also empty if the value may be missing: with `?.` or `??`, and for captures of
-// match.
+// memberPath returns the source of an expression that is just a member access, such as `results[0].structured.n`; empty
+// for every other expression. It is also empty if the value may be missing: for `?.`, `??` and captures of match.
 func (c *nameChecker) memberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
@@ -243,8 +242,7 @@ func compileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// nameCandidates returns the names that may have been intended instead of an unknown name: only functions if the
-// unknown name is called.
+// nameCandidates returns the names that an unknown name may have meant: only functions if the unknown name is called.
 func nameCandidates(src string, offset int, name string, env *Env) []string {
 	rest := []rune(src)
 	if offset += len([]rune(name)); offset > len(rest) {

@@ -108,8 +108,7 @@ func findClosingBraces(s string) int {
 	return -1
 }
 
-// Eval evaluates the template. The value of a template that is a single expression keeps its type; every other template
-// returns a string.
+// Eval evaluates the template. A template that is a single expression keeps its type; every other returns a string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)

@@ -111,8 +111,8 @@ func compareFileStates(before, after *fileState) *Change {
 	return c
 }
 
-// committedState returns a file of the commit of the snapshot; nil means that the commit does not contain it. Of the file
-// mode, Git stores only whether the file is executable.
+// committedState returns the state of a file in the snapshot's commit, or nil if the commit does not contain the file.
+// A commit records only one part of a file's mode: whether the file is executable.
 func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil

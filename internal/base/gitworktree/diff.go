@@ -34,9 +34,9 @@ const (
 // Differ computes the Diffs of a session. The zero value is ready.
 type Differ struct{ isUsed atomic.Bool }
 
-// Diff converts changes; nil means that nothing has changed. For the first changes of a session, the real CLI runs git
-// diff, which includes modes and starts the missing side of a file at line 0. It computes later changes without git, in
-// the order of their modification times.
+// Diff converts changes; nil means that nothing has changed. As in the real CLI, the first changes of a session have
+// the form of git diff: they include changed modes, and the empty side of a new or deleted file starts at line 0. Later
+// changes are computed without git: they omit changed modes and are sorted by the modification times of the files.
 func (s *Differ) Diff(changes []Change) *Diff {
 	isFirst := !s.isUsed.Load()
 	if !isFirst {
@@ -69,8 +69,8 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	return d
 }
 
-// convertToGitForm changes the hunks to the form of git: a side without lines starts at line 0, and no remark reports a
-// missing line end.
+// convertToGitForm changes the hunks to the form that the real CLI derives from git diff: a side without lines starts
+// at line 0, and the line "\ No newline at end of file" is left out.
 func (f *FileDiff) convertToGitForm() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]

@@ -18,8 +18,7 @@ import (
 // Access specifies who may send requests. The zero value allows only programs and pages
 // of this machine; listening on other addresses needs a token.
 type Access struct {
-	// Token, if set, is required of every request: as a bearer token or, if CookieName is set, as ?token=, which a browser
-	// then stores in a cookie.
+	// Token, if set, is required as bearer token or, if CookieName is set, as ?token=, which browsers put in a cookie.
 	Token string
 	// CookieName is the name of the cookie that stores the token; empty means no cookie.
 	CookieName string
@@ -66,10 +65,10 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes a request to next if a allows it, regardless of the path. A browser page must not reach the server by
-// DNS rebinding or from another origin, so Guard refuses a Host that is not this machine, and pages of origins that are
-// not allowed, with 403. Requests without the token are refused with 401. A request without an Origin was not sent by a
-// page and is allowed.
+// Guard passes a request to next if a allows it, regardless of the path. It refuses with 403 a Host header that does
+// not name this machine (DNS rebinding), and a page whose origin is not allowed. It refuses with 401 a request without
+// the token. A request without an Origin header usually comes from a program and is allowed; with OwnOriginOnly, its
+// Sec-Fetch-Site header is also checked.
 func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
 
 type accessGuard struct {
@@ -139,8 +138,8 @@ func matchesOrigin(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// hasToken reports whether a request has the required token, or needs none because it is a preflight request of a
-// browser or because no token is required here.
+// hasToken reports whether a request has the required token or needs none. OPTIONS requests need none, because browsers
+// send preflight requests without a token. A valid token in the URL is also stored in a cookie.
 func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true

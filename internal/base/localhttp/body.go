@@ -20,10 +20,10 @@ func (e *SlowBodyError) Error() string {
 	return fmt.Sprintf("the body arrives too slowly: only %d bytes were received in time", e.Read)
 }
 
-// minBodyBytesPerSecond is the minimum rate, in bytes per second, at which a body must arrive after the first period.
+// minBodyBytesPerSecond is the number of received bytes for which a body may take one second longer.
 const minBodyBytesPerSecond = 64 << 10
 
-// limitBodyTime rejects bodies that arrive more slowly than minBodyBytesPerSecond after the first period.
+// limitBodyTime rejects a body that takes longer than first, plus one second for each 64 KiB that have arrived.
 func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -41,7 +41,7 @@ func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 type limitedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
-	limit time.Time // deadline of the first bytes
+	limit time.Time // deadline while fewer than minBodyBytesPerSecond bytes have arrived
 	read  int64
 }
 

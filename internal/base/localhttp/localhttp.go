@@ -24,8 +24,7 @@ type Options struct {
 	Addr string
 	// PortFile, if set, receives the decimal port and a newline, atomically, once the server listens.
 	PortFile string
-	// Grace is how long Run waits for running requests after its context is cancelled; 0 means 500 ms. After that,
-	// open connections are closed.
+	// Grace is how long Run waits for running requests after cancellation before closing connections; 0 means 500 ms.
 	Grace time.Duration
 	// Access specifies who may send requests.
 	Access Access
@@ -64,9 +63,8 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 }
 
 // Serve handles requests on ln with h, as o.Access allows, until ctx is cancelled. It then gives running requests the
-// grace period, closes the remaining connections and returns nil. Contexts of requests are cancelled together with ctx.
-// All calls of h have returned when Serve returns, unless a handler does not notice a closed connection within another
-// grace period.
+// grace period, closes the remaining connections and returns nil. Request contexts are cancelled with ctx. All calls of
+// h have returned when Serve returns, unless a handler does not notice a closed connection within another grace period.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())

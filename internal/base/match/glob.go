@@ -37,8 +37,7 @@ func (g glob) explain(_ string, hide Redactor) string {
 }
 
 // matches matches the pattern from left to right. Backtracking to the last star is sufficient, because a later star can
-// match any text that an earlier star can match. This is not true for patterns with `**/`, so matchDoubleStar tracks all
-// positions.
+// match all that an earlier one can. This is not true for patterns with `**/`, so matchDoubleStar tracks all positions.
 func (g glob) matches(s string) bool {
 	if g.hasDoubleStar {
 		return matchDoubleStar(g.pattern, s)

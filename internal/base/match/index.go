@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// PatternIndex finds which of many matchers may match a text, without trying each. It is immutable and may be used by
-// many goroutines.
+// PatternIndex finds which matchers may match a text, without trying each. It is immutable and safe for concurrent use.
 //
-// Most matchers need one of some literals in the text. The index stores the rarest piece of each literal, and looks for
-// all these pieces in one scan of the text. Matchers without a literal are always candidates.
+// Most matchers have literals: every matching text contains one of them. The index stores the rarest piece of each
+// literal, and looks for all these pieces in one scan of the text. Matchers without a literal are always candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	grams          gramTable          // pieces of gramBytes bytes
@@ -205,7 +204,8 @@ func (c containsMatcher) requiredLiterals() []string { return literalList(string
 func (r *regex) requiredLiterals() []string          { return literalList(r.literal) }
 func (g glob) requiredLiterals() []string            { return literalList(g.longestLiteral()) }
 
-// requiredLiterals returns the literals of one part. It chooses the part whose shortest literal is the longest.
+// requiredLiterals returns the literals of only one part, because every part must match. It compares the parts by the
+// length of their shortest literal and chooses the part with the greatest length.
 func (a allMatcher) requiredLiterals() (best []string) {
 	for _, part := range a {
 		if n := part.requiredLiterals(); shortestLength(n) > shortestLength(best) {

@@ -10,8 +10,7 @@ import (
 type MismatchPoint struct {
 	// At is the position in the text, in bytes, up to which the pattern matches.
 	At int
-	// Want is the part of the pattern that does not match at this position; empty means that the pattern ended before the
-	// text.
+	// Want is the part of the pattern that fails at this position; empty means that the pattern ended before the text.
 	Want string
 	// Pattern is the whole pattern. Want is the part of it that did not match.
 	Pattern string
@@ -143,8 +142,8 @@ func EditDistance(a, b string) int {
 // MinEditDistance returns the smallest [EditDistance] between a pattern and any part of a text.
 func MinEditDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
 
-// prefixDistances returns the distances of first to each prefix of second, where skipping
-// a leading character of second costs cost.
+// prefixDistances returns the edit distances between first and each prefix of second. cost is added for each character
+// that is skipped at the start of second: with 0, the comparison may begin anywhere in second.
 func prefixDistances(first, second string, cost int) []int {
 	const most = 300
 	a, b := []rune(first), []rune(second)

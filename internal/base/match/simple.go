@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// regexScan parses a regular expression made only of ASCII literals, `.`, \w \d \s, classes, anchors, groups,
-// alternatives and single quantifiers. Such an expression is certainly valid, so scenarios with thousands of them
-// load without a full parse of each.
+// regexScan parses a regular expression of only ASCII literals, `.`, \w \d \s, classes, anchors, groups, alternatives
+// and single quantifiers. Such an expression is valid, so scenarios with thousands of them load without full parses.
 type regexScan struct {
 	expr    string
 	at      int

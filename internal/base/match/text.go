@@ -12,7 +12,7 @@ type Pattern struct{ m matcher }
 
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain explains, after a failed match, why s does not match. It shows the pattern as hide returns it.
+	// explain says, after a failed match, why s does not match. hide removes secrets from the pattern that it shows.
 	explain(s string, hide Redactor) string
 }
 
@@ -217,8 +217,7 @@ type regex struct {
 	re atomic.Pointer[regexp.Regexp] // nil means not yet compiled
 }
 
-// compiledExpr returns the expression, which was found to be valid. If several goroutines need it first at the same
-// time, each of them compiles it.
+// compiledExpr returns the expression, which is valid. Several goroutines that need it first at once each compile it.
 func (r *regex) compiledExpr() *regexp.Regexp {
 	if re := r.re.Load(); re != nil {
 		return re

@@ -44,7 +44,8 @@ func ReadFile(path string) (Object, error) {
 	return o, nil
 }
 
-// ParseDistinct is like [Parse] for an object that people write: the error describes the mistake, and keys are distinct.
+// ParseDistinct is like [Parse], but for objects that people write. Its error describes the mistake. If a key is
+// repeated, only its last value is kept.
 func ParseDistinct(data []byte) (Object, error) {
 	if !json.Valid(data) {
 		var syntax any
@@ -57,8 +58,7 @@ func ParseDistinct(data []byte) (Object, error) {
 	return o.Distinct(), nil
 }
 
-// WriteFile replaces a file atomically by the indented object, followed by the text in end. The file keeps its mode; a
-// new file gets the given mode.
+// WriteFile atomically replaces a file by the indented object and end. The file keeps its mode; a new one gets mode.
 func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -118,7 +118,8 @@ func (o Object) At(path ...string) json.RawMessage {
 	return inner.At(path[1:]...)
 }
 
-// SetAt returns the object with a value set at a path of keys. It creates missing objects. A nil value removes the last key.
+// SetAt returns the object with a value set at a path of keys. It creates missing objects on the path. A nil value
+// removes the key at the end of the path.
 func (o Object) SetAt(path []string, value json.RawMessage) (Object, error) {
 	switch {
 	case len(path) > 1:

@@ -83,9 +83,8 @@ func Compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// ReadLine appends the next line of a JSON stream, with its line end, to line[:0]. If the line has more than limit
-// bytes, tooLong is true, and dropped (nil means not wanted) receives its parts instead. The error is that of the
-// reader.
+// ReadLine appends the next line of a JSON stream, and its line end, to line[:0]. If it has more than limit bytes,
+// tooLong is true, and dropped (nil means unwanted) gets its parts instead. The error is that of the reader.
 func ReadLine(in *bufio.Reader, line []byte, limit int, dropped func(part []byte)) (kept []byte, tooLong bool, err error) {
 	if dropped == nil {
 		dropped = func([]byte) {}

@@ -49,8 +49,7 @@ func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolateChild gives a child its own network and process namespaces, so that all processes that it starts are killed
-// when it exits.
+// isolateChild gives a child its own network and process namespaces, so that its processes are killed when it exits.
 func isolateChild(attr *syscall.SysProcAttr) error {
 	networkNamespaceModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID

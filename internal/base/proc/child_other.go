@@ -7,7 +7,8 @@ import "syscall"
 // dieWithParent does nothing: only Linux has death signals.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// isGroupRunning reports whether a group has a member, including zombies. A group with guards counts as ended.
+// isGroupRunning reports whether a group has a member, including zombies. With guards it always returns false, because
+// it cannot tell guards from other members.
 func isGroupRunning(pgid int, guards ...int) bool { return len(guards) == 0 && groupAlive(pgid) }
 
 // networkNamespaceModes returns nothing: only Linux has network namespaces.

@@ -10,9 +10,9 @@ import (
 )
 
 // The scripts of guards wait for EOF on their input. Nothing is written to it, so EOF means that this program has
-// exited. Then the script of a group, running inside or outside it, stops the group with the same steps as
-// [Process.Stop], and the script of a directory removes the directory. The script of a run stops all processes with the
-// mark of the run in their environment (Linux), and removes its directory.
+// exited. killGroupScript then stops the guard's own group, and killOtherGroupScript the group $1, with the same steps
+// as [Process.Stop]. removeDirScript removes the directory $1. cleanUpRunScript stops all processes with the variable
+// $2 in their environment (Linux), and removes the directory $1.
 const (
 	killGroupScript      = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	killOtherGroupScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
@@ -29,12 +29,12 @@ type guard struct {
 	ended chan struct{}
 }
 
-// startGuard starts a guard in the group of a leader that was not waited for yet. As a
-// member of the group, the guard keeps the group id from being reused.
+// startGuard starts a guard as a member of the group pgid, so that the group id cannot be reused. At that time the
+// group must exist: its leader was not waited for yet, or another member is running.
 func startGuard(pgid int) guard { return newGuard(pgid, killGroupScript) }
 
-// startExternalGuard starts a guard of a group without joining it, so that the group's remaining processes can be counted.
-// It may be used until shortly after the leader was waited for.
+// startExternalGuard starts a guard of the group pgid in another group, so that it is not counted as a process of the
+// group. It does not keep the group id from being reused, so it must end shortly after the leader was waited for.
 func startExternalGuard(pgid int) guard { return newGuard(0, killOtherGroupScript, strconv.Itoa(pgid)) }
 
 // startDirGuard starts a guard of a directory, in its own group.
@@ -44,8 +44,8 @@ func startDirGuard(dir string) guard { return newGuard(0, removeDirScript, dir) 
 // K=V, in their environment, including those that have left the group of the run.
 func startRunGuard(dir, variable string) guard { return newGuard(0, cleanUpRunScript, dir, variable) }
 
-// newGuard starts a guard in a group; 0 means a new group. A system without a shell gets no guard, which is needed only
-// after a SIGKILL.
+// newGuard starts a guard in the group pgid, or in a new group if pgid is 0. If it cannot start a shell, it returns the
+// zero guard, and nothing is cleaned up after a SIGKILL.
 func newGuard(pgid int, script string, args ...string) guard {
 	input, hold, err := os.Pipe()
 	if err != nil {

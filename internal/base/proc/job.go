@@ -23,8 +23,7 @@ type JobOptions struct {
 }
 
 // Job is a command that writes its output to a file. It needs no reader, so the command and its background processes
-// may run longer than the call that started them. The caller must stop it with [Job.Stop], or call [Job.WaitExit] after it
-// has exited.
+// may outlive their call. The caller must stop it with [Job.Stop], or call [Job.WaitExit] after it has exited.
 type Job struct {
 	pid      int
 	done     <-chan struct{}
@@ -128,8 +127,7 @@ type AttachOptions struct {
 	Stdout, Stderr io.Writer
 	// Terminal is true if Stdin is a terminal: the command becomes its foreground group.
 	Terminal bool
-	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of a new session for the command.
-	// Windows does not support it.
+	// OwnTerminal makes Stdin, a terminal, the controlling terminal of a new session. Windows does not support it.
 	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is up; see [ErrNetwork].
 	Network bool
@@ -140,8 +138,7 @@ type AttachOptions struct {
 // ErrNetwork means that the system does not allow a separate network namespace.
 var ErrNetwork = errors.New("the system does not allow a separate network namespace")
 
-// Attached is a command that uses this program's standard streams. The caller must call [Attached.Stop], even if the
-// command has exited.
+// Attached is a command with this program's standard streams. Callers must call [Attached.Stop] even after its exit.
 type Attached struct {
 	pid      int
 	guard    guard

@@ -19,8 +19,7 @@ type Command struct {
 	// Path is a program name, looked up in the PATH of Env, or a path with a slash, relative to Dir.
 	Path string
 	Args []string // without the program's name
-	// Env is the complete environment ("K=V", of duplicate keys the last one is used); nil is an empty environment, not
-	// this process's.
+	// Env is the complete environment ("K=V", the last duplicate counts); nil means empty, not this process's.
 	Env []string
 	Dir string // empty means this process's directory
 	// Isolated runs the command in its own network and process namespaces: it has no network access, and all
@@ -43,8 +42,7 @@ type Options struct {
 const (
 	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// groupWaitLimit bounds the wait for the rest of a killed group, because the group id stays in use until the last
-	// zombie is reaped.
+	// groupWaitLimit bounds the wait for a killed group, because its id is in use until the last zombie is reaped.
 	groupWaitLimit = 100 * time.Millisecond
 	ringSize       = 64 << 10
 )
@@ -236,8 +234,7 @@ func (p *Process) Signal(sig os.Signal) {
 // Stdin returns a queue in front of the child's standard input: Write never blocks.
 func (p *Process) Stdin() *Queue { return p.stdin }
 
-// Stdout returns the child's standard output. It is at EOF when every process that has it open has closed it, or
-// after Stop.
+// Stdout returns the child's standard output. It is at EOF when all processes have closed it, or after Stop.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Done is closed when the child has exited and its exit status is known.
@@ -253,8 +250,7 @@ func (p *Process) Exit() (e Exit, ok bool) {
 	}
 }
 
-// StderrTail returns the last 64 KB that the child wrote to standard error. After the child has exited, it waits
-// briefly for the remaining output.
+// StderrTail returns the last 64 KB that the child wrote to standard error, after a brief wait if it has exited.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
 		closedWithin(p.drained, groupWaitLimit)
@@ -269,10 +265,9 @@ func (p *Process) HasDescendants() bool {
 	return len(guards) > 0 && isGroupRunning(p.pid, guards...)
 }
 
-// Stop stops the child and its group, and returns when they have exited and all pipes are closed, at the latest after
-// Grace + TermGrace + 200 ms. The steps are those of the MCP specification for stdio servers: close stdin, wait;
-// SIGTERM, wait; SIGKILL. Signals go to the whole group. If ctx is cancelled, it does not wait between the steps.
-// Further calls wait for the first.
+// Stop stops the child and its group, and returns within Grace + TermGrace + 200 ms, when they have exited and all
+// pipes are closed. The steps are those of the MCP specification for stdio servers: close stdin, wait; SIGTERM, wait;
+// SIGKILL. Signals go to the whole group. If ctx is cancelled, it skips the waits. Further calls wait for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)

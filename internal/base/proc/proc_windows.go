@@ -14,8 +14,7 @@ const (
 	sigKill = syscall.SIGKILL
 )
 
-// Shell is the shell that runs the command lines of hooks and helpers. On Windows it comes with Git and must be on
-// PATH.
+// Shell is the shell that runs command lines of hooks and helpers. On Windows it comes with Git and must be on PATH.
 const Shell = "sh"
 
 const inheritsFiles = false

@@ -27,14 +27,13 @@ type RunOptions struct {
 	Timeout time.Duration
 	// KillAfter is how long after SIGTERM the group is killed; 0 means 500 ms.
 	KillAfter time.Duration
-	// NoteFD is a descriptor, 3 or more, on which the command may write a note that is not part of its output; 0 means
-	// none. Windows does not support it.
+	// NoteFD, unless 0, is a descriptor (3 or more) for a note apart from the output. Windows does not support it.
 	NoteFD int
 }
 
 const (
 	defaultOutputLimit = 10 << 20
-	maxNoteBytes       = 4 << 10 // maximum size of a note, which one read takes from the pipe
+	maxNoteBytes       = 4 << 10 // maximum size of a note; longer notes are cut off
 )
 
 // Result is the outcome of a command.
@@ -46,9 +45,9 @@ type Result struct {
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
-// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets SIGTERM and,
-// after KillAfter, SIGKILL. Background processes of the command are killed when it exits. An error means that the
-// command could not be started, or is the error of ctx; the exit status of the command is Result.Exit.
+// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets SIGTERM and, after
+// KillAfter, SIGKILL. Background processes of the command are killed when it exits. Run returns an error if the command
+// did not start or ctx was cancelled. The exit status of the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -107,9 +106,9 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startWithDeathSignal starts a command that is killed when this program exits, and waits for it; done is closed when it
-// exits. The goroutine is locked to its thread, because the death signal is sent when the thread that started the
-// command exits.
+// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). A goroutine waits for
+// the command and then closes done. It stays locked to its thread, because the kernel sends the death signal when the
+// thread that started the command exits.
 func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -137,8 +136,7 @@ func readNote(noteFile *os.File) []byte {
 	return left[:n]
 }
 
-// waitWithTimeout waits until a command exits and terminates it after Timeout. It reports whether the command was
-// terminated because of Timeout.
+// waitWithTimeout waits until a command exits. After Timeout it terminates the command and reports that it did so.
 func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {
@@ -213,9 +211,9 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: startDirGuard(dir)}, nil
 }
 
-// MakeRunDir is like MakeTempDir, but for a run of many processes. These are marked by a variable with the base name
-// of the directory. If this program is killed, the remaining marked processes get SIGTERM, and SIGKILL 500 ms later,
-// before the directory is removed. Only Linux can find them.
+// MakeRunDir is like MakeTempDir, but for a run of many processes. The caller must set variable to the base name of the
+// directory in the environment of each process. If this program is killed, the processes with this variable get
+// SIGTERM, and SIGKILL 500 ms later, before the directory is removed. Only on Linux are these processes found.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {

@@ -22,8 +22,7 @@ const (
 	exitSIGTERM     = 143
 )
 
-// VerbatimError is an error with the text of the real CLI. It is printed unchanged, without the prefix "claudeless:
-// error:".
+// VerbatimError is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
 type VerbatimError struct{ Text string }
 
 func (e *VerbatimError) Error() string { return e.Text }

@@ -1,5 +1,4 @@
-// Package process gives a program its arguments, environment, standard streams, clock and signals, and defines exit
-// codes and the format of errors.
+// Package process gives a program its arguments, environment, streams, clock, signals, exit codes and error format.
 //
 // All access to the process goes through a [System], so a test can run the program many times within one process.
 package process
@@ -103,8 +102,7 @@ func (s *System) Name() string {
 	return strings.TrimSuffix(filepath.Base(s.Args[0]), ".exe")
 }
 
-// CalledAsClaude reports whether the program was called as claude. It then accepts only
-// the command line of the real CLI.
+// CalledAsClaude reports whether the program was called as claude. It then accepts only the real CLI's command line.
 func (s *System) CalledAsClaude() bool { return s.Name() == "claude" }
 
 // Getenv returns the value of an environment variable, "" when it is not set.
@@ -169,9 +167,8 @@ func (l logFilter) Write(line []byte) (int, error) {
 	return l.w.Write(line)
 }
 
-// DelayGarbageCollection delays the first garbage collection until the heap exceeds what a run with a file of size
-// bytes needs, because most processes exit before that. It is called once in a process. The first collection restores
-// the usual percentage.
+// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of size bytes end
+// before it. It is called once in a process. The first collection restores the usual percentage.
 func DelayGarbageCollection(size int64) {
 	percent := gcPercent(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {

@@ -97,8 +97,7 @@ func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) 
 	return s.Lifetime.Notify(c, signals...)
 }
 
-// Signals applies signals to a run: SIGINT interrupts the current turn if there is one; every other signal ends the run
-// with its own exit code.
+// Signals applies signals to a run: SIGINT interrupts any turn; every other signal ends the run with its own exit code.
 type Signals struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
@@ -225,8 +224,7 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { release(); cancel() }
 }
 
-// UntilOrphan returns a context that is cancelled within 500 ms after the parent process exits, so that the server of a
-// test does not outlive the test.
+// UntilOrphan returns a context cancelled within 500 ms after the parent's exit, so that servers do not outlive tests.
 func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {

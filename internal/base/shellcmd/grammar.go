@@ -8,18 +8,18 @@ import (
 // optionGrammar lists the options with which a command only reads. All other options, and abbreviations of long
 // options, are refused, because their effect is unknown or may change in a later version.
 type optionGrammar struct {
-	flags           string // letters without a value; they may be combined
-	flagsWithValue  string // letters whose value is the rest of the word or the next word
-	flagsWithNumber string // letters whose value is a number, in the same word or in the next
-	numeric         string // letters whose value is a number in the next word
-	longNames       string // long names without a value, separated by spaces
-	optional        string // long names that may have a value after =
-	longWithValue   string // long names whose value may be the next word
-	longWithNumber  string // names of longWithValue whose value is a number
-	allowsDigits    bool   // a number such as -5 is an option
-	plusOptions     bool   // every operand must begin with a plus sign
-	maxOperands     int    // maximum number of operands; 0 means any number, -1 means none
-	stopsAtOperand  bool   // options end at the first operand
+	flags            string // letters without a value; they may be combined
+	flagsWithValue   string // letters whose value is the rest of the word or the next word
+	flagsWithNumber  string // letters whose value is a number, in the same word or in the next
+	numeric          string // letters whose value is a number in the next word
+	longNames        string // long names without a value, separated by spaces
+	optional         string // long names that may have a value after =
+	longWithValue    string // long names whose value may be the next word
+	longWithNumber   string // names of longWithValue whose value is a number
+	allowsDigits     bool   // a number such as -5 is an option
+	operandsNeedPlus bool   // every operand must begin with a plus sign, as in date +%F
+	maxOperands      int    // maximum number of operands; 0 means any number, -1 means none
+	stopsAtOperand   bool   // options end at the first operand
 }
 
 func (g optionGrammar) allows(args []string) bool {
@@ -27,7 +27,7 @@ func (g optionGrammar) allows(args []string) bool {
 	switch {
 	case !ok, g.maxOperands < 0 && len(rest) > 0, g.maxOperands > 0 && len(rest) > g.maxOperands:
 		return false
-	case g.plusOptions:
+	case g.operandsNeedPlus:
 		return !slices.ContainsFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "+") })
 	}
 	return true
@@ -60,7 +60,8 @@ func (g optionGrammar) needsNumber(option string) bool {
 	return len(option) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, option) || len(option) > 1 && strings.Contains(g.longWithNumber, option)
 }
 
-// parseOption parses a word of options. value is the option whose value is the next word; empty means none.
+// parseOption parses a word of options such as -la. known is true if all of them are known. If an option takes the next
+// word as its value, value is the name of that option; otherwise it is empty.
 func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
@@ -108,7 +109,7 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 		}, true
 	case "date":
 		return optionGrammar{
-			flags: "IRu", flagsWithValue: "dr", plusOptions: true,
+			flags: "IRu", flagsWithValue: "dr", operandsNeedPlus: true,
 			longNames:     " rfc-email utc universal debug help version ",
 			longWithValue: " date reference rfc-3339 ",
 		}, true

@@ -53,7 +53,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 			return Obstacle{Kind: ObstacleCodedText}
 		}
 	case *syntax.Word:
-		if hiddenLine().MatchString(r.sourceText(n)) && !r.inHeredoc(n) {
+		if hiddenLine().MatchString(r.sourceText(n)) && !r.mayHaveHashLines(n) {
 			return Obstacle{Kind: ObstacleHiddenLine}
 		}
 	case *syntax.Lit:
@@ -103,7 +103,8 @@ func isCompound(cmd syntax.Command) bool {
 	return false
 }
 
-// substitutionObstacle returns none for an unquoted substitution in an assigned value: its commands are judged instead.
+// substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an
+// assignment, as in a=$(date), is no obstacle, because its commands are judged instead.
 func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
@@ -124,7 +125,7 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: ObstacleBracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && !r.isOnlyVariable():
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && !r.isQuotedPWDWord():
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
 		return Obstacle{Kind: ObstacleAssignedVariable}
@@ -132,8 +133,8 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	return Obstacle{Kind: ObstacleBareVariable}
 }
 
-// isOnlyVariable reports whether the word around the current variable is exactly "$PWD", with the quotes.
-func (r *scriptReader) isOnlyVariable() bool {
+// isQuotedPWDWord reports whether the current word is "$PWD" with its quotes, and not a longer word such as "$PWD/x".
+func (r *scriptReader) isQuotedPWDWord() bool {
 	word, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
 	return ok && r.sourceText(word) == `"$PWD"`
 }
@@ -183,9 +184,9 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 // hiddenLine finds a line that begins with # but is not a comment of the script.
 var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
 
-// inHeredoc reports whether the word is the text of a here-document, or contains a substitution. The lines of both are
-// checked separately.
-func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
+// mayHaveHashLines reports whether a word may contain lines that begin with #: it is the text of a here-document, or it
+// contains a command substitution, whose words are checked separately.
+func (r *scriptReader) mayHaveHashLines(n *syntax.Word) bool {
 	found := false
 	syntax.Walk(n, func(node syntax.Node) bool {
 		_, ok := node.(*syntax.CmdSubst)

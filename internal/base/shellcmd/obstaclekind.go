@@ -48,7 +48,8 @@ type Obstacle struct {
 	Text string // details of Kind; usually empty
 }
 
-// InText reports whether the obstacle was found in the plain text, so that even a text with syntax errors has it.
+// InText reports whether an obstacle of this kind is found in the plain text, without parsing. Such an obstacle counts
+// even if the script has syntax errors.
 func (o Obstacle) InText() bool {
 	switch o.Kind {
 	case ObstacleEscapedSpace, ObstacleForeignSpace, ObstacleNamedDirectory, ObstacleEqualsExpansion, ObstacleQuotedBrace:

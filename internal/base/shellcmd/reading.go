@@ -71,7 +71,8 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// isBrokenExpansion reports whether the syntax error is inside an expansion, because shells differ in where it ends.
+// isBrokenExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
+// brace. Such a script is uncertain, because shells differ in where the expansion ends.
 func isBrokenExpansion(text string, mistake error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError
@@ -91,14 +92,13 @@ func isBrokenExpansion(text string, mistake error) bool {
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
 }
 
-// wordCoverage is the independent check of a parsed script: which bytes the parser assigned to words, compared with
-// separate rules. All other bytes must be spaces, operators, reserved words or comments, and the words of a command
-// may be separated only by spaces.
+// wordCoverage checks a parsed script without trusting the parser. It records which bytes the parser assigned to words.
+// The others must be spaces, operators, reserved words or comments, and only spaces may separate a command's words.
 type wordCoverage struct {
 	text       string
 	words      []bool   // bytes of words, quotes and expansions
 	delimiters []string // delimiters of here-documents
-	separated  bool     // the words of a command are separated by more than spaces, an expansion is continued on another line, or backquotes are in arithmetic
+	separated  bool     // the script has a form that shells read differently, for example an expansion that is continued on another line
 }
 
 func newCoverage(text string) *wordCoverage {
@@ -181,8 +181,7 @@ func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.
 	return true
 }
 
-// continuedComment returns the position of a backslash at the end of a comment line; 0 means none. A comment always
-// ends at the end of its line.
+// continuedComment returns where a backslash ends a comment line; 0 means none. A comment always ends with its line.
 func (c *wordCoverage) continuedComment() int {
 	inComment := false
 	for i, b := range []byte(c.text) {
@@ -249,8 +248,7 @@ func isReservedWord(word string) bool {
 	return false
 }
 
-// maxSyntaxRepairs bounds the number of repairs in one script, and maxRepairedLength the length of
-// a script that is repaired.
+// maxSyntaxRepairs bounds the repairs in one script, and maxRepairedLength the length of a script that is repaired.
 const (
 	maxSyntaxRepairs  = 8
 	maxRepairedLength = 16 << 10
@@ -309,8 +307,8 @@ func repairFirstError(text string, mistake error) (string, bool) {
 	return "", false
 }
 
-// endsUnclosed reports whether a repaired script still cannot be judged, because an open double quote, for loop or case
-// is also an error for the real CLI.
+// endsUnclosed reports whether a double quote, for loop or case ends only in the text that a repair has added to
+// source. The real CLI does not repair these, so the script still has an error.
 func endsUnclosed(source string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {

@@ -67,8 +67,8 @@ func isKnownTest(args []string) bool {
 	return known
 }
 
-// joinsTests reports whether the command [ has an operator -a or -o that is quoted or followed by a test of several
-// words, which the real CLI cannot parse (observed with 2.1.330).
+// joinsTests reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with 2.1.330):
+// its -a or -o is quoted, or is not followed by exactly one word.
 func (c Command) joinsTests() bool {
 	last := len(c.Args) - 1 // ]
 	for i := 2; i < last; i++ {
@@ -136,8 +136,7 @@ func isReadOnlyWith(name string, args []string) bool {
 	return false
 }
 
-// isReadOnlyDocker allows commands of docker that only read, unless an option selects another server or configuration
-// (observed with 2.1.330).
+// isReadOnlyDocker allows docker to read, if no option selects another server or configuration (observed with 2.1.330).
 func isReadOnlyDocker(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -209,8 +208,7 @@ var knownGitFormatPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 })
 
-// hasUnknownGitFormat reports whether an argument selects a format that is not built into git. Such a format may be an
-// alias in the configuration of git.
+// hasUnknownGitFormat reports whether an argument selects a format not built into git, such as a configured alias.
 func hasUnknownGitFormat(args []string) bool {
 	for i, a := range args {
 		name, value, assigned := strings.Cut(a, "=")
@@ -270,9 +268,9 @@ func hasOption(args []string, short string, long ...string) bool {
 	return false
 }
 
-// InputListsFiles reports whether the command at i, such as xargs, reads names that come from a command which lists the
-// files in its arguments, such as find or ls, possibly through filters that drop lines. Any other input may contain any
-// file name.
+// InputListsFiles reports whether the input of the command at i is a list of files that an earlier command of the
+// pipeline prints, as for xargs in `find src | sort | xargs wc`. Between the two commands, only filters such as sort
+// and grep may run. Any other input may contain any file name.
 func (s Script) InputListsFiles(i int) bool {
 	for i--; i >= 0 && s.IsPipeline; i-- {
 		c := s.Commands[i].Unwrapped()
@@ -307,12 +305,11 @@ var (
 	sedOptions = lazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// sedSubstitution matches a substitution with at most one digit among its flags.
 	sedSubstitution = lazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
-	// sedDanger matches comments, negations, steps, ranges, escaped delimiters, and text that looks like commands that
-	// write or execute.
+	// sedDanger matches comments, negations, steps, ranges, escaped delimiters, and what may write or execute.
 	sedDanger = lazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
-	// sedCommand matches other words that sed may read as a script. The sed of macOS takes the word after -i as a
-	// suffix, and therefore the next word as its script.
+	// sedCommand matches a word that sed may read as a script. The sed of macOS takes the word after -i as a suffix,
+	// and the word after that as its script.
 	sedCommand = lazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
 	sedPrint   = lazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )

@@ -46,8 +46,8 @@ type Command struct {
 	Redirects   []Redirect
 	// Words describes each argument.
 	Words []Word
-	// IsTimed is true if the command follows the word time. Interleaved is true if a redirection precedes one of the words
-	// after the first, or if time has an option; then Text contains the option, or the redirections before the last word.
+	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option, or a redirection
+	// precedes an assignment or separates words, as in `a >f b`. Text then contains the option or the redirection.
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
@@ -75,8 +75,8 @@ func (c Command) Name() string {
 	return c.Args[0]
 }
 
-// Parse parses cmd as Bash. The error is [ErrUncertain], or cmd is too long or not a complete script. For an incomplete
-// script, the returned script holds the commands before the syntax error, which Bash runs.
+// Parse parses cmd as Bash. It fails if cmd is too long, has a syntax error, or may be read differently by the shell
+// ([ErrUncertain]). After a syntax error, the script holds the commands before the error, because Bash runs them.
 func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
@@ -111,7 +111,7 @@ type scriptReader struct {
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool
-	setsHome bool              // one of the variables may be HOME
+	setsHome bool              // the script may change HOME
 	values   map[string]string // values of variables that the script sets to a constant before its first command
 	// directories are the variables that the script sets to the working directory, or to one found from it.
 	directories map[string]bool
@@ -321,8 +321,7 @@ func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 	r.values[a.Name.Value] = value
 }
 
-// directorySource matches values that are the working directory, or a directory found from it or from a variable (observed
-// with 2.1.330).
+// directorySource matches the working directory and directories found from it or a variable (observed with 2.1.330).
 var directorySource = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 })

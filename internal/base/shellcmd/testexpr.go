@@ -9,7 +9,7 @@ import (
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
 // commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// isConstantTest reports whether all words of a [[ clause are known and none is evaluated.
+// isConstantTest reports whether a [[ clause contains no expansion and no operand that testObstacle finds.
 func isConstantTest(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false
@@ -25,7 +25,8 @@ func isConstantTest(n *syntax.TestClause) bool {
 	return known
 }
 
-// testObstacle looks for an operand of [[ that is evaluated.
+// testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic: an operand of -eq and similar operators
+// that is not a number, or an operand of -v or -R that is not the name of a variable.
 func testObstacle(x syntax.TestExpr) Obstacle {
 	switch x := x.(type) {
 	case *syntax.ParenTest:

@@ -27,8 +27,7 @@ type Word struct {
 	Source string
 	// HasExtraSpace is true if more than one space, or a tab, precedes the word.
 	HasExtraSpace bool
-	// Value is the text of the word if the script has assigned a known text to all its variables. It is empty otherwise,
-	// and if the word has no variables.
+	// Value is the text of a word with variables if the script has assigned known texts to all of them, else empty.
 	Value string
 	// Shape is the word without its quoting, with placeholders such as [PlaceholderOutput] for expansions.
 	Shape    string
@@ -65,8 +64,7 @@ type Path struct {
 	Glob string
 }
 
-// readWord returns the text and the description of a word. The text is the word without its quoting; the text of a
-// dynamic word is unchanged.
+// readWord returns the text and description of a word. The text has no quoting; that of a dynamic word is unchanged.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w, nil), Source: r.sourceText(w)}
 	if known.resolved = wordShape(w, r.values); r.isDirectory(known.Source) {
@@ -79,8 +77,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	}
 	known.Value = r.resolvedText(w)
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
-		// The real CLI resolves neither ${NAME} nor an unquoted variable with a value of several words (observed with
-		// 2.1.330).
+		// The real CLI resolves neither ${NAME} nor an unquoted variable with several words (observed with 2.1.330).
 		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n*?[") {
 			known.Value = ""
 		}
@@ -94,8 +91,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// resolvedText returns the text of a word that has variables if the script has set all of them and the word has no
-// glob; otherwise it returns "".
+// resolvedText returns the text of a word with variables, all set by the script, and without a glob; otherwise "".
 func (r *scriptReader) resolvedText(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
@@ -109,7 +105,7 @@ func (r *scriptReader) resolvedText(w *syntax.Word) string {
 	return s.name.String()
 }
 
-// isGlob reports whether the word expands only to names of files.
+// isGlob reports whether the word is a glob such as *.go. If it has braces, each alternative must be a glob.
 func (w Word) isGlob() bool {
 	return len(w.Paths) > 0 && !slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" })
 }
@@ -350,7 +346,7 @@ const (
 	PlaceholderOutput    = '\x01' // $( … ), backquotes
 	PlaceholderVariable  = '\x02' // $NAME and ${NAME}
 	PlaceholderExpansion = '\x03' // any other expansion
-	PlaceholderHome      = '\x04' // $HOME, however it is expanded
+	PlaceholderHome      = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
 	PlaceholderNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
 	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
 )

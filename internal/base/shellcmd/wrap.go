@@ -111,14 +111,12 @@ func (c Command) Unwrapped() Command {
 	return c
 }
 
-// Wrapped returns the innermost command, without the programs that only run it and their options. Programs that change
-// the user are not removed.
+// Wrapped returns the innermost command, without wrappers and their options. It keeps programs that change the user.
 func (c Command) Wrapped() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
-// UnwrappedForRemoval returns the command without the programs that may precede a removal such
-// as rm (observed with 2.1.330).
+// UnwrappedForRemoval returns the command without programs that may precede a removal like rm (observed with 2.1.330).
 func (c Command) UnwrappedForRemoval() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
 }
@@ -142,8 +140,7 @@ func (c Command) removeWrappers(wrappers ...string) Command {
 	return c
 }
 
-// isOpaqueWrapper reports whether a wrapper has arguments that are unknown before it runs, so that the wrapped program
-// is unknown.
+// isOpaqueWrapper reports whether a wrapper has arguments unknown before it runs, which hide the wrapped program.
 func isOpaqueWrapper(name string, own []Word) bool {
 	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !durationPattern().MatchString(own[n-1].Shape) {
 		return true
@@ -152,8 +149,8 @@ func isOpaqueWrapper(name string, own []Word) bool {
 		slices.ContainsFunc(own, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFrom returns the command line from word i on, as written except for spaces and the quotes of its first word.
-// spaced is true if its words are separated by more than single spaces.
+// SourceFrom returns the part of the command that begins with word i. The quotes of word i are removed; the other words
+// are as written. The words are separated by single spaces; spaced is true if the source has other spaces there.
 func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
@@ -247,8 +244,8 @@ func (c Command) Programs() []string {
 
 func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
 
-// isOpaqueRunner reports whether args start a wrapper such as busybox whose inner program is not matched by rules. For
-// some wrappers this depends on their options.
+// isOpaqueRunner reports whether args start a wrapper that hides the program that it runs from permission rules.
+// busybox always does this, xargs only if it has an option.
 func isOpaqueRunner(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
@@ -269,7 +266,8 @@ func isOpaqueRunner(args []string) bool {
 	return false
 }
 
-// scriptOptionValue returns the command line that an option contains, such as -c of script; empty means none.
+// scriptOptionValue returns the command line in the value of an option: -c of the program script, or --split-string=…
+// of env. It returns "" if there is no such option.
 func scriptOptionValue(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")

@@ -1,5 +1,4 @@
-// Package catalog finds the agents, slash commands, skills, output styles and plugins that users and plugins provide as
-// files.
+// Package catalog finds the agents, slash commands, skills, output styles and plugins in files of users and plugins.
 //
 // Unreadable and invalid files are skipped and reported, and do not affect other files.
 package catalog
@@ -20,8 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options specify where to find agents, commands, skills, styles and plugins. The zero value has only the built-in
-// ones.
+// Options specify where to find agents, commands, skills, styles and plugins. The zero value has only built-in ones.
 type Options struct {
 	// UserDir is the state directory and ProjectDir the project's .claude directory; empty means that it is not searched.
 	UserDir, ProjectDir string
@@ -36,8 +34,8 @@ type Options struct {
 	Agents string
 	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
 	Open func(dir string) fs.FS
-	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent statusline-setup
-	// (--safe-mode).
+	// Disabled omits everything that is not built in, but the catalog still lists the names of the plugins in Plugins.
+	// It also omits the built-in agent statusline-setup (--safe-mode).
 	Disabled bool
 }
 
@@ -75,8 +73,7 @@ type Command struct {
 	Title string
 	Tools []string // tools that the command may use without permission questions
 	Model string   // model that runs the command; empty means the model of the session
-	// RunsInAgent is true if the command runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind
-	// is general-purpose.
+	// RunsInAgent is true if the command runs in a sub-agent of kind Agent; empty or unknown means general-purpose.
 	RunsInAgent bool
 	Agent       string
 	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
@@ -86,8 +83,7 @@ type Command struct {
 	Hooks json.RawMessage
 }
 
-// Catalog has everything that users can add to the CLI with files, and the built-in entries. It is safe for
-// concurrent use.
+// Catalog has everything that users can add to the CLI in files, and the built-in entries. It allows concurrent use.
 type Catalog struct {
 	pluginParts []PluginParts // parts of the plugins that were found at creation
 
@@ -197,8 +193,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name; empty if none is
-// similar.
+// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name; empty if none is.
 func (c *Catalog) SimilarNameHint(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
 	for _, b := range claudecode.BuiltinCommands() {

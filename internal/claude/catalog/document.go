@@ -65,7 +65,7 @@ func (d document) text(key string) string {
 	return ""
 }
 
-// list returns a list, or the parts of a scalar with commas; nil means absent.
+// list returns the texts in a list; a single text is split at its commas. Missing keys and other values return nil.
 func (d document) list(key string) []string {
 	switch v := d.frontMatter[key].(type) {
 	case string:

@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts holds the parts of a plugin other than commands, skills and agents. In these parts, the directory of the
-// plugin replaces [rootVariable].
+// PluginParts holds a plugin's parts except commands, skills and agents. Its directory replaces [rootVariable] in them.
 type PluginParts struct {
 	Name, Dir string
 	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
@@ -37,8 +36,7 @@ type manifest struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// AddPlugins loads additional plugins; directories that were loaded before are skipped. It returns the parts that the
-// catalog itself does not use.
+// AddPlugins loads further plugins, but none twice. It returns the parts that the catalog itself does not use.
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +112,7 @@ func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether a directory exists and may contain plugins: it has none of the parts of a plugin itself.
+// hasPlugins reports whether a directory may contain plugins without being one: it exists and has no parts of a plugin.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
@@ -125,8 +123,7 @@ func fileExists(tree fs.FS, name string) bool {
 	return err == nil
 }
 
-// readPlugin reads the directory of one plugin; errors mention its id, which is "name@marketplace" for an installed
-// one.
+// readPlugin reads the directory of one plugin; errors mention its id, "name@marketplace" for an installed one.
 func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	fail := func(kind, message string) {
 		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{

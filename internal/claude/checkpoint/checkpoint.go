@@ -1,5 +1,4 @@
-// Package checkpoint records the content of files before each prompt, so that they can be restored later, even by a
-// process that resumes the session.
+// Package checkpoint records files before each prompt, to restore them later, even after the session was resumed.
 //
 // Only files that the session's own editing tools changed are restored. Changes by shell commands and sub-agents are
 // detected at the next prompt, and only in tracked files, as in the real CLI.
@@ -121,8 +120,7 @@ type snapshot struct {
 	Timestamp string            `json:"timestamp"`
 }
 
-// Record records prompts and changes of files by tools. An error reports that some content could not be stored; the
-// rest was recorded.
+// Record records prompts and changes of files by tools. On an error, some content was not stored, but the rest was.
 func (h *History) Record(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,7 +173,7 @@ func (h *History) recordPrompt(uuid string) error {
 	}))
 }
 
-// backUpChanged returns the current version of a file, which is the newest backup if the file has not changed.
+// backUpChanged backs up a file if it has changed since its newest backup. It returns the current content's backup.
 func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	now, err := readFile(h.abs(path))
 	if err != nil {
@@ -188,7 +186,7 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	return h.backUp(path, now, newest.Version+1)
 }
 
-// recordChange records the content of a file before a tool changed it, unless it is already known.
+// recordChange records a file's content before a tool changed it, unless the last checkpoint already has the file.
 func (h *History) recordChange(use, path string, before *string) error {
 	if len(h.checkpoints) == 0 {
 		return nil

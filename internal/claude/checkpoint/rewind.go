@@ -63,8 +63,7 @@ func (h *History) Rewind(uuid string) (RewindEffect, error) {
 	return change, nil
 }
 
-// targetsAt returns the content of all tracked files at a prompt. For a file that was tracked only later, it is the
-// first known version.
+// targetsAt returns all tracked files' content at a prompt. For one tracked only later, it is the first known version.
 func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	var point *checkpoint
 	for i := range h.checkpoints {

@@ -43,8 +43,7 @@ func (p *Conn) Events() io.Writer { return p.out.lines }
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
 func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }
 
-// State returns the session's state as the protocol names it: idle, running, or requires_action while a permission
-// request waits for an answer.
+// State returns the session's state: idle, running, or requires_action while a permission request awaits an answer.
 func (p *Conn) State() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
@@ -61,8 +60,7 @@ func (p *Conn) TurnStarted() bool { return p.scheduler.hasTurnStarted() }
 // EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
 
-// CancelPrompt removes a prompt that has not started and returns the events to report. It returns
-// false if no such prompt is queued.
+// CancelPrompt removes a prompt that has not started and returns events to report. It returns false if none is queued.
 func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	gone := p.scheduler.cancel(uuid)
 	if gone == nil {
@@ -116,8 +114,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	return err
 }
 
-// shutDown stops all goroutines that wait for the host or work for it. After an error it also cancels the requests in
-// progress.
+// shutDown stops all goroutines that wait for the host or work for it. An error also cancels requests in progress.
 func (p *Conn) shutDown(err error) {
 	p.closeInput()
 	if err != nil {
@@ -151,8 +148,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 	}
 }
 
-// nextPrompt waits for a prompt that may be run. It returns nil if no prompt can follow, or if the time limit for
-// background work has expired.
+// nextPrompt waits for a runnable prompt. It returns nil if none can follow or the time for background work expired.
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {

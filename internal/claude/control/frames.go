@@ -17,14 +17,12 @@ type HostError struct{ Text string }
 
 func (e *HostError) Error() string { return e.Text }
 
-// RefusalError is an error response with an error code. Model is the model that remains in use; empty means that the
-// response does not contain it.
+// RefusalError is an error response with a code. Model is the model that remains in use; empty means it is omitted.
 type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
-// InputError reports a line on stdin that makes the process exit. It has the message of the real CLI (spec:
-// cli-observed 4).
+// InputError reports a line on stdin that ends the process. It has the message of the real CLI (spec: cli-observed 4).
 type InputError struct{ Text string }
 
 func (e *InputError) Error() string { return e.Text }

@@ -89,15 +89,15 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	}
 }
 
-// initialConnect tracks whether the servers of the host that an initialize request names are being connected.
+// initialConnect is the state of connecting those servers of the host that an initialize request lists.
 type initialConnect struct {
 	mu        sync.Mutex
 	onContact func() // called when a message is sent to one of the servers; nil means not needed
 	answered  <-chan struct{}
 }
 
-// begin makes noteContact call reached. The caller closes the channel answered after it has answered the initialize
-// request. Messages of servers are processed only after that.
+// begin makes noteContact call reached and return answered, until end is called. The caller closes answered after it
+// has answered the initialize request; only then may the answers of servers be used.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -128,8 +128,7 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	return nil
 }
 
-// holdTurns prevents turns from writing until release is called. Lines that are queued meanwhile precede the output of
-// turns.
+// holdTurns prevents turns from writing until release is called. Lines queued meanwhile precede the turns' output.
 func (l *lineWriter) holdTurns() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
@@ -149,8 +148,7 @@ func (l *lineWriter) failWrites(err error) {
 	l.changed.Broadcast()
 }
 
-// close waits until all lines are written, w has failed, or ctx is cancelled and the host does not read. It returns
-// the error of w.
+// close waits until all is written, w fails, or ctx is cancelled and the host does not read. It returns w's error.
 func (l *lineWriter) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true

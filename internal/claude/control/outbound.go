@@ -189,8 +189,7 @@ func propertyOrder(schema json.RawMessage) []string {
 	return names
 }
 
-// Absorb removes the prompts that become part of the running turn from the queue and returns them;
-// see [simulator.Prompts].
+// Absorb removes the prompts that join the running turn from the queue and returns them; see [simulator.Prompts].
 func (p *Conn) Absorb() []protocol.UserMessage { return p.scheduler.absorb() }
 
 // Waiting counts the queued prompts that users wrote; see [simulator.Prompts].

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// outgoingRequests tracks our control requests to the host. Each gets exactly one answer: that of the host, or an
-// error.
+// outgoingRequests tracks our control requests to the host. Each gets exactly one answer: the host's, or an error.
 type outgoingRequests struct {
 	out *frameWriter
 

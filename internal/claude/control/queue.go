@@ -18,8 +18,7 @@ type prompt struct {
 	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
 	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interrupted is set if the host interrupted before the turn started: the turn ends as soon as
-	// its first events are written.
+	// interrupted is set if the host interrupted before the turn started: the turn ends after its first events.
 	interrupted bool
 	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	unannounced bool

@@ -98,8 +98,7 @@ func (d *scheduler) endInput() {
 	d.notify()
 }
 
-// enqueue queues a prompt. A prompt whose uuid is already known is not queued. It is echoed, unless the earlier prompt
-// with that uuid is still waiting.
+// enqueue queues a prompt unless its uuid is known. Such a prompt is echoed, unless the earlier one is still waiting.
 func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.markSeen(in.message.UUID) {
@@ -192,9 +191,8 @@ func (d *scheduler) showIdle() {
 	}
 }
 
-// interrupt stops the current turn, or the next one if its prompt was already sent. If drop is set, it also removes
-// the queued prompts. Before other prompts can be taken, it calls report with the prompts that still wait and those
-// that were removed.
+// interrupt stops the current turn, or the next one if its prompt was already sent. If drop is set, it also removes the
+// queued prompts. Before others can be taken, it calls report with the waiting and the removed prompts.
 func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,8 +267,8 @@ func (d *scheduler) hasTurnStarted() bool {
 }
 
 // beginInitialize records an initialize request. Other requests wait until [scheduler.nextPostponed] returns false,
-// turns until [scheduler.endConnecting] is called. The result begun is true if a turn has already started; again is
-// true if it is not the first request or comes too late.
+// turns until [scheduler.endConnecting] is called. begun is true if a turn has already started. again is true if begun
+// is true or if this is not the first initialize request.
 func (d *scheduler) beginInitialize() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

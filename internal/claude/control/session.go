@@ -19,8 +19,7 @@ type Options struct {
 	// Replay echoes the host's responses to our requests, and prompts that get no separate turn because their uuid was
 	// seen before or because they share the turn of a later prompt (--replay-user-messages).
 	Replay bool
-	// SeparateTurns gives every prompt its own turn: prompts are neither merged with each other nor
-	// added to a running turn.
+	// SeparateTurns gives every prompt its own turn: prompts are neither merged nor added to a running turn.
 	SeparateTurns bool
 	// BackgroundLimit is how long background work may run after the last prompt.
 	BackgroundLimit time.Duration
@@ -78,7 +77,7 @@ type BackgroundWorker interface {
 	// follow. Until that turn, the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
 	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a turn, no work is
-	// left, or the second context is cancelled. It returns early if ctx is cancelled.
+	// left, or the context until is cancelled. Cancelling ctx also cancels until.
 	StreamBackground(ctx, until context.Context) error
 	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 	TakeNotice() (protocol.UserMessage, bool)

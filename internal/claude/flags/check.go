@@ -21,8 +21,7 @@ const CompatRust = "claudeless-rs"
 // process, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
 // also normalises values in f (session id, system prompts from files, known betas) and prints warnings.
 //
-// It does not check --settings, --mcp-config, the name in --agent, and whether the session id is in use, because these
-// need more than the command line.
+// It does not check --settings, --mcp-config, --agent's name, and reuse of the session id, which need more than flags.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
 		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
@@ -114,8 +113,7 @@ func checkPrivileges(s *process.System, f *Flags) error {
 	return nil
 }
 
-// loadSystemPrompts reads the prompts from files. If a prompt is given both as text and as a file, the text from the
-// file comes second.
+// loadSystemPrompts reads the prompts from files. If one is given as text and as a file, the file's text is second.
 func loadSystemPrompts(s *process.System, f *Flags) error {
 	err := appendPromptFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
 	if err != nil {

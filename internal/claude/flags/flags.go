@@ -200,8 +200,8 @@ func parseVersionOverride(s *process.System, f *Flags, words []string) error {
 	return setFromEnvironment(s, f, mine)
 }
 
-// setFromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set if its variable is
-// not empty, 0 or false.
+// setFromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set unless its
+// variable is empty, "0" or "false".
 func setFromEnvironment(s *process.System, f *Flags, mine []option) error {
 	for _, o := range mine {
 		value := s.Getenv(o.env)
@@ -245,8 +245,7 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedPromptHint explains that a variadic flag may have consumed the missing prompt. It returns "" if there is no
-// such flag.
+// SwallowedPromptHint explains that a variadic flag may have taken the missing prompt. It returns "" if there is none.
 func (f *Flags) SwallowedPromptHint() string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""

@@ -20,8 +20,7 @@ type option struct {
 	note    string   // text in --help after the choices
 }
 
-// newOption creates a flag that --help lists, hiddenOption a flag that only clients use, and claudelessOption a flag
-// that the real CLI does not have.
+// newOption creates a flag in --help, hiddenOption one that only clients use, claudelessOption one the real CLI lacks.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
 }
@@ -172,7 +171,7 @@ func environmentOptions(f *Flags) []option {
 	}
 }
 
-// remoteOptions belong to features outside the process.
+// remoteOptions concern the cloud, the desktop application and other programs. They are accepted and ignored.
 func remoteOptions() []option {
 	return []option{
 		newOption("--bg, --background", "Run in the background", nil),
@@ -215,7 +214,8 @@ func ownOptions(f *Flags) []option {
 	}
 }
 
-// addExpectation enables the check of expectations; "defer" leaves it to exec or verify, which read the journal.
+// addExpectation enables the check of expectations in this run. With the value "defer", `claudeless exec` or `verify`
+// checks them later, from the journal.
 func addExpectation(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"
@@ -268,8 +268,7 @@ func setInteger(target *int) func(string) error {
 	}
 }
 
-// parseNumber parses a number as JavaScript's Number does: an empty string is 0, prefixes select the base, and an
-// invalid string is an error.
+// parseNumber parses like JavaScript's Number: an empty string is 0, prefixes select the base, invalid strings fail.
 func parseNumber(value string) (float64, error) {
 	value = strings.TrimSpace(value)
 	digits, base := strings.ToLower(value), 10
@@ -329,8 +328,7 @@ type windowSizeError string
 
 func (e windowSizeError) Error() string { return string(e) }
 
-// setCompactionWindow accepts the size at which a conversation is compacted: auto, or a number of tokens. A small number means
-// thousands.
+// setCompactionWindow accepts the size at which to compact: auto or a number of tokens. A small one means thousands.
 func setCompactionWindow(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ContextWindow(value) < 100_000 {
@@ -361,7 +359,7 @@ func permissionModes() []string {
 	return []string{"acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"}
 }
 
-// setPermissionMode accepts the modes as the real CLI and older scenarios write them: bypass-permissions.
+// setPermissionMode accepts spellings such as bypassPermissions (real CLI) and bypass-permissions (older scenarios).
 func setPermissionMode(target *string) func(string) error {
 	return func(value string) error {
 		mode := camelCase(value)

@@ -1,5 +1,4 @@
-// Package host implements the requests of an SDK host: running prompts, describing the session, and changing it while
-// it runs.
+// Package host implements the requests of an SDK host: running prompts, and describing and changing the session.
 //
 // It uses the public methods of the session and keeps no session state except the settings that came from the host.
 // Package control implements the wire format.
@@ -79,8 +78,7 @@ func (h *Host) Session() *session.Session { return h.session }
 // Events returns the writer for events after the last turn; see [control.Conn.Events].
 func (h *Host) Events() io.Writer { return h.conn.Events() }
 
-// Serve runs the host's prompts until none are left, and handles its requests. It starts the session but does not
-// close it.
+// Serve runs the host's prompts until none are left and handles its requests. It starts but does not close the session.
 func (h *Host) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {
 		return err

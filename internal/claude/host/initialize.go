@@ -118,8 +118,7 @@ func collectHandshakes(in request, names []string, connected func(name string) b
 // Interrupt stops the background agents.
 func (h *hostedSession) Interrupt() { h.session.Tasks().Interrupt() }
 
-// Initialize applies the host's settings. Settings that are fixed for the conversation apply only before the first
-// turn.
+// Initialize applies the host's settings. Settings fixed for the conversation apply only before the first turn.
 func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
 	if !in.TurnStarted {
 		if err := h.configure(in); err != nil {

@@ -24,8 +24,7 @@ type pendingLogin struct {
 	Port             int    `json:"callbackPort,omitempty"`
 }
 
-// mcpAuthenticate begins a login to a server. If the authorization server refuses the redirect URI of the request, a port on
-// this machine is used.
+// mcpAuthenticate begins a server login. If the authorization server refuses the redirect URI, a local port is used.
 func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	st, err := r.remoteServer(in, "Server type %q does not support OAuth authentication", "stdio")
 	if err != nil {
@@ -60,8 +59,7 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 	return control.Answer{Payload: out}, err
 }
 
-// mcpCallbackURL completes the latest login to a server with the URL to which the user was redirected. The host connects the
-// server itself afterwards.
+// mcpCallbackURL completes the latest login to a server with the user's redirect URL. The host then connects it.
 func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
@@ -106,8 +104,8 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// remoteServer returns the server of a request, which must have a URL. kind is the type that the error contains for a server
-// that runs as a process.
+// remoteServer returns the server of a request. If the server has no URL, it returns an error with the text format,
+// into which it inserts the type of the server, or kind if the type is stdio or missing.
 func (r *requestServer) remoteServer(in request, format, kind string) (mcp.ServerStatus, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.findServer(name)

@@ -34,8 +34,7 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	return a, nil
 }
 
-// setModel switches the model. A missing key, null and "default" select the default model. An error contains the
-// model that remains in use.
+// setModel switches the model. A missing key, null and "default" select the default. An error has the model in use.
 func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {
@@ -53,8 +52,7 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: map[string]string{"model": r.identity.Model()}}, nil
 }
 
-// modelNameError returns the error code and text for a name that cannot be a model. An empty code means that the name is
-// acceptable.
+// modelNameError returns the error code and text for an impossible model name. An empty code means it is acceptable.
 func modelNameError(name string) (code, text string) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "":
@@ -100,8 +98,7 @@ func setThinking(_ context.Context, _ *requestServer, in request) (control.Answe
 	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
 }
 
-// overridePermissionMode validates a permission mode for one server's tools. It is not stored, because it
-// would not change any decision.
+// overridePermissionMode validates one server's permission mode. It is not stored, because it changes no decision.
 func overridePermissionMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {

@@ -26,7 +26,7 @@ type requestServer struct {
 	settings    settingsUpdater
 	files       fileService
 	tasks       backgroundTasks
-	describer   describer
+	describer   sessionDescriber
 }
 
 // sessionControls is the part of a session that handlers use directly.
@@ -47,8 +47,7 @@ type sessionIdentity interface {
 
 // initializer applies the host's first request.
 type initializer interface {
-	// Initialize applies the host's settings and describes the session. If no turn has started yet, none runs until
-	// it returns.
+	// Initialize applies the host's settings and describes the session. If no turn has started, none runs meanwhile.
 	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
 	// Connect connects the servers listed in initialize; the next turn waits for it.
 	Connect(ctx context.Context, in InitializeOptions)
@@ -112,7 +111,7 @@ type sideQuestionAnswer struct {
 	Synthetic bool   `json:"synthetic"` // the text comes from the CLI, not from the model
 }
 
-type describer interface {
+type sessionDescriber interface {
 	// Describe handles requests that only read the session's state. It returns false for all other requests.
 	Describe(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.

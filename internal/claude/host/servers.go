@@ -174,8 +174,7 @@ func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answe
 	return control.Answer{}, err
 }
 
-// mcpSetServers replaces the servers that the host may change. Servers inside the host receive
-// messages only after the answer.
+// mcpSetServers replaces the servers the host may change. Servers inside the host get messages only after the answer.
 func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	servers := in.keys["servers"]
 	if !plainjson.IsObjectOfObjects(servers) {

@@ -25,8 +25,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// hostedSession is a session together with the settings that its host has changed. The run itself keeps its initial
-// settings.
+// hostedSession is a session together with the settings its host changed. The run itself keeps its initial settings.
 type hostedSession struct {
 	session *session.Session
 
@@ -54,8 +53,7 @@ func (h *hostedSession) reloadSettings() error {
 	return err
 }
 
-// ApplySettings overrides settings of --settings. Model, output style, effort, rules, directories
-// and hooks change at once.
+// ApplySettings overrides --settings. Model, output style, effort, rules, directories and hooks change at once.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
 		return wrong

@@ -10,7 +10,7 @@ import (
 )
 
 type usageAnswer struct {
-	Behaviors        *struct{}    `json:"behaviors"` // nil means unknown, also in RateLimits and SubscriptionType
+	Behaviors        *struct{}    `json:"behaviors"` // always nil (unknown), like RateLimits and SubscriptionType
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
 	Session          sessionUsage `json:"session"`
@@ -110,8 +110,7 @@ type commandUsage struct {
 	Total    int `json:"totalCommands"`
 }
 
-// messageBreakdown is the number of tokens by kind of message. It stays zero because a simulated session
-// does not distinguish them.
+// messageBreakdown counts tokens by kind of message. It stays zero because a simulation does not distinguish them.
 type messageBreakdown struct {
 	Assistant         int        `json:"assistantMessageTokens"`
 	Attachments       int        `json:"attachmentTokens"`
@@ -186,8 +185,7 @@ func mcpToolUsage(s *session.Session, items []slash.UsageItem) []toolUsage {
 
 const usageRows, usageColumns = 10, 20
 
-// usageGrid draws the context: every category in use gets at least one square, the buffer is at the
-// end, and the rest is free.
+// usageGrid draws the context: each used category gets at least one square, the buffer is at the end, the rest is free.
 func usageGrid(categories []usageCategory, window int) [][]usageSquare {
 	const all = usageRows * usageColumns
 	perSquare := float64(max(1, window)) / all

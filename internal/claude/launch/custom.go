@@ -60,8 +60,7 @@ func (r *resolver) buildCatalog() error {
 // OpenDir returns the file tree below a directory.
 func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
 
-// applyAgent gives the session the prompt, model and tools of --agent, or of an agent in the settings, unless flags set
-// others.
+// applyAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
 func (r *resolver) applyAgent() error {
 	r.plan.Prompt = systemPrompt(r.sys, r.flags)
 	r.plan.Model.Requested = r.flags.Model

@@ -38,8 +38,7 @@ func defaultEntrypoint(f *flags.Flags) string {
 	return "sdk-cli"
 }
 
-// childEnviron returns the environment of child processes: that of this process, with the entry point and the path of
-// this binary.
+// childEnviron returns the environment of child processes: this process's, with entry point and path of this binary.
 func childEnviron(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
@@ -135,8 +134,7 @@ func (p *Plan) credentialsPath() string {
 	return filepath.Join(p.State, ".credentials.json")
 }
 
-// toolTimeout returns the limit of MCP calls; an MCP_TOOL_TIMEOUT of less than a second counts as one second (spec:
-// mcp 4.1).
+// toolTimeout returns the limit of MCP calls; an MCP_TOOL_TIMEOUT below a second counts as one second (spec: mcp 4.1).
 func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	if d := envMillis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
 		return max(d, time.Second)

@@ -19,9 +19,9 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Resolve computes the plan of a run from its flags, environment, settings and scenario. With an error it returns the
-// incomplete plan; if the plan has a clock, the caller can report the error as an event. Errors and warnings have the
-// texts of the real CLI, if it has these errors. Warnings are written to stderr.
+// Resolve computes the plan of a run from its flags, environment, settings and scenario. If it fails, it also returns
+// the plan as far as it is complete; if this plan has a clock, the caller can report the error as an event. Errors and
+// warnings that the real CLI also has are worded as there. Warnings are written to stderr.
 //
 // A command that runs no session passes nil flags: its plan contains directories, settings and servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
@@ -75,8 +75,8 @@ func (r *resolver) createClock() (err error) {
 	return err
 }
 
-// resolveModel determines the model at the start, the variables of the scenario's expressions, and the failure of every
-// request: from --failure, or because the environment has no login.
+// resolveModel determines the model at the start and the variables of the scenario's expressions. If --failure is given
+// or the environment has no login, it also sets the failure with which every request ends.
 func (r *resolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
@@ -144,8 +144,7 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 }
 
 // findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state
-// directory. A name without a slash that is not a file selects a library scenario. An empty path means that there is
-// no scenario.
+// directory. A name without a slash that is not a file selects a library scenario. An empty path means no scenario.
 func findScenario(name string, at Directories) (path string, library bool) {
 	if name != "" {
 		path = at.Abs(name)

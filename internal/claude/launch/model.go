@@ -32,8 +32,7 @@ func systemPrompt(sys *process.System, f *flags.Flags) SystemPrompt {
 	}
 }
 
-// initialModel returns the model at the start: from a flag or agent, else from the environment, the settings, or the
-// scenario.
+// initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
 func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model
 	m.Aliases = Aliases{

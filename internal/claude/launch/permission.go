@@ -23,7 +23,7 @@ func (t Tools) IsDefault() bool {
 	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
 }
 
-// withFlagRules returns the tools with the rules that the flags set. NoTasks comes from CLAUDE_CODE_ENABLE_TASKS.
+// withFlagRules returns the tools with --allowedTools, --disallowedTools and NoTasks (from CLAUDE_CODE_ENABLE_TASKS).
 func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	t.NoSearch = slices.Contains([]string{"0", "false"}, sys.Getenv("ENABLE_TOOL_SEARCH"))
@@ -55,8 +55,7 @@ func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}, err
 }
 
-// initialPermissionMode returns the permission mode at the start: the requested mode or, if the settings forbid it, the
-// default mode.
+// initialPermissionMode returns the initial permission mode: the requested one or, if settings forbid it, the default.
 func initialPermissionMode(f *flags.Flags, p *Plan) string {
 	mode, forbidden := requestedPermissionMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
@@ -66,8 +65,7 @@ func initialPermissionMode(f *flags.Flags, p *Plan) string {
 	return mode
 }
 
-// requestedPermissionMode returns the requested mode: from a flag, else from the scenario, else from the settings, else
-// the default of the version.
+// requestedPermissionMode returns the mode of a flag, else the scenario, else the settings, else the version's default.
 func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
@@ -88,8 +86,7 @@ func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 	return string(p.Profile.DefaultMode(""))
 }
 
-// additionalDirs lists the existing working directories at the start other than CWD: directories from the settings,
-// then directories from the flags.
+// additionalDirs lists the existing initial directories other than CWD: first those of settings, then those of flags.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
 	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {

@@ -23,8 +23,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Plan contains all decisions that are made before the run starts. A plan does not change during the run; the session
-// holds the state that changes.
+// Plan contains all decisions made before the run starts. It does not change; the session holds the changing state.
 type Plan struct {
 	Directories
 	Identity
@@ -133,8 +132,7 @@ type Servers struct {
 type Model struct {
 	Requested string // requested by a flag or by the agent that the session runs as; empty means not set
 	Name      string // name of the model at start
-	// IsExplicit is true if a flag, an agent or the environment selected the model. Otherwise a resumed session keeps
-	// its own.
+	// IsExplicit is true if a flag, agent or the environment selected the model. Else a resumed session keeps its own.
 	IsExplicit bool
 	Fallbacks  []string // models to try in order if the model is overloaded or not available
 	Effort     string
@@ -239,7 +237,7 @@ type resolver struct {
 	plan  *Plan
 }
 
-// PlanFile returns the file of the plan of a session, or "" if nothing is saved.
+// PlanFile returns the file of the plan that the model writes in plan mode, or "" if the session is not saved.
 func (p *Plan) PlanFile(session string) string {
 	if p.Transcript.NoPersist {
 		return ""

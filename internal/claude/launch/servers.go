@@ -95,8 +95,7 @@ func (s *Servers) separateHosted() {
 	}
 }
 
-// scenarioServers returns the scenario's [mcp.servers] as a --mcp-config value; "" means none. Fixtures are served by
-// this binary.
+// scenarioServers returns the scenario's [mcp.servers] for --mcp-config; "" means none. This binary serves fixtures.
 func (p *Plan) scenarioServers() (string, error) {
 	names := p.Scenario.MCP.ServerNames()
 	if len(names) == 0 {
@@ -128,8 +127,7 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// resolveScenarioPath returns the absolute form of a path in the scenario file. A bare name, which is a fixture of the
-// library, is unchanged.
+// resolveScenarioPath returns a scenario file's path as absolute. A bare name (of a library fixture) is unchanged.
 func (p *Plan) resolveScenarioPath(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path
@@ -193,7 +191,7 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	return config.Servers
 }
 
-// mcpConfigValues returns the values that a shim adds, followed by those of --mcp-config.
+// mcpConfigValues returns the values of CLAUDELESS_MCP_CONFIG, set by `claudeless exec`, then those of --mcp-config.
 func (r *resolver) mcpConfigValues() []string {
 	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
 	if more == "" {

@@ -164,9 +164,8 @@ func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the store of the command mcp. The file of the store is in the state directory if a variable sets
-// that directory, else in the home directory, as in the real CLI (spec: cli-observed 6). If neither a variable nor HOME
-// is set, File is empty.
+// mcpStore returns the store of the command mcp. Its file is in the state directory if a variable sets that, else in
+// the home directory, as in the real CLI (spec: cli-observed 6). If neither is set, File is empty.
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home

@@ -1,7 +1,6 @@
 // Package output turns the events of a run into the text of stdout: text, json or stream-json.
 //
-// Each format is one loop over the same ordered stream of events. Trace events are skipped. The package does not know
-// flags, exit codes or stderr.
+// Each format is a loop over the same ordered events without traces. The package knows no flags, exit codes or stderr.
 package output
 
 import (
@@ -57,8 +56,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer for several goroutines. Grouped keeps the output of f together: no other output comes in
-// between.
+// groupedWriter is a writer for several goroutines. Grouped keeps f's output together: no other comes in between.
 type groupedWriter interface {
 	Grouped(f func(w io.Writer) error) error
 }

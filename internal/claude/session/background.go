@@ -51,8 +51,8 @@ func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permi
 	return b
 }
 
-// dir returns the directory for the output of tasks. It is in the folder of the session below TaskTemp (observed with
-// 2.1.329). Without TaskTemp, it is a directory that is removed at the end of the run unless it is kept.
+// dir returns the directory for the output of tasks; "" means that the output is discarded. It is in the folder of the
+// session below TaskTemp (observed with 2.1.329). Without TaskTemp, it is temporary and removed at the end of the run.
 func (b *backgroundWork) dir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")

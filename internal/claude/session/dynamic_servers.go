@@ -28,8 +28,7 @@ func (v *servers) startInBackground(ctx context.Context) error {
 	return nil
 }
 
-// waitSettled waits for the servers before a turn. If the host has sent no initialize request, it
-// connects the host's servers now.
+// waitSettled waits for the servers before a turn. Without an initialize request, it connects the host's servers now.
 func (v *servers) waitSettled(ctx context.Context) error {
 	select {
 	case <-v.dynamic.settled:

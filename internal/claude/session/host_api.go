@@ -48,8 +48,7 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 // Checkpoints returns the copies of files; nil means the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanFile returns the path of the plan file (empty means that no plan is saved) and the plan that was written in plan
-// mode (empty means none).
+// PlanFile returns the plan's path (empty if no plan is saved) and the plan written in plan mode (empty if none).
 func (s *Session) PlanFile() (path, plan string) {
 	path = s.background.planFile()
 	if text, err := os.ReadFile(path); path != "" && err == nil {
@@ -75,8 +74,7 @@ func (s *Session) Background() (busy, owesTurn bool) {
 	return sim.HasBackgroundWork(), sim.OwesTurn()
 }
 
-// BackgroundEvents yields the events of background work until the work needs a turn, no work is left, or ctx is
-// cancelled.
+// BackgroundEvents yields the events of background work until work needs a turn, none is left, or ctx is cancelled.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
@@ -150,8 +148,7 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers that the host has set, and all servers inside the host, by the servers of an
-// mcpServers object.
+// SetServers replaces the servers set by the host, and all servers inside it, by the servers of an mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }
@@ -178,8 +175,7 @@ func (s *Session) Context() slash.Context {
 	return sim.Context()
 }
 
-// AskSideQuestion asks the scripted model a question that the conversation does not record. failed is the text of a
-// failure.
+// AskSideQuestion asks the scripted model a question that is not recorded. failed is the text of a failure.
 func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failed string, err error) {
 	reply, err = s.records.scenario.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {

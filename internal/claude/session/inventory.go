@@ -16,8 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolInventory decides which tools the session has: the built-in tools and the tools of servers, except those that
-// flags and rules remove.
+// toolInventory decides which tools the session has: the built-in and server tools that no flag or rule removes.
 type toolInventory struct {
 	plan             launch.Tools
 	customization    launch.Customization
@@ -73,8 +72,7 @@ func (v *toolInventory) offeredTools(hasResources bool) []string {
 	return listTools(v.listingOptions(hasResources))
 }
 
-// initEventTools returns the built-in tools that init lists. Tools that the session's agent must not use are left out,
-// and no other tools replace them.
+// initEventTools returns the built-in tools that init lists. Tools forbidden to the session's agent are not replaced.
 func (v *toolInventory) initEventTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)
@@ -189,8 +187,7 @@ func taskListTools(o toolListing) []string {
 	return taskTools()
 }
 
-// listTools lists the built-in tools as the init event does: in the order of the session's agent, otherwise
-// alphabetically, Task first.
+// listTools lists the built-in tools as in init: in the order of the session's agent, else alphabetically, Task first.
 func listTools(o toolListing) []string {
 	var list []string
 	switch {
@@ -299,8 +296,7 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	return append(append([]string{}, builtin...), names...)
 }
 
-// fileAccess decides which files the built-in tools may access. In a session without the tool Read, they change only
-// files that were read before.
+// fileAccess decides which files the built-in tools may access. Without Read, they change only files read earlier.
 type fileAccess struct {
 	*permissionPolicy
 	tools *toolInventory

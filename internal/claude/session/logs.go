@@ -17,9 +17,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are
-// written to disk before the event that caused them is yielded. Reading them just before each event therefore emits all
-// lines of a turn before its result.
+// transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). The session
+// records each event before it yields it, and emits the new transcript lines between these two steps. Therefore all
+// lines of a turn precede its result.
 type transcriptMirror struct {
 	mu    sync.Mutex
 	files []*mirroredFile // files in the order of their first line
@@ -59,8 +59,7 @@ func (m *transcriptMirror) take() []protocol.Event {
 	return frames
 }
 
-// debugLog is the log of --debug, one line per event. The lines have the format of the real CLI, but are worded
-// differently.
+// debugLog is the log of --debug, one line per event. Lines have the real CLI's format but other words.
 type debugLog struct {
 	w      io.WriteCloser
 	clock  *clock.Source

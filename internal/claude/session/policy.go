@@ -82,8 +82,8 @@ func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	return o
 }
 
-// autoApproves reports whether the scenario lets a tool run without asking. This includes AskUserQuestion if the
-// scenario has answers and no host or tool can give them.
+// autoApproves reports whether the scenario lets a tool run without asking. AskUserQuestion also runs without asking if
+// the scenario has answers to its questions and no prompter (host or tool) is set.
 func (p *permissionPolicy) autoApproves(tool string) bool {
 	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.answers) > 0
 	return p.canned.Tools[tool].AutoApprove || answered

@@ -170,8 +170,8 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayedSteps writes new unexpected results to the journal and, unless the turn was stopped, the next unplayed
-// step.
+// recordUnplayedSteps writes to the journal the expectations about tool results that were missed since its last call.
+// Unless the turn was stopped, it also writes the next step that was not played.
 func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -210,8 +210,7 @@ func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	return unmet
 }
 
-// saveScenarioState saves counters and turn sequences for the session's next process, before the
-// result is written to stdout.
+// saveScenarioState saves counters and turn sequences for the next process, before the result is written to stdout.
 func (r *recorder) saveScenarioState() {
 	state, err := r.scenario.State()
 	if err == nil {
@@ -292,8 +291,7 @@ func (r *recorder) Hint(text string) {
 	}
 }
 
-// WriteJournal writes a line to the journal, if there is one, and adds it to the summary by which expectations are
-// judged.
+// WriteJournal writes a line to the journal, if any, and adds it to the summary by which expectations are judged.
 func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}, nil) }
 
 // writeLines adds lines to the summary by which expectations are judged, and writes them to the journal, if there is
@@ -325,7 +323,7 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// observe records facts that the engine does not receive.
+// observe remembers the last prompt that the CLI itself wrote.
 func (p *scenarioProgress) observe(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()
@@ -334,7 +332,7 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
-// summarize adds lines of the journal, written or not, to the summary by which expectations are judged.
+// summarize adds lines to the summary by which expectations are judged, whether or not the run writes a journal.
 func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return
@@ -426,7 +424,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 	return list
 }
 
-// record passes the hooks that ran, and then an event, to the recorder. mode is the current permission mode.
+// record tells the recorder about hooks run since the last call, then about the event. mode is the permission mode.
 func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return

@@ -80,8 +80,7 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 	return reply, err
 }
 
-// reportTemplates writes to the journal which templates of a reply failed or had no value. It also records a rule that
-// never ends.
+// reportTemplates writes to the journal which templates of a reply failed or had no value, and any endless rule.
 func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
@@ -101,8 +100,7 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
 }
 
-// Next asks the engine for a reply, starts the step's fault in the output, waits at the gates of the step, and returns
-// the reply.
+// Next returns the engine's reply after its step's gates. A fault affects the output from then on, or fails the reply.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
 	p.reportTemplates(ctx, reply, err)
@@ -139,7 +137,8 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
-// waitAtGate holds a message back until a gate is released: its own gate, or the gate of another step.
+// waitAtGate waits until a gate is released. If own is true, the gate belongs to this step, and waitAtGate first
+// records that the step has reached it.
 func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {

@@ -59,8 +59,7 @@ type servers struct {
 	warnsOfMissing bool // servers that did not start are also reported on stderr
 }
 
-// dynamicServers are the servers that are added after the start: servers inside the host, and servers of plugins that
-// the host requests.
+// dynamicServers are servers added after the start: those inside the host, and those of plugins that the host requests.
 type dynamicServers struct {
 	settled        chan struct{} // closed when every server that Start connects has connected or failed
 	err            error         // why the start failed; read it only after settled is closed
@@ -109,9 +108,8 @@ func (v *servers) start(ctx context.Context) error {
 	return v.checkRequired()
 }
 
-// reportMissingServers writes to the journal which configured servers did not start. It also warns about them on
-// stderr, unless the program runs under the name claude or the servers are required: then the error of the run has the
-// same lines.
+// reportMissingServers writes to the journal which configured servers did not start. It also warns on stderr, except
+// under the name claude. If servers are required, it does not warn: the run's error has the same lines.
 func (v *servers) reportMissingServers() {
 	for _, m := range v.missingServers() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
@@ -171,7 +169,7 @@ func (v *servers) missingServers() []missingServer {
 	return all
 }
 
-// tools returns the tools of the servers and those for their resources, which --tools does not restrict.
+// tools returns the servers' tools, and the built-in ones that list and read resources. --tools restricts neither.
 func (v *servers) tools() executor.Composite {
 	if v.manager == nil {
 		return nil
@@ -319,8 +317,7 @@ type resultStore struct {
 	clock   *clock.Source
 }
 
-// callLog returns a log that records the calls of servers for --capture and expectations; nil means that it is not
-// needed.
+// callLog returns a log that records the calls of servers for --capture and expectations; nil means it is not needed.
 func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	if !capture {
 		return nil
@@ -330,8 +327,7 @@ func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	return o.log
 }
 
-// serverObserver records calls and notifications of servers for the expectations and in the journal. It implements
-// mcp.CallObserver.
+// serverObserver is an mcp.CallObserver that records servers' calls and notifications for expectations and the journal.
 type serverObserver struct {
 	records *recorder
 	log     *mcp.CallLog
@@ -388,8 +384,7 @@ func extensionOf(mediaType string) string {
 
 func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// SaveText saves a text result in a file with the given name. If the name is empty, SaveText generates one as SaveBlob
-// does.
+// SaveText saves a text result in a file with the given name. If it is empty, SaveText generates one as SaveBlob does.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")

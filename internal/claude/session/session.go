@@ -193,7 +193,7 @@ func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()
 	return c.sim, c.mu.Unlock
 }
 
-// addTitle stores a title that is written to the transcript between turns.
+// addTitle stores a title. The next turn to begin or end writes it to the transcript.
 func (c *conversation) addTitle(title string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func (c *conversation) lastCost() slash.Cost {
 	return c.cost
 }
 
-// DeferredPrompt returns the prompt that continues a call which an earlier process deferred, or false.
+// DeferredPrompt returns the prompt to run the tool call that an earlier process deferred, or false if there is none.
 func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 	return s.conversation.sim.DeferredPrompt()
 }
@@ -237,7 +237,8 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	}
 }
 
-// PlayPrompts plays prompts, yields lifecycle events for those that have an id, and waits for their background work.
+// PlayPrompts runs one turn for each prompt and then waits for the background work of these turns. A prompt that has an
+// id also gets lifecycle events: started and completed.
 func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
@@ -286,7 +287,8 @@ func delayResults(s *Session, events Events) Events {
 	}
 }
 
-// recordEvents passes each event to the recorder before it yields it. It stops when the run has ended.
+// recordEvents yields the events of a turn and records each of them first. When the context of Start is cancelled, it
+// yields the reason as an error and stops.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
@@ -323,8 +325,8 @@ func (s *Session) Close(ctx context.Context) {
 	s.records.closeLogs()
 }
 
-// RemainingFrames yields the frames for the end of the transcript (--session-mirror), and those of hooks that finished
-// late.
+// RemainingFrames yields the frames that follow the last turn: the last lines of the transcript (with
+// --session-mirror), and the responses of asynchronous hooks that finished late.
 func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, frame := range pendingFrames(s) {
@@ -335,7 +337,8 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// pendingFrames returns frames about earlier events: transcript lines, and responses of asynchronous hooks.
+// pendingFrames returns the frames that have become due since the last call: copies of transcript lines (with
+// --session-mirror), and responses of asynchronous hooks.
 func pendingFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.take()
 	for _, ev := range s.hooks.TakeResponses() {
@@ -352,7 +355,7 @@ func pendingFrames(s *Session) []protocol.Event {
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
 // MissedExpectations compares the actions of the process with the expectations of the scenario and returns one line for
-// each missed expectation. It returns none if another process evaluates the run. It may be called once.
+// each missed expectation. It returns none if another process does this comparison. It may be called only once.
 func (s *Session) MissedExpectations(code int) []string {
 	if s.plan.Output.DeferVerdict {
 		return nil

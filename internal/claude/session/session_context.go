@@ -72,9 +72,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext returns the texts that are sent to the model in addition to the first prompt, in the order of the
-// real CLI. before contains the instruction files. The output of hooks follows before. after contains the output style,
-// the instructions of MCP servers and, in plan mode, the path of the plan file.
+// FirstPromptContext returns the texts that the model receives in addition to the first prompt, in the order of the
+// real CLI. before has the text of the instruction files. after has the output style, the instructions of MCP servers
+// and, in plan mode, the path of the plan file. The caller inserts the output of hooks between the two.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		before = append(before, text)
@@ -109,8 +109,8 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// initDirs returns the working directories that init lists. Unless the host added them, it leaves out directories that
-// only the project's settings add, and directories below the session's own directory.
+// initDirs selects the additional directories that init lists. A directory that the host added is always listed. Any
+// other directory is listed unless it is below the session's own directory, or only the project's settings name it.
 func (s *sessionContext) initDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
@@ -210,8 +210,8 @@ func (s *sessionContext) CurrentDirectory() string {
 	return ""
 }
 
-// projectDir returns the project folder of the sessions: for a worktree, the folder of the directory from which it
-// was created.
+// projectDir returns the directory that holds the project's transcripts. In a worktree, this is the directory for the
+// repository from which the worktree was created.
 func (s *sessionContext) projectDir() string {
 	dir := filepath.Dir(s.records.transcript.Path())
 	if w := s.plan.Worktree; w != nil {
@@ -289,7 +289,7 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	return now
 }
 
-// SessionDirSource is the source of directories that hosts add.
+// SessionDirSource marks the working directories that a host added while the session runs.
 const SessionDirSource = "session"
 
 // mentions reads the files and resources that prompts mention with @.

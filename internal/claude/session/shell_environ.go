@@ -52,8 +52,7 @@ func MessagingSocket(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// messagingEnviron returns the variables with the session's socket and its token, for hooks and commands (observed with
-// 2.1.330).
+// messagingEnviron returns the session's socket and token as variables, for hooks and commands (observed with 2.1.330).
 func messagingEnviron(plan launch.Plan, id string) []string {
 	socket := MessagingSocket(plan)
 	if socket == "" {

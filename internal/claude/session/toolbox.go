@@ -33,7 +33,7 @@ type toolbox struct {
 	inventory          *toolInventory
 	callGates          callGates
 	instructions       *nestedInstructions
-	aliases            map[string]string // tools that the host substitutes for others
+	aliases            map[string]string // requested tool → tool that runs instead; set by the host
 	sequentialAgents   bool              // agents run one after another, for a repeatable run
 	options            builtin.Options
 	refusesImmediately func(protocol.ToolUse) bool
@@ -95,8 +95,8 @@ func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls that start agents may run in
-// parallel, but calls that count as hits of a breakpoint may not.
+// Prepare returns how a call is changed before it is shown. If the host has an alias for the tool, the other tool runs
+// instead. An agent call may run in parallel with other calls, unless a breakpoint counts calls of its tool.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
@@ -104,7 +104,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	return p
 }
 
-// Precheck looks at a call that is about to run. A call that is answered without a tool is not checked.
+// Precheck inspects a call right before it runs. It refuses none with a result in the scenario, because no tool runs.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	if _, known := t.Tool(call.Name); known {
 		t.agents.RecordCall(call)
@@ -116,8 +116,8 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
-// EarlyRefusal describes when a call is refused while its message is still being streamed. Valid calls of Edit and
-// Write are refused only later, because these tools read the file first.
+// EarlyRefusal returns the point of the message's stream at which a refusal of the call is emitted. Edit and Write with
+// valid input are refused only after the message, because these tools read the file first.
 func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
 	if t.policy.canned.HasResult(call) {
 		return simulator.AfterMessage
@@ -232,8 +232,8 @@ func (t *toolbox) filterDeferred(tools []protocol.Tool) []string {
 	return slices.Compact(names)
 }
 
-// callGates are the breakpoints around calls: those of the scenario and, inside them, those of a debugger. The debugger
-// receives a call with the changes of the scenario's breakpoints, and decides about the result before they do.
+// callGates are the breakpoints around calls. The scenario's breakpoints are the outer layer: they can change a call
+// before the debugger sees it, and they decide about a result after the debugger has decided.
 type callGates struct {
 	script   *debug.ScriptedGate // nil means the scenario has no breakpoints
 	debugger *rest.Client        // nil means no --debugger
@@ -382,7 +382,7 @@ type nestedInstructions struct {
 	customization launch.Customization
 	cwd           string
 	state         *simulator.SessionState
-	resumed       []string // shown in the conversation that this session continues
+	resumed       []string // paths of instruction files that the model received before this session continued the conversation
 
 	mu    sync.Mutex                 // guards the following fields
 	shown map[string]map[string]bool // paths by conversation
@@ -480,8 +480,7 @@ func instructionText(memories []catalog.Memory) string {
 	return "Codebase and user instructions are shown below." + files.String()
 }
 
-// NewContext returns the files that changed after the session had written them, and the instruction files that apply
-// from now on.
+// NewContext returns files that changed after the session wrote them, and instruction files that apply from now on.
 func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)

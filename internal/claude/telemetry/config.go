@@ -21,7 +21,7 @@ const (
 	grpc         = "grpc"
 )
 
-// The signals, as the names of their variables contain them.
+// The signals, as the names of environment variables contain them: METRICS in OTEL_METRICS_EXPORTER.
 const (
 	metricSignal = "METRICS"
 	logSignal    = "LOGS"
@@ -35,7 +35,7 @@ type Config struct {
 
 	Prompts      bool        // OTEL_LOG_USER_PROMPTS: prompts are not redacted
 	Responses    bool        // OTEL_LOG_ASSISTANT_RESPONSES: send the text of replies
-	ToolDetails  bool        // OTEL_LOG_TOOL_DETAILS: inputs of tools, and names that the user gave
+	ToolDetails  bool        // OTEL_LOG_TOOL_DETAILS: send inputs of tools, and names of the user's own servers, skills and so on
 	ToolContent  bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
 	Resource     [][2]string // OTEL_RESOURCE_ATTRIBUTES
 	Cumulative   bool        // OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
@@ -53,8 +53,7 @@ type Target struct {
 	Interval time.Duration
 }
 
-// ReadConfig returns the configuration that variables describe. The warnings name values that only the real CLI
-// supports.
+// ReadConfig returns the configuration that variables describe. Warnings name values that only the real CLI supports.
 func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	if !isTrue(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
 		return Config{}, nil

@@ -14,14 +14,14 @@ import (
 
 type recorderState struct {
 	started       bool
-	prompt        *protocol.PromptAccepted // prompt to report after the events of the session start
+	prompt        *protocol.PromptAccepted // prompt that is reported after the start of the session; nil means none
 	promptID      string
 	sequence      int
 	interaction   spanData
 	turns         int
 	traceID       hexID
 	turnStart     time.Time
-	prompts       attributeValues               // attributes of the interaction span
+	prompts       attributeValues               // attributes of the span "interaction", one for each turn
 	conversations map[string]*conversationState // state by agent id; "" is the main conversation
 	servers       map[string]string             // sources of MCP servers
 	connected     map[string]time.Time          // time at which each MCP server was connected
@@ -29,7 +29,7 @@ type recorderState struct {
 
 // conversationState is the state of one conversation: the main one, or that of an agent.
 type conversationState struct {
-	requestSent   time.Time // the running request was sent no later than this
+	requestSent   time.Time // latest time at which the running request can have been sent
 	answerStarted time.Time
 	messageID     string
 	text          strings.Builder
@@ -37,7 +37,7 @@ type conversationState struct {
 	attempts      int       // failed attempts of the running request
 	firstFailure  time.Time // time at which the running request first failed
 	skill         string    // last skill that the turn has loaded
-	server        string    // server and tool identify the MCP call whose result is in the running request
+	server        string    // server and tool name the MCP call whose result the running request sends; empty means none
 	tool          string
 	agent         string // kind of the agent; empty means the main conversation
 	messages      int
@@ -95,8 +95,8 @@ func (r *Recorder) conversation(agent, kind string) *conversationState {
 	return l
 }
 
-// beginTurn begins a turn. The events about the start of the session precede the event of the first prompt. They are
-// derived from the init event, which arrives after the prompt.
+// beginTurn begins a turn. The first prompt of a session is kept until the events of the session start are recorded,
+// because these come first and need the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
 		return // a text within the turn

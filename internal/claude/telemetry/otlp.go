@@ -11,15 +11,14 @@ import (
 )
 
 // The messages of OTLP 1.x, limited to the parts that the CLI sends. The tag json is the name in OTLP/JSON, and the tag
-// pb the number of the field in OTLP/protobuf. The order is the same as in the JSON of the real CLI.
+// pb the number of the field in OTLP/protobuf. The fields are in the order in which the real CLI writes them as JSON.
 type (
 	exportRequest struct {
 		Logs    []signal[scopeLogs]    `json:"resourceLogs,omitempty" pb:"1"`
 		Metrics []signal[scopeMetrics] `json:"resourceMetrics,omitempty" pb:"1"`
 		Spans   []signal[scopeSpans]   `json:"resourceSpans,omitempty" pb:"1"`
 	}
-	// signal holds what one process reports for one signal: metrics, logs or spans. The JSON name of Scopes depends on
-	// the signal.
+	// signal holds one process's reports for a signal: metrics, logs or spans. Scopes' JSON name depends on the signal.
 	signal[T any] struct {
 		Resource resource `pb:"1"`
 		Scopes   []T      `pb:"2"`
@@ -146,7 +145,7 @@ func (s signal[T]) MarshalJSON() ([]byte, error) {
 	return []byte(`{"resource":` + string(r) + `,"` + name + `":` + string(list) + `}`), nil
 }
 
-// newValue converts a Go value. Types without an attribute type are encoded as JSON.
+// newValue converts a Go value. A type that OTLP attributes cannot represent becomes a string with its JSON.
 func newValue(v any) value {
 	switch v := v.(type) {
 	case string:

@@ -38,7 +38,7 @@ func (b *backgroundView) footer() (shells, tasks, manage string) {
 	return shells, tasks, manage
 }
 
-// rows returns the list of agents that is shown below the last row.
+// rows returns a list of the running agents, which is shown at the bottom of the screen.
 func (b *backgroundView) rows(cols int, now time.Time) []string {
 	agents := b.agents()
 	if len(agents) == 0 {
@@ -52,7 +52,7 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 	return rows
 }
 
-// receive applies an event of a task. It returns the text that reports the end of an agent; empty means no such end.
+// receive updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {

@@ -26,7 +26,7 @@ type callInput struct {
 
 func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
 
-// parseCallInput reads the input of a tool call. Keys of another type stay empty.
+// parseCallInput reads the input of a tool call. A key whose value has an unexpected type is ignored.
 func parseCallInput(raw json.RawMessage) (in callInput) {
 	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
 	return in
@@ -121,8 +121,7 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 	return rows
 }
 
-// writeRows returns the lines of a file that is written. If the file already has other content, overwrites is true, and
-// the lines are those that differ.
+// writeRows returns a written file's lines or, if overwrites is true because it has other content, those that differ.
 func writeRows(in callInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {

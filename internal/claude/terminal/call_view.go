@@ -20,14 +20,13 @@ type callView struct {
 	overwrites   bool     // the call overwrites a file, and fileRows are the lines that differ
 }
 
-// notRunText is under a call that was refused with a text for the model.
+// notRunText is the result of a call if the user refused it and typed a text for the model.
 const notRunText = "Not run · rejected"
 
-// mostLines is how many lines of a file or a command the transcript shows. mostColumns is how many columns it shows of
-// a command without a description.
+// mostLines limits the shown lines of a file or command, and mostColumns the columns of a command without description.
 const mostLines, mostColumns = 10, 50
 
-// counts returns how a finished call is counted, or nil if the transcript shows it separately.
+// counts returns what a finished call adds to a line such as "Read 2 files"; nil means it is shown separately.
 func (c *callView) counts() *callCounts {
 	switch {
 	case c.use.Name == "Read":
@@ -74,7 +73,7 @@ func (c *callView) shownCommand(most int) string {
 	return "$ " + strings.Join(lines, "\n")
 }
 
-// beginCall announces a call. A command is shown until its result arrives.
+// beginCall returns the entries of a running call: a title and, for some tools, a row with the command or the file.
 func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	c := &callView{use: use, input: parseCallInput(use.DisplayInput())}
 	v.runningCalls = append(v.runningCalls, c)
@@ -149,8 +148,7 @@ func (v *eventView) takeCall(id string) *callView {
 	return c
 }
 
-// setFileChange takes the changed lines of a Write or Edit from its output. The file itself may have changed before or
-// after the call was announced.
+// setFileChange takes a Write's or Edit's changed lines from its output: the file may change before or after the call.
 func (v *eventView) setFileChange(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
@@ -206,7 +204,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	}
 }
 
-// summaryRows returns the entries that replace a call, or nil if the call stays.
+// summaryRows returns the entries that replace a finished call by a summary; nil means that the call stays visible.
 func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 	s, counts := v.screen, c.counts()
 	switch collapses := c.use.Name == "Bash" && !s.inline || c.server() != ""; {
@@ -333,7 +331,7 @@ func progressText(description string) string {
 	return strings.TrimSpace(word + " " + rest)
 }
 
-// questionRows returns the questions of a call with their answers, or with their choices.
+// questionRows returns one row for each question of a call: the question with its answer or, without one, its choices.
 func questionRows(input json.RawMessage, answers map[string]string) []string {
 	var in struct{ Questions []formQuestion }
 	_ = json.Unmarshal(input, &in) // an input without questions has no rows
@@ -354,10 +352,11 @@ func questionRows(input json.RawMessage, answers map[string]string) []string {
 
 // The inline renderer shows a command and the first lines of its output. A full screen shows only the number of commands.
 
-// isShownInline reports whether the inline renderer shows the call with its output. It only counts commands that read.
+// isShownInline reports whether the inline renderer shows the command and its output. Commands that only read, search
+// or list files are shown as a count instead.
 func (c *callView) isShownInline() bool { return c.use.Name == "Bash" && c.counts().ran > 0 }
 
-// inlineCommand returns the beginning of the command after the name of the tool.
+// inlineCommand returns the beginning of a command in parentheses, for display after the name of the tool.
 func (c *callView) inlineCommand() string {
 	const maxLines, maxCharacters = 2, 160
 	lines := strings.SplitN(c.input.Command, "\n", maxLines+1)
@@ -397,7 +396,7 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	return strings.Join(rows, "\n")
 }
 
-// emptyOutputText returns the text under a command without output.
+// emptyOutputText returns the text for empty output: "Done" if all programs usually print nothing, else "(No output)".
 func (c *callView) emptyOutputText() string {
 	quiet := []string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}
 	for _, part := range strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
@@ -413,7 +412,8 @@ func (n *callCounts) progressText() string {
 	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.text()) + "…"
 }
 
-// progressEntries returns the entry of a running call with a detail under it. The inline renderer only counts the call.
+// progressEntries returns the entries of a running call: its title, and a detail in the next row. The inline renderer
+// replaces the title by a text such as "Reading 1 file…".
 func (v *eventView) progressEntries(c *callView, at entry, detail string) []entry {
 	c.extraEntries = 1
 	if v.screen.inline {

@@ -59,9 +59,9 @@ func (c *composer) insertRunes(runes []rune) {
 	c.cursor += len(runes)
 }
 
-// paste inserts a pasted text at the cursor. If the text has more than three lines or 800 bytes, paste inserts a
-// placeholder and returns the text. before is the text that the previous paste returned: if the user pastes that text
-// again, the text replaces its placeholder.
+// paste inserts a pasted text at the cursor. For a text of more than three lines or 800 bytes, it inserts a placeholder
+// and returns the text. before is this result if the previous key was a paste, too, and otherwise empty: pasting the
+// same text twice in a row replaces the placeholder by the text.
 func (c *composer) paste(text, before string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
@@ -145,8 +145,7 @@ func (c *composer) wordEnd() int {
 	return at
 }
 
-// clearLine removes the text before the cursor on its line or, at the start of a line, the line break. It reports
-// whether it removed anything.
+// clearLine removes the text before the cursor on its line or, at its start, the line break. It reports a removal.
 func (c *composer) clearLine() bool {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {

@@ -136,8 +136,7 @@ func (c *Console) show(d *dialog) {
 	}
 }
 
-// ask shows dialogs, one after the other, below the existing content of the terminal. It returns when the last dialog
-// was answered.
+// ask shows dialogs, one after the other, below the terminal's existing content. It returns when the last was answered.
 func (c *Console) ask(ctx context.Context, d *dialog) error {
 	c.measure()
 	c.screen.inline = true
@@ -239,8 +238,7 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	}
 }
 
-// hangUpError returns the error for a terminal that has disappeared. If a signal arrived at the same time, it returns
-// the error of the signal.
+// hangUpError returns the error for a terminal that has disappeared, or that of a signal that arrived at the same time.
 func hangUpError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -87,7 +87,7 @@ type dialog struct {
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues      map[string]string
 	toolDescription []string
-	// isOverlay makes the dialog fill a full screen. The rows between body and question are empty.
+	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
 	isOverlay     bool
 	overlayHeight int // rows of the overlay; 0 means as many as needed
 }
@@ -134,8 +134,7 @@ func (d *dialog) ignores(k key, now time.Time) bool {
 	return period.Length > 0 && (period.AnyKey || accepts)
 }
 
-// press handles a key. The result done reports that the dialog was answered; next is the dialog that replaces it, or
-// nil.
+// press handles a key. done reports that the dialog was answered; next is the dialog that replaces it, or nil.
 func (d *dialog) press(k key) (next *dialog, done bool) {
 	if len(d.options) == 0 {
 		done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC, keyCtrlD}, k.name)
@@ -424,10 +423,10 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 
 // makeInline changes a dialog that fills a full screen to one of the inline renderer, which has smaller margins.
 func (d *dialog) makeInline(cols int) {
-	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(narrower)
+	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(extraMargin)
 	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
 		for i := range rows {
-			rows[i] = strings.TrimPrefix(rows[i], narrower)
+			rows[i] = strings.TrimPrefix(rows[i], extraMargin)
 		}
 	}
 	if d.body != nil {
@@ -435,5 +434,5 @@ func (d *dialog) makeInline(cols int) {
 	}
 }
 
-// narrower is the difference between the margins of the renderers.
-const narrower = "  "
+// extraMargin is the part of the left margin that full-screen dialogs have and inline dialogs lack.
+const extraMargin = "  "

@@ -18,8 +18,8 @@ type faultSet struct {
 	keyDelay            time.Duration
 }
 
-// Faults are the simulated defects of a screen. They can be added while the session runs. As a writer, Faults replaces
-// stdout, which an interactive session does not write to.
+// Faults are the simulated defects of a screen. They can be added while the session runs. Faults is also the stdout of
+// an interactive session, so that a scenario can arm faults there. Nothing is written to this stdout.
 type Faults struct {
 	mu     sync.Mutex
 	active faultSet

@@ -115,8 +115,7 @@ func (r *keyReader) hasLoneEscape() bool {
 	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
 }
 
-// flush drops the kept bytes, because no further bytes followed. If they are a lone Escape, flush returns the Escape
-// key.
+// flush drops the kept bytes, because no bytes followed. If they are a lone Escape, flush returns the Escape key.
 func (r *keyReader) flush() []key {
 	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
 	r.pending = nil

@@ -26,8 +26,7 @@ type labels struct {
 	pages   *pages // captured pages with the full labels; nil means none
 }
 
-// loadLabels returns the labels for a version: those of the newest known version up to it or, if there is none, those
-// of the oldest known version.
+// loadLabels returns the labels of the newest known version up to the given one or, if there is none, of the oldest.
 func loadLabels(version string) (labels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {

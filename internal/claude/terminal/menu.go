@@ -37,8 +37,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
 }
 
-// unsupportedCommand returns the message for a command that opens a separate screen in the real CLI. Such screens are
-// not simulated.
+// unsupportedCommand returns the message for a command whose separate screen in the real CLI is not simulated.
 func unsupportedCommand(word string) (message string, unsupported bool) {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {
@@ -47,8 +46,7 @@ func unsupportedCommand(word string) (message string, unsupported bool) {
 	return word + " is not simulated by claudeless", true
 }
 
-// isUnknownCommand reports whether a word looks like a slash command but is not one. Such a prompt is not sent to the
-// model.
+// isUnknownCommand reports whether a word resembles a slash command but is not one. The model never sees such a prompt.
 func (m *menu) isUnknownCommand(word string) bool {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {
@@ -107,8 +105,7 @@ func (m *menu) isOpen() bool {
 	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
 }
 
-// press handles a key while the menu is open. It returns the completed draft (empty means unchanged), and whether the
-// menu uses the key.
+// press handles a key in the open menu. It returns the new draft (empty if unchanged) and whether it used the key.
 func (m *menu) press(k keyName) (completed string, handled bool) {
 	if !m.isOpen() || len(m.matches) == 0 && k != keyEscape {
 		return "", false

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// pages holds captured pages of the real CLI. Texts that do not depend on the run come from the page of the same state.
-// A nil value has no pages.
+// pages holds captured pages of the real CLI. Run-independent texts come from the page of the state. nil has no pages.
 type pages struct{ list []book.Page }
 
 // ScreensVariable names the book that the screen plays: a version, or a directory.
@@ -53,8 +52,7 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns, of the pages of a state, the page that uses the most of the given slots; nil means that the state has
-// no page.
+// find returns the page of a state that uses the most of the given slots; nil means that the state has no page.
 func (p *pages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil
@@ -78,7 +76,7 @@ func (p *pages) find(state string, values map[string]string) *book.Page {
 	return found
 }
 
-// slotName returns the key of a slot's value. A tape that uses two values of one kind numbers them: file, file-2.
+// slotName returns the key under which the value of a slot is stored: "file" for the slots file and file-2.
 func slotName(s book.Slot) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name
@@ -203,8 +201,7 @@ func (p *pages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
-// paragraph returns the text of a page that begins with some words, up to the next empty row; empty means that no page
-// contains it.
+// paragraph returns the text after begin up to the next empty row, from a page of the state; empty if there is none.
 func (p *pages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {

@@ -89,8 +89,8 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// toolDialog describes a call of an MCP server, or of a tool without its own dialog. It returns how the option for a
-// permanent permission names the calls.
+// toolDialog fills in the dialog for a call of an MCP server, or of a tool without its own dialog. It returns the words
+// after "don't ask again for", such as "Web Search commands".
 func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
@@ -188,8 +188,8 @@ func quotedRows(text string) []string {
 	return prefixedLines(mark, text)
 }
 
-// suggestsOtherCommand reports whether the suggestions contain a rule for a command other than touch, mkdir, rm and the
-// like. It returns false if they add a directory.
+// suggestsOtherCommand reports whether the suggestions permit a command other than the usual file commands (touch,
+// mkdir, rm, mv and so on). It returns false if they add a directory.
 func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
 	other := false
 	for _, u := range suggestions {
@@ -204,8 +204,8 @@ func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
 	return other
 }
 
-// bashGrant returns the option that makes the permission for a command permanent: for a directory, for reading below a
-// directory, or for commands with the same beginning. Its label is empty if there is no suggestion.
+// bashGrant returns the option that permits a command permanently. The permission is for a directory, for reading in a
+// directory, or for commands with the same beginning. Without a suggestion, the label of the option is empty.
 func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOption {
 	var names, rules []string
 	updates := map[string][]protocol.PermissionUpdate{} // updates by the kind of permission
@@ -317,8 +317,7 @@ func inputRows(raw json.RawMessage) []string {
 	return rows
 }
 
-// planDialog asks whether claude may carry out the plan that was written. As in the real CLI, a plan in the call's
-// input has no effect.
+// planDialog asks if claude may carry out the written plan. As in the real CLI, a plan in the call's input is ignored.
 func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
 	file, plan := a.player.session.PlanFile()
@@ -407,8 +406,9 @@ const (
 	noCheckReason = noCheckTitle + ", so this one needs your approval"
 )
 
-// needsAutoModeCheck reports whether mode auto must check a call. In every mode, the user is asked about dangerous
-// calls, calls that a rule asks about, and calls of tools that need the user.
+// needsAutoModeCheck reports whether the session is in mode auto and the mode would have to check the call. It returns
+// false for calls that the user is asked about in every mode: dangerous calls, calls for which a rule requires a
+// question, and calls of tools that need the user.
 func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }

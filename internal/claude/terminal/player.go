@@ -269,8 +269,7 @@ func (m *mailbox) take() []any {
 	return messages
 }
 
-// host connects the session to the terminal: it answers permission questions and holds the queued prompts. It
-// implements [session.Host].
+// host is the [session.Host] of the terminal: it answers permission questions and holds the queued prompts.
 type host struct {
 	*promptQueue
 	inbox *mailbox
@@ -295,7 +294,7 @@ func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.P
 	}
 }
 
-// errNoHost is the answer to requests that only the program around an SDK can serve.
+// errNoHost is the answer to requests for which the session needs a program that uses an SDK.
 var errNoHost = errors.New("an interactive session has no SDK host")
 
 // Callback implements [session.Host].

@@ -47,7 +47,9 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 	return f
 }
 
-func (f *form) label(begin string) string { return f.prompter.screen.labels.find("question", begin) }
+func (f *form) labelWithPrefix(begin string) string {
+	return f.prompter.screen.labels.find("question", begin)
+}
 
 // hasSingleAnswer reports whether the form is one question with one answer, which needs no review.
 func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
@@ -78,13 +80,13 @@ func (f *form) tabRow() string {
 
 func (f *form) newPage(i int) *dialog {
 	q := f.questions[i]
-	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.label("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
+	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.labelWithPrefix("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
 	box := noCheckbox
 	if q.MultiSelect {
 		d.kind, box = "multi", unchecked
 	}
 	if len(f.questions) > 1 {
-		d.foot[1] = f.label("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
+		d.foot[1] = f.labelWithPrefix("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
 	}
 	for _, o := range q.Options {
 		d.options = append(d.options, option{label: o.Label, detail: o.Description, checkbox: box})
@@ -96,9 +98,9 @@ func (f *form) newPage(i int) *dialog {
 		}
 		d.options = append(d.options, option{label: "Type something", isInput: true, checkbox: box}, option{label: next, isAction: true})
 	} else {
-		d.options = append(d.options, option{label: f.label("Type something."), isInput: true})
+		d.options = append(d.options, option{label: f.labelWithPrefix("Type something."), isInput: true})
 	}
-	d.options = append(d.options, option{label: f.label("Chat about this"), lineAbove: true})
+	d.options = append(d.options, option{label: f.labelWithPrefix("Chat about this"), lineAbove: true})
 	d.owner = f
 	if f.hasSingleAnswer() {
 		d.owner = chooserFunc(func(c choice) *dialog { return f.choose(d, c) })

@@ -188,7 +188,7 @@ func (s *screen) queuedRows() []string {
 	return rows
 }
 
-// expandHint follows a shortened entry of the inline renderer. runningText is under a running command.
+// expandHint is the end of a shortened text in the inline renderer. runningText is shown below a running command.
 const (
 	expandHint  = " (ctrl+o to expand)"
 	runningText = "Running…"
@@ -362,7 +362,7 @@ func (s *screen) footer(now time.Time) string {
 
 // inlineFooterRows returns the footer with a text at its right end, or below it if there is no room.
 func inlineFooterRows(footer, aside string, cols int) []string {
-	room := cols - textWidth(aside) - len(narrower)
+	room := cols - textWidth(aside) - len(extraMargin)
 	gap := room - textWidth(footer)
 	switch {
 	case aside == "":

@@ -26,7 +26,7 @@ type startup struct {
 	apiKey       string // empty means none
 	globalConfig plainjson.Object
 	answers      StartupAnswers
-	err          error // error of saving an answer, or ErrQuit
+	err          error // ErrQuit, or the error that prevented saving an answer
 }
 
 // StartupAnswers are the answers to the questions of [Startup].
@@ -54,11 +54,10 @@ func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
 }
 
 // Startup asks the questions before a session: trust of the folder, use of the API key, servers of .mcp.json, and
-// bypassed permissions. The answers are saved in the files of the real CLI. The error is [ErrQuit] if the user declined
-// to continue.
+// bypassed permissions. The answers are saved in the real CLI's files. The error is [ErrQuit] if the user declined.
 //
-// Questions about the key and bypassed permissions are asked only if the configuration file belongs to a user who has
-// completed the set-up. The same applies to trust, unless the scenario says whether the folder is trusted.
+// The questions about the key and bypassed permissions require a configuration file of a user who has completed the
+// set-up. So does the question about trust, unless the scenario says whether the folder is trusted.
 func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (StartupAnswers, error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
@@ -90,8 +89,7 @@ func (s *startup) dialogs() iter.Seq[*dialog] {
 	}
 }
 
-// answerRecorder records the answer of a dialog before its owner handles it. Every option except a refusal counts as
-// agreement.
+// answerRecorder records a dialog's answer before its owner handles it. Every option but a refusal counts as agreement.
 type answerRecorder struct {
 	startup *startup
 	owner   dialogOwner
@@ -111,8 +109,8 @@ func (s *startup) isOnboarded() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
-// needsTrust reports whether the user must trust the folder: as the scenario says or, without a value in the scenario,
-// if seeded is true. seeded means that the configuration belongs to a user who has completed the set-up.
+// needsTrust reports whether the user is asked to trust the folder. The scenario decides. If it does not, the result is
+// seeded: whether the configuration belongs to a user who has completed the set-up.
 func needsTrust(plan *launch.Plan, seeded bool) bool {
 	trusted := plan.Scenario.Trusted
 	return trusted != nil && !*trusted || trusted == nil && seeded

@@ -139,8 +139,7 @@ func (t *table) rowRows(cells []string, widths []int, isHeader bool) []string {
 	return rows
 }
 
-// wrapCell breaks a cell into rows. As in the real CLI, a row keeps the space after its last word. If there is no room, the
-// space begins the next row.
+// wrapCell breaks a cell into rows. As in the real CLI, the space between two belongs to the first, unless it is full.
 func wrapCell(text string, width int) []string {
 	rows := []string{""}
 	last := &rows[0]

@@ -123,8 +123,7 @@ const startHintDuration = 10 * time.Second
 const spinnerPeriod = 120 * time.Millisecond
 
 const (
-	// exitKeyWindow is the time in which a second press of a key ends the run. clearKeyWindow is the time in which a
-	// second Esc clears the draft.
+	// exitKeyWindow is the time for a second press that exits, clearKeyWindow for a second Esc that clears the draft.
 	exitKeyWindow  = 2 * time.Second
 	clearKeyWindow = time.Second
 )
@@ -311,8 +310,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	}
 }
 
-// pressUp moves up in the draft. On its first line it returns queued prompts to the input field or, if there are
-// none, shows the previous draft.
+// pressUp moves up in the draft. On its first line it takes back queued prompts, or else shows the previous draft.
 func (t *Terminal) pressUp() {
 	c := &t.console.screen.composer
 	if !c.moveLine(-1) && !t.restoreQueued() {
@@ -350,8 +348,7 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	}
 }
 
-// interruptWork interrupts the running turn, or the next turn if it has not started yet. It returns false if there is
-// neither.
+// interruptWork interrupts the running turn, or the turn that is about to start. It returns false if there is neither.
 func (t *Terminal) interruptWork() bool {
 	switch s := &t.console.screen; {
 	case s.progress != nil:
@@ -370,8 +367,7 @@ func (t *Terminal) interrupt() {
 	s.interruptedTurn = t.player.interrupt()
 }
 
-// armSecondPress gives the next press of a key another effect for a limited time. It returns the screen, so that the
-// caller can announce the effect.
+// armSecondPress gives a key's next press another effect during window. The caller announces it on the returned screen.
 func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
 	t.armedKey = by
 	t.disarmTimer.Reset(window)
@@ -456,8 +452,7 @@ func (t *Terminal) cycleMode() {
 	t.console.screen.mode = string(policy.Mode())
 }
 
-// ResumeHint returns the lines that explain how to resume the session; empty if the session had no prompt or is not
-// saved.
+// ResumeHint returns lines that explain how to resume the session; empty if the session had no prompt or is not saved.
 func (t *Terminal) ResumeHint() string {
 	if t.player.session.LastResult() == nil || t.plan.Transcript.NoPersist {
 		return ""

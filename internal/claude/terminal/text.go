@@ -29,8 +29,7 @@ func textWidth(text string) int {
 	return n
 }
 
-// printable replaces tabs by spaces and removes other control characters except line breaks, so that a text cannot
-// control the terminal.
+// printable replaces tabs by spaces and removes other control characters except line breaks, to protect the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

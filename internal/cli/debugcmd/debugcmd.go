@@ -54,8 +54,7 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
-// gcPercent starts a collection when the heap has grown by half. Because the hub's data is limited, the memory of the
-// process is limited, too.
+// gcPercent starts a collection when the heap has grown by half. This limits the memory, as the hub's data is limited.
 const gcPercent = 50
 
 // serverConnectTimeout is how long the server waits for external servers before it announces its port.
@@ -214,14 +213,13 @@ func (d debuggerFlags) connect(s *process.System, kind debug.ClientKind) (*rest.
 	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
 }
 
-// newDebugger returns the client of a debugger. Its token is read from the environment, because other users can see
-// the command line.
+// newDebugger returns a debugger's client. Its token is in the environment, because other users see the command line.
 func newDebugger(s *process.System, url string, o rest.ClientOptions) (*rest.Client, error) {
 	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
 	return rest.NewClient(o)
 }
 
-// Hook is the command hook of agent CLIs.
+// Hook is the command claudeless debug hook. Agent CLIs run it as a command hook before and after each tool call.
 type Hook struct {
 	debuggerFlags
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// hookGate is the client of the debugger in a hook. One process of the hook runs before a call and another one after
-// it, so the call is identified by the agent's own ids. If BeforeCall returns an error with a call id, the call was
-// stopped.
+// hookGate connects a hook to the debugger. One hook process runs before a call and another one after it, so they
+// identify the call by the agent's own ids. BeforeCall returns an error together with a call id if the debugger stopped
+// the call and then became unreachable.
 type hookGate interface {
 	BeforeCall(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)

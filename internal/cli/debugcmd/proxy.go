@@ -99,7 +99,7 @@ type proxy struct {
 }
 
 type tool struct {
-	name   string // the server's own name of the tool
+	name   string // name that the server uses for the tool
 	output outputSchema
 }
 
@@ -260,8 +260,7 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// runWithDecision runs a call according to a decision other than skip, and returns the response for the client; nil
-// means none.
+// runWithDecision runs a call according to a decision other than skip, and returns the response for the client, or nil.
 func (p *proxy) runWithDecision(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {

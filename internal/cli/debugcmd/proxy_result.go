@@ -61,9 +61,9 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	return s
 }
 
-// shapeResult builds the result of a decision: its value as content and, if the value is an object, also as
-// structuredContent. If the tool declares an output schema, clients refuse a result without structuredContent. Such a
-// value is therefore wrapped if the schema allows it; otherwise the result is an error.
+// shapeResult builds the tool result for a decision of the debugger. It contains the value as content and, if the value
+// is an object, also as structuredContent. If the tool declares an output schema, clients require structuredContent. A
+// value that is not an object is then wrapped in one, if the schema allows this. Otherwise the result is an error.
 func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
 	r := toolResult{Content: c}
 	plain := json.RawMessage(c.Plain())

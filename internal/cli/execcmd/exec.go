@@ -64,8 +64,7 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	return out, nil
 }
 
-// resolveScenarioArg returns the absolute form of a file name. A name that is not a file is unchanged: it is a
-// library name, or JSON.
+// resolveScenarioArg returns the absolute form of a file name. Other names, of the library or JSON, are unchanged.
 func resolveScenarioArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
 		return name
@@ -92,9 +91,9 @@ type Exec struct {
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
-	Inside     bool     `hidden:""` // this is the first process of a watched run
+	Inside     bool     `hidden:""` // this process prepares itself for a watched run and then becomes the command
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // fault with which this process runs the real claude; without a fault, claude replaces the process
+	Spoil      string   `hidden:""` // this process runs the real claude, with this process fault; "none" means no fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 

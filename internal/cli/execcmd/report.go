@@ -76,8 +76,7 @@ func (c *reportMerge) Run(s *process.System) error {
 	return err
 }
 
-// journals returns the journals of all shards. A shard without a journal is a finding, and so is a wrong number of
-// shards.
+// journals returns the journals of all shards. A missing journal is a finding, and so is a wrong number of shards.
 func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
 	var all []string
 	for _, shard := range c.Shards {

@@ -210,7 +210,7 @@ type FixtureToken struct {
 	TokenFile string   `placeholder:"FILE" help:"Token file of the server, if it was started with one"`
 }
 
-// Run prints the token, which the server accepts until a control route revokes it.
+// Run prints the token. The server accepts it until a request to its control route revokes it.
 func (c *FixtureToken) Run(s *process.System) error {
 	fx, err := fixtures.Open(c.Fixture)
 	if err != nil {

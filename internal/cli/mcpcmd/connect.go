@@ -29,7 +29,8 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressInterval is the interval at which the progress line is updated; a faster start shows no progress line.
+// progressInterval is the interval at which the progress line is updated. If all servers start within the first
+// interval, no progress line is shown.
 const progressInterval = 100 * time.Millisecond
 
 // StartManager starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting
@@ -143,7 +144,7 @@ func (f *clientFlags) openOne(ctx context.Context, o *Options, name string) (*mc
 	return m, stop, nil
 }
 
-// query decodes the response of a single server into result; with --json it prints the response unchanged instead.
+// query sends a request to one server. It decodes the response into result or, with --json, prints it unchanged.
 func (f *clientFlags) query(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
 	m, stop, err := f.openOne(ctx, o, server)
 	if err != nil {
@@ -197,8 +198,7 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 	}
 }
 
-// disconnectedError returns an error that lists the servers that are not connected and why; nil means that all are
-// connected.
+// disconnectedError returns an error that lists the servers that are not connected and why; nil if all are connected.
 func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {

@@ -131,8 +131,7 @@ func (o *Options) readAnswers(ctx context.Context, l *oauth.Login) {
 	}
 }
 
-// openBrowser runs the program of the variable BROWSER in the background until ctx is cancelled. Without it the user
-// opens the URL.
+// openBrowser runs the program in BROWSER in the background until ctx is cancelled. Without it the user opens the URL.
 func (o *Options) openBrowser(ctx context.Context, at string) {
 	browser := proc.Getenv(o.Client.Environ, "BROWSER")
 	if browser == "" {

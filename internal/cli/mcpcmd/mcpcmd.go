@@ -4,8 +4,7 @@
 // It has two grammars. The commands of the real CLI are parsed by internal/base/argv, with the messages of that CLI;
 // claudeless commands are kong structs and can print JSON.
 //
-// It writes only the files of [Store], and changes only the entry named in the command. It never prints values of
-// headers.
+// It writes only the files of [Store], and changes only the entry named in the command. It never prints header values.
 package mcpcmd
 
 import (

@@ -51,8 +51,7 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
-// runResetProjectChoices runs `mcp reset-project-choices`, which removes the choices from .claude.json and the local
-// settings.
+// runResetProjectChoices runs `mcp reset-project-choices` to remove the choices from .claude.json and local settings.
 func runResetProjectChoices(_ context.Context, o *Options, words []string) error {
 	if _, help, err := parseOperands(o, resetChoices, nil, words); err != nil || help {
 		return err

@@ -203,8 +203,7 @@ func (c *command) setEnabled(id string, enabled bool) error {
 	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
 
-// enable enables or disables a plugin in one scope: the given one, or the one whose settings count most among those that
-// mention it.
+// enable enables or disables a plugin in the given scope, or in the scope of highest precedence that mentions it.
 func (c *command) enable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err
@@ -274,8 +273,7 @@ func (c *command) update(name string) error {
 		"✔ %[1]s is already at the latest version (%[3]s).\n", short, list[0].Folder, list[0].Version)
 }
 
-// uninstall removes a plugin from the list of a scope. After the last scope, its files are kept and marked with the time,
-// as in the real CLI.
+// uninstall removes a plugin from a scope. After the last, its files stay, marked with the time, as in the real CLI.
 func (c *command) uninstall(name string) error {
 	if err := c.checkScope("."); err != nil {
 		return err

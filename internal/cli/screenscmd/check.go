@@ -25,7 +25,7 @@ type checkVerdict struct {
 	Book    string `json:"book"`
 	State   string `json:"state"`
 	Answer  string `json:"answer"`          // output of the detector
-	Meaning string `json:"means,omitempty"` // state that the answer means
+	Meaning string `json:"means,omitempty"` // state that the answer stands for
 	IsWrong bool   `json:"wrong,omitempty"`
 	Cause   string `json:"cause,omitempty"` // why the detector gave no answer
 }

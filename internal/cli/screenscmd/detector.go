@@ -14,7 +14,7 @@ import (
 type detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
-	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that displays the page.
+	// Input is how the command receives a page: on stdin in the form text, ansi or raw, or for tmux shown in a pane.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
 	// Each specifies how often the command runs: once for each page, or once with a line for each page.
 	Each string `toml:"each" enum:"process,lines"`

@@ -55,8 +55,8 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	return process.SignalOr(ctx, err)
 }
 
-// writeFirstStartSettings writes settings as if the real claude had been started before and trusted the working
-// directory. It keeps existing settings.
+// writeFirstStartSettings writes the settings of a user who has started claude before and trusts the working directory.
+// If a configuration file exists, it writes nothing.
 func writeFirstStartSettings(s *process.System) error {
 	dir := s.Getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {

@@ -131,7 +131,7 @@ func (a *responseRecorder) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// Unwrap lets the proxy flush.
+// Unwrap returns the underlying writer, so that the proxy can flush it.
 func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // message returns the body, assembled if it was streamed; nil means it is not JSON.

@@ -33,9 +33,8 @@ type Serve struct {
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
-// Requests are short and allocate little permanent memory. Collecting garbage whenever the heap doubles would take a
-// third of the time. The heap may grow to five times the live data, up to the limit; near the limit collections become
-// more frequent.
+// Requests are short and allocate little permanent memory. Collections whenever the heap doubles would take a third of
+// the time. The heap may grow to five times the live data, up to the limit; near it, collections become more frequent.
 const (
 	gcPercent   = 400
 	memoryLimit = 256 << 20

@@ -186,7 +186,7 @@ func shortText(raw json.RawMessage) string {
 	return oneLineJSON(raw)
 }
 
-// oneLineJSON formats a value as JSON in one line. A placeholder is replaced by its description.
+// oneLineJSON formats a value as JSON in one line, with summaries of objects that have one and sizes of large values.
 func oneLineJSON(raw json.RawMessage) string {
 	var o struct {
 		Summary   string
@@ -203,8 +203,8 @@ func oneLineJSON(raw json.RawMessage) string {
 	return truncateText(string(raw), maxLineBytes)
 }
 
-// formatArguments formats the arguments of a call in the syntax of its language. Python values are given by their
-// representation.
+// formatArguments formats the arguments of a call in parentheses, as in a program. Arguments of Python clients are
+// shown as Python's repr writes them, others as JSON.
 func formatArguments(d debug.CallData) string {
 	show, v := oneLineJSON, callDataOf(d.Values)
 	if v.Preferred == "dill" {

@@ -299,7 +299,7 @@ type wireDecision struct {
 	Function string  `json:"function_name,omitempty"`
 }
 
-// replacedResult is a replaced result: a JSON value, or an item that is sent unchanged.
+// replacedResult is what a client uses instead of running the function: JSON, or an item as the front end sent it.
 type replacedResult struct {
 	Value  json.RawMessage `json:"fake_result,omitempty"`
 	Data   *string         `json:"fake_result_data,omitempty"`

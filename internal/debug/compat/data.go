@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallData holds the values of an older client's call: items and their displayed forms. The bytes of the items are in
-// the hub's store.
+// CallData holds the values of an older client's call: items and their displayed forms. The hub stores the item bytes.
 type CallData struct {
 	Target       *Item             `json:"target,omitempty"`
 	Args         []Item            `json:"args"`
@@ -135,7 +134,7 @@ func (e ClientEnding) MarshalJSON() ([]byte, error) {
 // Size returns the size of e in bytes.
 func (e ClientEnding) Size() int { return len(e.Traceback) }
 
-// itemMembers are the members with which a request describes the items of an outcome.
+// itemMembers are the keys of a request that describe the result and the exception of a call.
 type itemMembers struct {
 	ResultCID    string          `json:"result_cid"`
 	ResultRef    json.RawMessage `json:"result_client_ref"`

@@ -18,8 +18,8 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item. It returns the item without its bytes, and the item's displayed form. If the store
-// lacks the bytes and shown is not empty, the displayed form is shown. An item without a CID gives nil and shown.
+// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form. shown is the form
+// that the client sent; it is returned if the store does not have the bytes. An item without a CID gives nil and shown.
 func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -34,8 +34,8 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	return &it, shown, nil
 }
 
-// metadata returns the metadata of a registered function as an object with the function's number in its process. It
-// uses the function's value if the store contains it, otherwise the given metadata.
+// metadata returns the metadata of a registered function. It describes the function's value if it is stored; otherwise
+// it uses given. If the client sent its own number for the function, this and the time of registration are added.
 func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
@@ -60,8 +60,7 @@ func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, err
 	return json.Marshal(m)
 }
 
-// describeFunction describes a function's value: by its text if it cannot be pickled, otherwise by a summary and its
-// members.
+// describeFunction describes a function's value: by its text if it cannot be pickled, else by a summary and members.
 func describeFunction(h *debug.Hub, it Item) map[string]any {
 	var m map[string]any
 	if json.Unmarshal(PrettyItem(h.Store(), it), &m) != nil || m == nil {
@@ -84,8 +83,8 @@ func setIfMissing(m map[string]any, key string, value any) {
 
 const maxResendItems = 10_000
 
-// resendSet holds the values that clients must send again. Some clients then serialize the object to other bytes; such
-// a value is stored under the digest of the received bytes.
+// resendSet holds the values that clients were asked to send again. Some clients serialize such an object to different
+// bytes the second time. It is then stored under the CID of these bytes, although the client sent another CID.
 type resendSet struct {
 	mu    sync.Mutex
 	known map[string]struct{} // keys consist of process and CID
@@ -142,8 +141,7 @@ func (c *Clients) storeAll(process string, items []*Item) error {
 	return nil
 }
 
-// Signature is the signature of a function as text. JavaScript clients send the number of parameters. Values that
-// are false in the client's language mean no signature.
+// Signature is a function's signature as text or, from JavaScript, its parameter count. 0, false and null mean none.
 type Signature string
 
 // UnmarshalJSON accepts any value.

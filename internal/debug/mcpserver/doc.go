@@ -15,10 +15,9 @@
 //
 // The handler does not check Host and Origin; localhttp.Guard does.
 //
-// A session over streamable HTTP ends after half an hour without a request or an open stream; its next request is
-// answered with an error that gives the reason. Messages that wait for clients are bounded over all sessions. The
-// number of notifications that a session missed for that reason is in the _meta of its next tool result, as
-// claudeless/missedNotifications.
+// A session over streamable HTTP ends after half an hour without a request or an open stream; its next request gets an
+// error with the reason. Messages that wait for clients are bounded over all sessions. The number of notifications that
+// a session missed for that reason is in the _meta of its next tool result, as claudeless/missedNotifications.
 //
 // # Results
 //

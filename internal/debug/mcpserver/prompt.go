@@ -135,7 +135,8 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 	}, nil
 }
 
-// protocolError converts an error for responses that are not tool results.
+// protocolError returns a JSON-RPC error for an error of the hub, with the code and the details of the hub as its data.
+// Prompts need this form, because only tools can report an error in their result.
 func protocolError(err error) error {
 	data, merr := wire.Marshal(errorFields(err))
 	if merr != nil {

@@ -20,8 +20,7 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *debug.ServerManager // nil means /api/mcp-* answer 503
-	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404 for these
-	// paths.
+	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404.
 	Fallback http.Handler
 	// MaxBody bounds the body of a request; 0 means 96 MiB.
 	MaxBody int64
@@ -98,7 +97,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body) // the client may have closed the connection
 }
 
-// statusError is an error with a HTTP status that differs from the status of its code.
+// statusError is an error that is sent with this HTTP status, not with the one that [statusOf] returns for its code.
 type statusError struct {
 	status int
 	error

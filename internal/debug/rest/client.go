@@ -136,8 +136,7 @@ func inputOrEmptyObject(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// AfterCall reports the outcome of a call and waits for the decision about it. The call is completed even if ctx is
-// cancelled.
+// AfterCall reports the outcome of a call and waits for the decision. The call is completed even if ctx is cancelled.
 func (c *Client) AfterCall(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"call_id": callID}, o)
 }

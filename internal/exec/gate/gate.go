@@ -29,8 +29,7 @@ const pollInterval = 5 * time.Millisecond
 // ErrTimeout reports that the gate was not released in time.
 var ErrTimeout = errors.New("the gate was not released in time")
 
-// Dir returns the gate directory of a run from its environment: CLAUDELESS_GATES, or else a directory next to the
-// journal; empty means none.
+// Dir returns the gate directory of a run: CLAUDELESS_GATES, or else a directory next to the journal; empty means none.
 func Dir(environ []string) string {
 	if dir := proc.Getenv(environ, "CLAUDELESS_GATES"); dir != "" {
 		return dir

@@ -9,15 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AdoptOrphans makes this program the parent of orphaned descendants, so that they can be found. A program that adopts must
-// also call [StartReaper].
+// AdoptOrphans makes this program the parent of orphaned descendants to find them. The program must call [StartReaper].
 func AdoptOrphans() { setOrphanAdoption(1) }
 
 // setOrphanAdoption switches adoption on or off; if the system refuses, orphans become children of init as usual.
 func setOrphanAdoption(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
 
-// Reaper collects the exit status of adopted processes. Otherwise they would remain as zombies and appear to be
-// running.
+// Reaper collects the exit status of adopted processes. Otherwise they would remain zombies and appear to be running.
 type Reaper struct {
 	ownProcesses []int
 	done         chan struct{}
@@ -25,9 +23,9 @@ type Reaper struct {
 	once         sync.Once
 }
 
-// StartReaper starts to collect adopted processes. It does not collect the processes in own, which are the children of
-// this program. notify relays signals until the function that it returns is called. If notify is nil, only Stop
-// collects processes. The caller must call Stop.
+// StartReaper starts to collect adopted processes whenever one exits. It does not collect the processes in own, because
+// this program waits for them itself. notify subscribes to a signal, as signal.Notify does, and returns a function that
+// ends the subscription. If notify is nil, processes are collected only by Stop. The caller must call Stop.
 func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
 	r := &Reaper{ownProcesses: own, done: make(chan struct{})}
 	if notify == nil {

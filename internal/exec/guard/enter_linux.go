@@ -65,8 +65,8 @@ func setUpAndBecome(link int, ownNetwork bool, become func() error) error {
 	return become()
 }
 
-// linkHeaderBytes is the size of the header of a message on the link. The header contains the number of files, and
-// whether the last file is the descriptor of a watch.
+// linkHeaderBytes is the size of the header of a message on the link. The first byte is the number of files. The second
+// is 1 if the last file is the descriptor of a watch.
 const linkHeaderBytes = 2
 
 // sendOverLink sends an error or files over the link. watched means that the last file is the descriptor of a watch.
@@ -82,9 +82,8 @@ func sendOverLink(link int, text string, watched bool, files []int) error {
 	return nil
 }
 
-// setUpNetwork brings up loopback, and gives it the addresses of the name servers. It returns the sockets for the API,
-// the proxy and each name server.
-func setUpNetwork() ([]int, error) {
+// setUpNetwork brings up loopback with the name servers' addresses. It returns sockets for the API, the proxy and them.
+func setUpNetwork() (sockets []int, err error) {
 	if err := bringUpInterface("lo"); err != nil {
 		return nil, fmt.Errorf("bringing loopback up: %w", err)
 	}
@@ -164,8 +163,7 @@ func bringUpInterface(name string) error {
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
 func BringUpLoopback() error { return bringUpInterface("lo") }
 
-// ServeDNSName makes a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
-// Closing the server ends this.
+// ServeDNSName resolves a name, and no other, to 127.0.0.1 in this process's network namespace until it is closed.
 func ServeDNSName(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
@@ -233,9 +231,8 @@ func bytesOf[T any](v *T) []byte {
 }
 
 // installCallFilter installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
-// descendants start a program and, if connections is true, before they connect. EBUSY means that an outer run has such
-// a watch already; a process can have only one. If connections is true, no_new_privs is set if necessary, which
-// disables setuid programs.
+// descendants start a program or, if connections is true, connect. EBUSY means that an outer run has the only possible
+// watch. If connections is true, no_new_privs is set if needed, which disables setuid programs.
 func installCallFilter(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
@@ -286,15 +283,13 @@ func CanWatch() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// HasNoNetwork reports whether this process is in a network without external connections, such as the network of a run
-// with --guard=strict.
+// HasNoNetwork reports whether this process has no external network connections, as in a run with --guard=strict.
 func HasNoNetwork() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
 }
 
-// auditArch returns the architecture of this program in the kernel's notation; system calls of other architectures
-// are not watched.
+// auditArch returns this program's architecture in the kernel's notation; system calls of others are not watched.
 func auditArch() uint32 {
 	if runtime.GOARCH == "arm64" {
 		return unix.AUDIT_ARCH_AARCH64

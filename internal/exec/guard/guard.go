@@ -80,7 +80,7 @@ const (
 type Log struct {
 	mu              sync.Mutex
 	breaches        []Breach
-	connectionTable *os.File // connections of the run's network namespace; nil means the connections of this program
+	connectionTable *os.File // TCP connections of the run's network namespace; nil means those of this program's namespace
 }
 
 // setConnectionTable sets the connection table, in the format of /proc/net/tcp.

@@ -77,8 +77,7 @@ func printableArgv(argv []string) string {
 	return line
 }
 
-// isClaude reports whether a process or one of its ancestors is a claude that does not belong to the run, judged by
-// name or path.
+// isClaude reports whether a process or one of its ancestors is a claude outside the run, judged by name or path.
 func (p process) isClaude(own OwnFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
@@ -162,8 +161,7 @@ func socketHolder(inode string) process {
 }
 
 // socketInode returns the inode that a connection table lists for a local port; empty means not found. Closed
-// connections that still wait for late packets have the inode 0. They are skipped, because another connection may use
-// their port.
+// connections that wait for late packets have inode 0 and are skipped, as others may use their port.
 func socketInode(table string, port int) string {
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 9 && f[9] != "0" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {

@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// maxCommandWords is how many words of a command line are examined: the program, a few options, and the script that an
-// interpreter runs.
+// maxCommandWords is how many words of a command are examined: the program, a few options, and an interpreter's script.
 const maxCommandWords = 6
 
 // programCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
@@ -155,8 +154,7 @@ func isVendorHost(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// isVendorAddr reports whether an address with a port is in a network that only Anthropic uses. Networks of clouds are
-// not among them.
+// isVendorAddr reports whether an address with a port is in a network that only Anthropic uses, unlike those of clouds.
 func isVendorAddr(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	return slices.ContainsFunc([]string{"160.79.104.0/21", "2607:6bc0::/48"}, func(own string) bool {
@@ -183,7 +181,8 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// OwnFiles are the files of a run that may have the name claude. The zero value contains only shims, of any run.
+// OwnFiles are the files named claude that are not a real claude: the binary that plays claude, and the shims. A file
+// with the marker of shims is always one of them, even with the zero value.
 type OwnFiles struct {
 	Self    string // the binary that plays claude
 	ShimDir string // directory of the shims

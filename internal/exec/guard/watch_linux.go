@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates the socket pair over which a process in [ExecWatched] sends its watch and its network. ours is the end of
-// this process. The other process inherits theirs.
+// NewLink creates a socket pair between this process and a process that calls [ExecWatched]. The other process inherits
+// theirs and sends the descriptors of its watch and of its network over it.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -74,8 +74,8 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receive reads a message of [sendOverLink]. It keeps the watch and returns the other files, even if the message is an
-// error.
+// receive reads a message of [sendOverLink] and returns its files, even if the message is an error. If the last file is
+// the descriptor of a watch, receive keeps it and returns the other files.
 func (w *callWatch) receive() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)

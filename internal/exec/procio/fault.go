@@ -18,8 +18,7 @@ type Fault struct {
 	RealBehavior string `json:"real"`
 	// CallerAdvice is advice for the caller.
 	CallerAdvice string `json:"caller"`
-	// Interface is "cli", "api" or "screen". A fault of "api" needs the Messages API, one of "screen" an interactive
-	// terminal.
+	// Interface is "cli", "api" (which needs the Messages API) or "screen" (which needs an interactive terminal).
 	Interface string `json:"face"`
 	// AllowedEnd is how a caller may end: "success" (no data is lost), "failure" (the answer did not arrive) or "either".
 	AllowedEnd string `json:"truth"`
@@ -29,8 +28,7 @@ type Fault struct {
 	Effects FaultEffects `json:"do"`
 }
 
-// FaultEffects are the possible effects of a fault. For a run without a result line, the only line of output counts
-// as the result.
+// FaultEffects are the possible effects of a fault. Without a result line, the only output line counts as the result.
 type FaultEffects struct {
 	HangAfterResult bool    `json:"hang_after_result"` // the process does not exit after the result
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
@@ -79,7 +77,7 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// FaultNone is the name for no fault. FaultRecordExit also means no fault, for a process whose exit is recorded.
+// FaultNone is no fault. FaultRecordExit only keeps claudeless as the real claude's parent, to record its exit code.
 const (
 	FaultNone       = "none"
 	FaultRecordExit = "attended"

@@ -90,8 +90,8 @@ type screenOutput interface {
 	ArmFault(name string)
 }
 
-// ArmFault arms the fault with this name at an output that a Wrapper made, and returns the corresponding model failure,
-// as in --failure. Unknown names and other outputs are ignored.
+// ArmFault activates the fault with this name in stdout, if a [Wrapper] or a screen provides stdout. If the fault
+// includes failing requests to the model, ArmFault returns the failure, as in --failure. An unknown name has no effect.
 func ArmFault(stdout io.Writer, name string) (failure string) {
 	f := FaultByName(name)
 	if f == nil {
@@ -207,7 +207,7 @@ func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) erro
 	return s.writePieces(do, line)
 }
 
-// writePieces writes a line, in pieces that end in the middle of characters if the fault requires it.
+// writePieces writes a line. If the fault requires it, the line is written in pieces that split characters.
 func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 	const most = 20 // pauses per line
 	for n := 0; do.SplitCharacters && n < most; n++ {
@@ -273,7 +273,7 @@ func reverseKeys(line []byte) []byte {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// isResult reports whether a line is a result. The type of a result is not its first key.
+// isResult reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
 func isResult(line []byte) bool {
 	if !bytes.Contains(line, []byte(`"type":"result"`)) {
 		return false

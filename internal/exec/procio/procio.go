@@ -39,7 +39,7 @@ type Wrapper struct {
 	fault   *faultState
 
 	mu              sync.Mutex
-	controlRequests map[string]controlRequest // control requests that the process sent
+	controlRequests map[string]controlRequest // control requests that the process sent, by their ids
 	resultsWritten  int
 	messagesRead    int
 	stdinEOF        bool
@@ -106,7 +106,8 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// recordReceived handles a line from the host.
+// recordReceived examines a line that the host sends to the process. It notes answers to control requests and
+// initialize requests, and counts the messages of the user.
 func (e *Wrapper) recordReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
@@ -186,7 +187,7 @@ func needsAnswer(subtype string) bool {
 	return subtype == "can_use_tool" || subtype == "hook_callback" || subtype == "elicitation"
 }
 
-// wrapStdout wraps w, records what is written, and applies the fault.
+// wrapStdout returns a writer that forwards to w. It records the output and applies Options.Fault to it.
 func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
 	if e.options.RecordOutput {
 		w = &outputRecorder{wrapper: e, w: w, stream: "stdout"}
@@ -225,7 +226,7 @@ func (e *Wrapper) resultCount() int {
 	return e.resultsWritten
 }
 
-// recordSent handles a line of the process before it is written.
+// recordSent examines a line before the process writes it. It notes new and withdrawn control requests.
 func (e *Wrapper) recordSent(line []byte) {
 	if !bytes.HasPrefix(line, []byte(`{"type":"control_`)) {
 		return
@@ -252,7 +253,7 @@ func (e *Wrapper) recordSent(line []byte) {
 	}
 }
 
-// System returns the process seen through the wrapper.
+// System returns a copy of the System of the process. Its streams and signals pass through the wrapper.
 func (e *Wrapper) System() *process.System {
 	s := *e.options.System
 	s.Stdin, s.Stdout = e.wrapStdin(s.Stdin), e.wrapStdout(s.Stdout)
@@ -265,13 +266,13 @@ func (e *Wrapper) System() *process.System {
 	return &s
 }
 
-// recordedLifetime wraps the lifetime of the process and records its events.
+// recordedLifetime is a [process.Lifetime] that also records the signals of the process in the journal.
 type recordedLifetime struct {
 	process.Lifetime
 	wrapper *Wrapper
 }
 
-// Notify relays signals like the process does, and records them.
+// Notify records incoming signals and passes them to the channel. Signals that the fault suppresses are only recorded.
 func (f recordedLifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	from, done := make(chan os.Signal, 4), make(chan struct{})
 	stop := f.Lifetime.Notify(from, signals...)
@@ -300,7 +301,7 @@ func (f recordedLifetime) Kill(sig syscall.Signal) error {
 	return f.Lifetime.Kill(sig)
 }
 
-// recordSignal records a signal; it returns false if a fault suppresses its effect.
+// recordSignal records a signal. It returns false if the process must not receive the signal because of the fault.
 func (e *Wrapper) recordSignal(sig os.Signal) bool {
 	e.mu.Lock()
 	e.signal = signalName(sig)
@@ -310,8 +311,7 @@ func (e *Wrapper) recordSignal(sig os.Signal) bool {
 	return e.fault.handleSignal(sig)
 }
 
-// RecordExit records the end of the process and returns the exit code. refused is the message for a refused command
-// line.
+// RecordExit records the process's end and returns the exit code. refused is the message for a refused command line.
 func (e *Wrapper) RecordExit(code int, refused string) int {
 	code = e.applyExitFault(code)
 	e.mu.Lock()

@@ -21,15 +21,16 @@ import (
 type ServerRecords struct {
 	// Journal is the journal of the run.
 	Journal string
-	// Dir contains a directory for each fixture of the scenario. The directory has the fixture's escaped name, and the
-	// fixture's processes record their messages in it.
+	// Dir has a subdirectory for each fixture of the scenario, named with [url.PathEscape]. The processes of the
+	// fixture record their messages there.
 	Dir string
 	// StartedAt is when the run began. Older logs are ignored.
 	StartedAt time.Time
 }
 
-// Write appends to the journal, as process s, the notifications of the fixtures, and a finding for each server that, by
-// the logs of the real claude, did not start. If a record or a log cannot be read, Write appends nothing.
+// Write appends lines to the journal, with the process id and the clock of s: the notifications that the fixtures
+// recorded, and a finding for each server that did not start according to the logs of the real claude. If a record or a
+// log cannot be read, Write appends nothing.
 func (r ServerRecords) Write(s *process.System) error {
 	lines, err := serverStartFindings(r.Journal, r.StartedAt)
 	for _, dir := range subdirectories(r.Dir) {
@@ -133,8 +134,9 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// serverStartFindings returns a finding for each MCP server that a claude of the journal could not start, according to
-// the claude's logs. Logs of other sessions and logs from before the run are ignored.
+// serverStartFindings returns a finding for each MCP server that a real claude could not start, according to the logs
+// of claude. The journal, the file with this name, tells where the logs are. Logs from before began, and lines of
+// sessions that are not in the journal, are ignored.
 func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -178,8 +180,8 @@ func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
 
 const serverLogPrefix = "mcp-logs-"
 
-// startFailure returns why a server of one of these sessions did not start, from its log; empty means it started, or
-// nothing is known.
+// startFailure returns why a server did not start, from its log. Only the lines of the given sessions are read. An
+// empty result means that the server started or that the log does not give a reason.
 func startFailure(log []byte, sessions map[string]bool) string {
 	reason := ""
 	for line := range bytes.Lines(log) {

@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// RelayRealClaude runs a command, the real claude, in place of this process and records its start in the journal. This
-// process stays as the parent of the command in two cases: to alter the command's output, signals and exit under a
-// process fault, and to record the exit with FaultRecordExit. RelayRealClaude returns the exit code.
+// RelayRealClaude runs argv, the real claude, records its start in the journal, and returns its exit code. Normally the
+// command replaces this process. This process stays the parent in three cases: to apply a fault to the output, signals
+// and exit of the command, to record the exit (FaultRecordExit), or because the system cannot replace a process.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultRecordExit || len(argv) == 0 {
@@ -59,8 +59,8 @@ func findRealCacheDir(s *process.System) string {
 	}
 }
 
-// runForeground runs the command as a child with the streams of this process, and exits like the child, including by a
-// signal.
+// runForeground runs the command as a child with the streams of this process, and returns its exit code. If a signal
+// ended the child, this process kills itself with the same signal.
 func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
@@ -103,8 +103,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 		return 0, err
 	}
 	defer from.Close()
-	// stderr also needs a separate pipe: node makes its streams non-blocking, and this mode belongs to the open file,
-	// which both processes would share.
+	// stderr also needs a pipe: node makes its streams non-blocking, which also affects other users of the open file.
 	loud := struct{ io.Writer }{s.Stderr}
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
@@ -122,8 +121,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	return e.RecordExit(exit.Code, ""), nil
 }
 
-// copyLines copies JSON lines one by one and any other output as one piece, because the wrapper expects a line or the
-// whole output in each write.
+// copyLines copies JSON lines one by one and other output in one piece, because the wrapper expects such writes.
 func copyLines(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)

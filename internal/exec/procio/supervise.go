@@ -19,9 +19,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Supervise wraps the process s, which runs as claude. The returned system is the same process with wrapped streams and
-// signals. end writes the journal and converts the outcome into the exit code. commands are the subcommands of
-// claudeless itself.
+// Supervise wraps the process s, which runs as claude. watched is the same process with wrapped streams and signals.
+// The caller passes the error of the run to end, which writes the last lines of the journal and returns the exit code.
+// commands are the subcommands of claudeless itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
 	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: isStrict(s)}
@@ -37,17 +37,17 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 type supervisor struct {
 	sys          *process.System
 	path         string // path of the journal; empty means none
-	judgesItself bool   // the process checks its own set-up
+	judgesItself bool   // this process itself applies the rules of --strict
 	realCacheDir string // directory of the real claude's logs; empty means claude is simulated
 	wrapper      *Wrapper
-	watched      *process.System // sys with the streams of the wrapper
+	watched      *process.System // sys, but its streams and signals pass through wrapper
 	file         *os.File
 	journal      *journal.Journal // nil means none
 	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
-// open opens the journal. A strict process needs one even if none was requested. Errors are ignored here; the run
-// reports them.
+// open opens the journal and writes its first line. If no journal was requested but this process applies the rules of
+// --strict, it uses a temporary journal. Errors are ignored here, because the run reports them.
 func (w *supervisor) open(commands []string, fault *Fault) {
 	if w.path == "" && w.judgesItself {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
@@ -110,9 +110,9 @@ func isStrict(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests (nil means none), and a system that
-// requests the model failure belonging to the fault, if any.
-func requestedFault(s *process.System) (*Fault, *process.System) {
+// requestedFault returns the fault that the command line or the environment requests; nil means none. A fault may
+// include a failure of the model. The returned system requests only this failure, not the fault.
+func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at := s.Getenv(failureVariable), -1
 	for i, word := range s.Args {
 		if value, found := strings.CutPrefix(word, "--failure="); found {
@@ -121,7 +121,7 @@ func requestedFault(s *process.System) (*Fault, *process.System) {
 			name, at = s.Args[i+1], i
 		}
 	}
-	fault := FaultByName(name)
+	fault = FaultByName(name)
 	if fault == nil {
 		return nil, s
 	}
@@ -174,9 +174,8 @@ func requestedJournal(s *process.System) string {
 	return path
 }
 
-// ApplyShimSettings applies the settings in the file claude.env next to the binary, if that file exists and the process
-// is called claude. A line K=V sets a variable, and ?K=V sets it only if the caller has not. Other processes are
-// returned unchanged.
+// ApplyShimSettings applies the file claude.env next to the binary, if it exists and the process is called claude. A
+// line K=V sets a variable, and ?K=V sets it only if the caller has not. Other processes are returned unchanged.
 func ApplyShimSettings(s *process.System) *process.System {
 	if !s.CalledAsClaude() {
 		return s
@@ -200,8 +199,8 @@ func ApplyShimSettings(s *process.System) *process.System {
 	return s.WithEnv(more)
 }
 
-// RealCommand returns the command line of the real claude that the shim runs, with the options that the shim adds, and
-// the fault to apply. argv is nil for other processes.
+// RealCommand returns the command line of the real claude, including the options that the shim adds, and the fault to
+// apply. argv is nil if this process is not a shim for a real claude.
 func RealCommand(s *process.System) (argv []string, fault string) {
 	claude := s.Getenv("CLAUDELESS_REAL")
 	if claude == "" || !s.CalledAsClaude() {
@@ -216,8 +215,7 @@ func RealCommand(s *process.System) (argv []string, fault string) {
 	return append(argv, s.Args[1:]...), s.Getenv(failureVariable)
 }
 
-// DescribeStart returns the first journal line of a process: how it was started. commands are the subcommands of
-// claudeless itself.
+// DescribeStart returns a process's first journal line: how it was started. commands are claudeless's own subcommands.
 func DescribeStart(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
@@ -236,11 +234,10 @@ func DescribeStart(s *process.System, commands []string) journal.Start {
 	return line
 }
 
-// SubcommandPattern returns a pattern for the shell's case that matches the subcommands of claude.
+// SubcommandPattern returns the subcommands of claude as a pattern for a shell's case statement: "agents|attach|…".
 func SubcommandPattern() string { return strings.Join(claudecode.Subcommands(), "|") }
 
-// UnknownVariables returns the unknown variables that begin with CLAUDELESS_, in order, each with the name that was
-// probably intended.
+// UnknownVariables returns the unknown CLAUDELESS_ variables in order, each with the name that was probably intended.
 func UnknownVariables(environ []string) (unknown []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
@@ -271,8 +268,7 @@ func SuggestCommand(s *process.System, commands []string) string {
 	return ""
 }
 
-// inheritedVariables are variables that the real CLI sets for its child processes and that must not reach a new
-// session.
+// inheritedVariables are variables that the real CLI sets for its children and that must not reach a new session.
 func inheritedVariables() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
 
 // KnownVariables returns all environment variables that claudeless reads.
@@ -287,8 +283,8 @@ func KnownVariables() []string {
 	}
 }
 
-// secretArguments returns the arguments that certainly contain a secret: a text in the form of a key, or the value of a
-// variable with a secret.
+// secretArguments returns the arguments that certainly contain a secret, as "argv[N]". These are arguments with a key
+// in a known format such as sk-ant-…, or with the value of a secret environment variable.
 func secretArguments(args, environ []string) []string {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
 	var values []string

@@ -22,14 +22,14 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// apiService is the set of servers that a run has on loopback: the Messages API, which plays the scenario and detects
-// a real claude that got past the shims, and the proxy that reports connections to vendors.
+// apiService holds the servers of a run on loopback. The Messages API plays the scenario, and detects a real claude
+// that was started without a shim. The proxy reports connections to vendors.
 type apiService struct {
 	url         string
 	proxy       string // empty means no proxy
 	handler     http.Handler
 	vendorProxy *guard.Proxy // nil means no proxy
-	capture     *os.File     // nil means no scenario to serve
+	capture     *os.File     // journal that the API appends to; nil means that no scenario is served
 	log         guard.Log
 
 	cancel context.CancelFunc // nil means not serving
@@ -38,8 +38,8 @@ type apiService struct {
 	err    error
 }
 
-// newAPI returns the servers of a run with this journal; own lists the claude files of the run itself. Nothing is
-// served yet.
+// newAPI creates the servers of a run; they do not listen yet. The API appends to the given journal. own distinguishes
+// the shims of the run from a real claude.
 func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.newModelHandler(o, journal)
@@ -198,8 +198,8 @@ func (w processClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RefuseBypassingRequest answers a client that bypassed the claude of the run with an error of the Messages API that clients do not
-// retry, and with advice. It returns the finding.
+// RefuseBypassingRequest answers a client that reached the API without the claude of the run. The answer is an error of
+// the Messages API that clients do not retry, with advice for the user. The finding about the request is returned.
 func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}

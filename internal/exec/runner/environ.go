@@ -69,8 +69,8 @@ func withheldVariables() []string {
 	}
 }
 
-// claudePathVariable returns the variable in which a host looks for claude: the variable of a known host, or host itself as
-// a variable name.
+// claudePathVariable returns the name of the variable that tells a host where claude is. For an unknown host, it
+// returns host, which is then the name of a variable.
 func claudePathVariable(host string) string {
 	switch host {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
@@ -91,8 +91,7 @@ func noProxyValue(s *process.System) string {
 	return value + "," + local
 }
 
-// FindReal returns the path of the real claude: the given path, or else CLAUDE_BIN, or else the claude on PATH that
-// is not this program.
+// FindReal returns the real claude's path: given, else CLAUDE_BIN, else the claude on PATH that is not this program.
 func FindReal(given string, getenv func(string) string, self string) (string, error) {
 	given = cmp.Or(given, getenv("CLAUDE_BIN"))
 	if given != "" {
@@ -118,8 +117,8 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 
 func (r *run) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
-// prepareRealHome prepares the private directory for a real claude: it adds the servers of the scenario as a further
-// configuration, and records the exit code if an expectation needs it.
+// prepareRealHome prepares the run for a real claude. It adds the MCP servers of the scenario to the configurations. If
+// the scenario expects an exit code, it requests that this binary stays as the parent of claude.
 func (r *run) prepareRealHome() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")

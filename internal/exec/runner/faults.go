@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// A run under a fault may take maxFaultExtraTime longer than the run without a fault, but not longer than maxFaultRunTime in
-	// total, unless slowMachineFactor times the run without a fault is longer (on a slow machine).
+	// maxFaultExtraTime is how much longer a run may take with a fault than without, in total at most maxFaultRunTime.
+	// On a slow machine, it may take slowMachineFactor times as long as without, even if that is longer.
 	maxFaultExtraTime = 12 * time.Second
 	maxFaultRunTime   = 18 * time.Second
 	slowMachineFactor = 3
@@ -92,8 +92,8 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	return report, nil, nil
 }
 
-// selectFaults returns the faults with these names; "all" selects the whole catalogue, with the faults of screens only
-// if the command started an interactive claude.
+// selectFaults returns the faults with these names. The name "all" selects every fault. Faults of the interactive
+// screen are then included only if interactive is true.
 func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 	all, err := procio.Faults()
 	if err != nil {
@@ -124,7 +124,7 @@ type faultResult struct {
 	claudeStarted bool
 	// interactive is true if a session ran on a terminal.
 	interactive bool
-	err         error // error of the preparation
+	err         error // why the fault could not be tried to the end
 }
 
 func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Duration) faultResult {

@@ -19,9 +19,9 @@ type leftoverProcess struct {
 	isClaude bool
 }
 
-// leftovers returns the processes of a run that have not ended, without the processes that this program started itself.
-// It looks among the descendants of this program or, if this program performs other runs at the same time, among the
-// processes that carry the run's mark.
+// leftovers returns the processes of a run that are still running, except those that this program started for itself.
+// It looks at the descendants of this program. If this program performs other runs at the same time, it looks instead
+// at the processes whose environment contains the mark of the run.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())

@@ -23,8 +23,8 @@ type Options struct {
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
 	FreshHome bool
-	// EnvFor lists hosts, and names of variables. Each of these variables, and for each host the variable in which the
-	// host looks for claude, is set to the path of claude.
+	// EnvFor lists names of hosts and names of variables. For the name of a host, the variable in which that host looks
+	// for claude is set to the path of claude. Any other name is a variable that is set to this path.
 	EnvFor []string
 
 	// Terminal gives the command a pseudo-terminal; nil means it has the streams of this process.
@@ -40,8 +40,7 @@ type Options struct {
 // Terminal is a pseudo-terminal for the command.
 type Terminal = console.Settings
 
-// ParseTerminal reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and the directory for its
-// screens.
+// ParseTerminal reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and a directory for its screens.
 func ParseTerminal(size, screens string) (*Terminal, error) {
 	t := &Terminal{Screens: screens}
 	if size == "" {

@@ -64,8 +64,8 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	return report, in, judgeErr
 }
 
-// runCommand runs the command to its end. left lists the processes that the command left running, and seen is the
-// content of its pseudo-terminal, if it has one.
+// runCommand runs the command until it ends. left lists the processes that the command left running. seen is the
+// content of the command's pseudo-terminal; nil means that it has none.
 func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console
@@ -107,8 +107,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	return exit, left, nil, nil // the deferred function sets seen
 }
 
-// relaySignals forwards signals to the command until stop is called. After the second signal of a kind, the command is
-// killed if it does not exit soon.
+// relaySignals forwards signals to the command until stop is called. A second signal of a kind soon kills the command.
 func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	if r.System.Lifetime == nil {
 		return func() {}
@@ -136,16 +135,14 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	return func() { unsubscribe(); close(done) }
 }
 
-// deferVerdict writes to the journal the facts that a later verdict needs: the findings of the guard and the leftover
-// processes.
+// deferVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover processes.
 func (r *run) deferVerdict(leftovers []leftoverProcess) error {
 	report := verdict.Report{Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
-// judge reads the journal, checks the run against the scenario, and appends the verdict to the journal. It also
-// returns the input of the check.
+// judge reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
 func (r *run) judge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
 	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	for _, p := range leftovers {

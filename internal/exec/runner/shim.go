@@ -22,8 +22,7 @@ import (
 type ClaudeSetup struct {
 	// Self is the path of this binary, which plays claude.
 	Self string
-	// Scenario is the scripted model, a path or a name from the library; empty means the scenario that claude would find
-	// without a shim.
+	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude looks for one itself.
 	Scenario string
 	// MCPConfig are further server configurations.
 	MCPConfig []string
@@ -51,8 +50,7 @@ type Real struct {
 	Path string
 	// BaseURL and Key give access to its API.
 	BaseURL, Key string
-	// StaysParent is set if the scenario expects an exit code: this binary then stays as the parent of the real claude
-	// and waits for its end.
+	// StaysParent is set if the scenario expects an exit code: this binary then stays the parent of the real claude.
 	StaysParent bool
 }
 
@@ -115,8 +113,7 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 }
 
 // writeProgram writes a program that is run immediately. While the file is open for writing, this process must not
-// start another process. The new process would inherit the open file until it calls exec, and running the file would
-// fail with "text file busy".
+// start another, which would inherit the file until it calls exec, and running it would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -241,10 +238,10 @@ func realCLINamesIn(dir, self string) []string {
 	return names
 }
 
-// realCommandLine returns the last line of a shim that runs the real claude. The server configurations of claudeless
-// are the first arguments, so that no variadic option can consume them. If a subcommand of claude is called, they are
-// omitted. This binary records the start and then becomes claude. It stays as the parent only under a process fault or
-// if an exit code is expected.
+// realCommandLine returns the end of a shim script, which runs the real claude through this binary. This binary records
+// the start, and then claude replaces it. It stays as the parent only under a process fault or if an exit code is
+// expected. The --mcp-config options of claudeless come before the caller's arguments, so that no variadic option can
+// consume them. They are omitted if the first argument is a subcommand of claude.
 func (s ClaudeSetup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
@@ -265,9 +262,9 @@ func (s ClaudeSetup) realCommandLine() string {
 		procio.SubcommandPattern(), claude, claude, configs.String())
 }
 
-// writePackageManagers creates shims for package managers in dir, so that they do not change the claude of this
-// machine: a global installation, update or removal of its package does nothing and succeeds. Everything else goes to
-// the package manager found on path. A package manager that is not installed gets no shim.
+// writePackageManagers creates shims for package managers in dir, so that the command does not change the claude of
+// this machine. A shim ignores the global installation, update or removal of claude's package, and succeeds. For
+// anything else, it runs the package manager found on path. A package manager that is not installed gets no shim.
 func writePackageManagers(dir, path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -303,15 +300,14 @@ fi
 exec %s "$@"
 `
 
-// FirstStart specifies which dialogs claude shows when it starts on a terminal. The zero value shows none, except
-// that no directory is trusted.
+// FirstStart specifies which dialogs claude shows when it starts on a terminal. The zero value shows only the dialog
+// that asks whether to trust the directory, because no directory is trusted.
 type FirstStart struct {
 	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
 	Dialogs []string
 	// TrustedDirs lists the directories that are trusted.
 	TrustedDirs []string
-	// Inline selects the renderer that prints below the shell's prompt; false selects the renderer that fills the
-	// screen.
+	// Inline selects the renderer that prints below the shell's prompt; false selects the one that fills the screen.
 	Inline bool
 }
 

@@ -15,17 +15,18 @@ import (
 
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuard marks an error of --guard=strict before the command starts. Such an error does not affect the verdict.
+// errStrictGuard is wrapped by errors in the set-up of the guard, before the command has started. After such an error,
+// the command can still be started with a weaker guard.
 var errStrictGuard = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.Level, error) { return guard.ParseLevel(s) }
 
-// guardLinkFD is the first of the file descriptors that [proc.Attach] passes to the child.
+// guardLinkFD is the child's file descriptor of the link to the guard, the first that [proc.Attach] passes to a child.
 const guardLinkFD = 3
 
-// ExecGuarded is the first process of a guarded run. It becomes the command given by words (path, then arguments including
-// the name), and returns only if that fails.
+// ExecGuarded runs in the first process of a guarded run and replaces this process by the command. words are the path
+// of the command and then its arguments, of which the first is the program's name. It returns only if it fails.
 func ExecGuarded(words, environ []string) error {
 	return guard.ExecWatched(guardLinkFD, words[0], words[1:], environ)
 }
@@ -37,7 +38,7 @@ func ExecGuardedInNetwork(words, environ []string) error {
 
 type startedCommand struct {
 	*proc.Attached
-	network      *guard.Network // network namespace of the command; nil means the network of this program, without a watch
+	network      *guard.Network // the command's guard and network; nil means no guard, in the network of this program
 	poller       *guard.Poller  // nil means not polling
 	ownProcesses []int
 	hasOtherRuns bool          // this program runs other commands at the same time
@@ -91,7 +92,8 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 	return err
 }
 
-// startGuarded starts the command through this binary, which passes the system call watch to this process.
+// startGuarded starts this binary, which becomes the command. Before that, it sends this process the descriptor for
+// watching its system calls.
 func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {

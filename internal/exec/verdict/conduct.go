@@ -25,7 +25,8 @@ func (l *findings) checkConduct(runs []*process, killed []int) {
 	l.checkSharedSessions(runs)
 }
 
-// checkStdout adds finding C01: stdout was not read or, unless a subcommand ran, was closed before the result.
+// checkStdout adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
+// result, so closing its stdout is not reported.
 func (l *findings) checkStdout(p *process) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
@@ -146,8 +147,8 @@ func (l *findings) checkHooks(p *process) {
 }
 
 const (
-	// minStormCalls is the smallest number of identical failing calls that is reported. minFatalStormCalls is that number for calls
-	// that cannot succeed.
+	// minStormCalls is the smallest number of identical failing calls that is reported. For calls that cannot succeed,
+	// the smallest number is minFatalStormCalls.
 	minStormCalls      = 10
 	minFatalStormCalls = 4
 	maxStormPause      = time.Second

@@ -110,8 +110,8 @@ func addFinding(list []problem, p problem, anchor string) []problem {
 	return list
 }
 
-// anchorOf returns the anchor of a finding in the page: the last event of its process, up to the time of the finding,
-// that failed or was denied. If there is no such event, it returns the anchor of the process's run.
+// anchorOf returns the anchor to which the page links a finding: the last event of the finding's process that had
+// failed or been denied by then, or else the process's run; empty means that the page has no such run.
 func (d *document) anchorOf(f Finding) string {
 	when, err := time.Parse(time.RFC3339Nano, f.Time)
 	best := ""

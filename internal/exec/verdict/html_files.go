@@ -22,9 +22,8 @@ type OutputFiles struct {
 	Environ []string
 }
 
-// Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the journal lines
-// that were checked, for the HTML page; nil means that they are unknown. If one file cannot be written, the others
-// still are.
+// Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the checked
+// journal lines, for the HTML page; nil means unknown. If one file cannot be written, the others still are.
 func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer) error {
 	r, err := r.Redacted(f.Environ)
 	if err != nil {
@@ -80,7 +79,7 @@ type sourceLine struct {
 // sourceFiles reads each scenario file once.
 type sourceFiles struct {
 	read  func(string) ([]byte, error)
-	lines map[string][]string // nil means the file cannot be read
+	lines map[string][]string // by file name; a nil value means that the file cannot be read
 }
 
 // linesAround returns a line and its neighbours, from line-before to line+after; nil means the file is unreadable.
@@ -101,8 +100,7 @@ func (f *sourceFiles) linesAround(file string, line, before, after int) (shown [
 	return shown
 }
 
-// tableText returns the numbered lines of the rule or step that begins at a line, up to the next [[table]] at the top
-// level, but at most 30 lines.
+// tableText returns up to 30 numbered lines of the rule or step at a line, up to the next [[table]] at the top level.
 func (f *sourceFiles) tableText(file string, line int) string {
 	var b strings.Builder
 	for i, l := range f.linesAround(file, line, 0, 29) {

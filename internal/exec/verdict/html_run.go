@@ -17,7 +17,7 @@ type run struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"` // "claude" or "api"
 	PID     int       `json:"pid"`
-	Title   string    `json:"title"` // empty means the command
+	Title   string    `json:"title"` // empty means that the page shows the command line instead
 	Outcome string    `json:"outcome"`
 	Failed  bool      `json:"failed"`
 	Facts   []runFact `json:"facts"`
@@ -265,7 +265,7 @@ func (r *run) finishCall(t *journal.Tool, at float64) {
 	}
 }
 
-// addTurn adds an event for a line about a prompt, or for a line of one of the less frequent kinds.
+// addTurn adds an event for a line about a turn, such as a prompt, rule or result, or of a rare kind such as a warning.
 func (r *run) addTurn(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:
@@ -302,8 +302,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	}
 }
 
-// addAttachment adds an attachment. The result of a hook becomes part of the tool call for which the hook ran, if
-// there is one.
+// addAttachment adds an attachment. A hook's result becomes part of the tool call for which it ran, if there is one.
 func (r *run) addAttachment(a *journal.Attachment, at float64) {
 	keys, _ := a.Attachment.(map[string]any)
 	text := func(key string) string { s, _ := keys[key].(string); return s }

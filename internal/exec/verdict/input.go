@@ -79,9 +79,9 @@ func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
 	return repeated[e.PID]
 }
 
-// ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else the
-// scenarios that the processes used: each run is checked against its own scenario. A journal that is given twice is
-// used once. Findings of earlier verdicts are ignored.
+// ReadFiles adds the lines of journals, ordered by time if there are several. It also loads the scenario that the runs
+// are checked against. If scenario is empty, it loads the scenarios that the runs used, and each run is checked against
+// its own. A journal that is given twice is read once. Findings of earlier verdicts are ignored.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.read(name); err != nil {

@@ -55,8 +55,8 @@ func (in *Input) loadRunScenarios() error {
 	return nil
 }
 
-// scenariosOfEntries returns the scenario of each entry, and every scenario in the order of the runs. Lines of
-// processes without a scenario belong to the first scenario of their journal.
+// scenariosOfEntries returns the scenario of each entry in owners. order contains every scenario once, in the order in
+// which the runs first used them. Lines of processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	runs := journal.RunNumbers(in.Entries)
 	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // scenarios by run and by journal
@@ -105,8 +105,8 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// checkRunCounts returns S18 findings: the number of runs or journals is not the required one. If only some journals have
-// runs, it returns an S10 finding for each of the others.
+// checkRunCounts returns an S18 finding if the number of runs or of journals is not the required one. If claude was
+// started in some journals but not in all, it returns an S10 finding for each journal without a run.
 func (in *Input) checkRunCounts(runs int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {

@@ -125,7 +125,7 @@ const (
 	levelInfo  = "info"
 )
 
-// The exit codes of a verdict; a failure of the command itself takes precedence.
+// The exit codes of a verdict. If the command itself failed, claudeless exits with the command's code instead.
 const (
 	ExitExpect  = 3
 	ExitConduct = 4
@@ -133,8 +133,7 @@ const (
 	ExitStrict  = 6
 )
 
-// ExitCode returns the exit code of the command if it failed, otherwise the code of the first kind of failure; 0 means
-// that the run passed.
+// ExitCode returns the command's exit code if it failed, otherwise that of the first kind of failure; 0 means success.
 func (r *Report) ExitCode() int {
 	if r.Command != nil && r.Command.Code != 0 {
 		return r.Command.Code
@@ -172,8 +171,8 @@ func (r *Report) SetUpFindings() []Finding {
 	return found
 }
 
-// JournalLine returns the finding as a journal line. The line has a time (now if the finding has none), which
-// distinguishes it from findings that a process reported.
+// JournalLine returns the finding as a journal line. A finding without a time gets the time now. The time marks the
+// line as part of a verdict, because processes write their findings without one.
 func (f Finding) JournalLine(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {
@@ -224,8 +223,7 @@ func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []
 	return errors.Join(j.Err(), file.Close())
 }
 
-// Redacted returns the report with secrets removed from all strings, including the values of secret variables in
-// environ.
+// Redacted returns the report with secrets removed from all strings, including values of secret variables in environ.
 func (r *Report) Redacted(environ []string) (*Report, error) {
 	hide := redact.New(redact.Options{Environ: environ})
 	raw, err := json.Marshal(r)

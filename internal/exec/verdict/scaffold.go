@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// AnswerPlaceholder is the response in a rule of [MissingRule], until the user replaces it.
+// AnswerPlaceholder is the answer in the rules of [MissingRule]. The user is expected to replace it.
 const AnswerPlaceholder = "write the answer here"
 
 // MissingRule returns a rule, in TOML, that matches a prompt.
@@ -24,7 +24,8 @@ func MissingRule(prompt string) string {
 	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(AnswerPlaceholder))
 }
 
-// WriteMissingRules checks that new rules match prompts, and then adds them to a scenario file atomically.
+// WriteMissingRules adds a rule for each prompt to a scenario file atomically. If a prompt would still match no rule,
+// it returns an error and does not change the file.
 func WriteMissingRules(ctx context.Context, file string, prompts []string) error {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -39,7 +39,7 @@ func (l *findings) warningLevel() string {
 	return levelWarn
 }
 
-// isReported reports whether the list already contains, for f's line, a finding with f's text or an S11 or S12 finding.
+// isReported reports whether the list already has a finding for the line of f with the same text or the id S11 or S12.
 func (l *findings) isReported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
@@ -101,7 +101,8 @@ type scriptedCall struct {
 	result string
 }
 
-// addRejected adds the finding about one call, at the position of the lint warning or of its rule.
+// addRejected adds f if the tool rejected the input of a scripted call. If a lint warning is about this input, the
+// finding gets the position of the warning. Otherwise it keeps the position of f.
 func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	why, ok := rejectionReason(c)
 	if !ok || l.input.Scenario.ExpectsInput(c.tool, c.input) {
@@ -123,8 +124,8 @@ func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	}
 }
 
-// rejectionReason returns the reason if the tool rejected the input: recognized by the messages of the built-in tools and
-// of our fixtures, and by the JSON-RPC code of an MCP server.
+// rejectionReason returns why the tool rejected the input of a call; ok is false if it did not. It recognizes the
+// messages of the built-in tools and of our fixtures, and the JSON-RPC code -32602 of any MCP server.
 func rejectionReason(c scriptedCall) (reason string, ok bool) {
 	if _, issue, found := strings.Cut(c.result, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")
@@ -163,7 +164,7 @@ func unplayedFindings(in Input) []Finding {
 	return p.playbackFindings()
 }
 
-// playback tracks how far the scripts of the sessions were played. API clients that name no session are not tracked,
+// playback tracks how far the script of each session was played. API clients that send no session id are ignored,
 // because their requests cannot be assigned to a conversation.
 type playback struct {
 	in       *Input
@@ -175,7 +176,7 @@ type playback struct {
 
 type sequenceProgress struct {
 	turns     *sequence     // the remaining turns; nil means none
-	abandoned journal.Entry // the last request, if the script has a step after it
+	abandoned journal.Entry // the last request, if its script has a further step; otherwise empty
 }
 
 func (p *playback) sessionProgress(id string) *sequenceProgress {
@@ -213,7 +214,7 @@ func (s *sequenceProgress) unplayed() []Finding {
 	return []Finding{f}
 }
 
-// wasInterrupted reports whether the turn before q's prompt was interrupted, or the process that ran it was stopped.
+// wasInterrupted reports whether the turn before the prompt of q was interrupted, or its process was stopped.
 func wasInterrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
@@ -223,8 +224,7 @@ func wasInterrupted(q *journal.Request) bool {
 	return false
 }
 
-// callInterrupted reports whether the process exited before the call returned. It recognizes this by the message of
-// Claude Code.
+// callInterrupted reports whether the process exited before the call returned. It recognizes Claude Code's message.
 func callInterrupted(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
@@ -269,8 +269,8 @@ type sequence struct {
 	positions []diag.Position
 }
 
-// parseRuleName parses the name of a rule. rule is -1 for a rule outside [[responses]]. turn is -1 for the first
-// response of a rule.
+// parseRuleName parses the name of a rule: "responses[2].turns[0]" is rule 2, turn 0. rule is -1 for a rule outside
+// [[responses]]. turn is -1 if the name contains no turn, because it is the first response of the rule.
 func parseRuleName(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
 	rule, ok := parseIndex(name, "responses[")
@@ -283,7 +283,7 @@ func parseRuleName(name string) (rule, turn int) {
 	return rule, turn
 }
 
-// parseIndex parses the number in a name such as responses[7].
+// parseIndex parses the number in a name such as responses[7], where before is "responses[".
 func parseIndex(name, before string) (int, bool) {
 	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
 	n, err := strconv.Atoi(digits)
@@ -325,8 +325,9 @@ func (l *findings) checkEarlyEnd(p *process) {
 	l.list = append(l.list, f)
 }
 
-// hasUnrecordedResults reports whether a process can end well without a result in the journal: a real claude, for which
-// only the start and the requests are recorded, and a session on a terminal, which a user may leave without a prompt.
+// hasUnrecordedResults reports whether a process may have ended well although the journal has no result. This is the
+// case for a real claude, because only its start and its requests are recorded. It is also the case for a session on a
+// terminal, because the user may leave it without a prompt.
 func (l *findings) hasUnrecordedResults(p *process) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
@@ -334,7 +335,7 @@ func (l *findings) hasUnrecordedResults(p *process) bool {
 	return p.start.LogCache != "" || slices.ContainsFunc(l.input.Entries, func(e journal.Entry) bool { return e.Request != nil || e.Exchange != nil })
 }
 
-// endSignal returns the signal that ended a process, and its exit code; empty means it ended normally, or had no session.
+// endSignal returns the signal that ended a process, empty after a normal end or without a session, and the exit code.
 func (p *process) endSignal() (signal string, code int) {
 	sent := p.hostAction("signal")
 	switch {

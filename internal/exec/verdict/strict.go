@@ -31,8 +31,8 @@ func (l *findings) checkSetUps(runs []*process) {
 	}
 }
 
-// checkUnrecordedServers adds finding S20: calls of an MCP server by a real claude are not recorded, unless exec
-// started the server as a fixture.
+// checkUnrecordedServers adds finding S20 for each expectation about notifications of an MCP server that only a real
+// claude uses. It cannot be checked, because notifications are recorded only if exec started the server as a fixture.
 func (l *findings) checkUnrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.Started() {
@@ -162,7 +162,8 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// atNearestRule returns the finding with the position of the nearest rule, because that rule has to be changed.
+// atNearestRule returns f with the position of the rule that is nearest to the prompt, because the user has to change
+// that rule. Without such a rule it returns f unchanged.
 func (u Unmatched) atNearestRule(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
@@ -249,8 +250,7 @@ func noSuchTool(name string) Finding {
 	}
 }
 
-// matchesNoFixtureCase reports whether no case of a fixture matches the arguments of a call. It recognizes the message of
-// our fixtures.
+// matchesNoFixtureCase reports whether no fixture case matches a call's arguments. It recognizes our fixtures' message.
 func matchesNoFixtureCase(result string) bool {
 	_, rest, found := strings.Cut(result, "no case of ")
 	return found && strings.Contains(rest, " matches the arguments ")
@@ -263,8 +263,7 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// similarAllowedTool returns a name in --allowedTools that is similar to the name of the tool; empty if there is none, or if
-// the tool itself is allowed.
+// similarAllowedTool returns a name in --allowedTools that resembles tool; empty if there is none or tool is allowed.
 func similarAllowedTool(argv []string, tool string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

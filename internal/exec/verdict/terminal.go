@@ -142,8 +142,8 @@ func (t *Terminal) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// writeJUnit writes the report as one test suite, with a test case for each expectation, finding of level error and
-// fault, and for a command that failed.
+// writeJUnit writes the report as one test suite. It has a test case for each expectation, for each finding of level
+// error, and for each fault. If the command failed, it has a test case for that, too.
 func (r *Report) writeJUnit(w io.Writer) error {
 	s := junit.Suite{Name: "claudeless"}
 	for _, x := range r.Expectations {
@@ -203,8 +203,7 @@ func (r *Report) processSummary() string {
 	return b.String()
 }
 
-// writeAnnotations writes the report as GitHub workflow commands, which become annotations at the lines of the
-// scenario.
+// writeAnnotations writes the report as GitHub workflow commands, which become annotations at lines of the scenario.
 func (r *Report) writeAnnotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {

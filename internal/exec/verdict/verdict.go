@@ -1,8 +1,7 @@
 // Package verdict judges a run of one or more processes by its journal: the expectations of the scenario, how the
 // calling program treats claude, and the set-up. It also writes the reports.
 //
-// A verdict depends only on the journal and the scenario, so that `claudeless verify` reaches the same verdict
-// later as `claudeless exec` did.
+// A verdict depends only on the journal and the scenario, so `claudeless verify` reaches that of `claudeless exec`.
 package verdict
 
 import (
@@ -64,7 +63,8 @@ func judge(in Input) Report {
 	return r
 }
 
-// recordedFindings returns the findings that processes wrote themselves, once per process.
+// recordedFindings returns the findings that the processes themselves wrote to the journal. If a process wrote the same
+// finding several times, it is returned once.
 func (l *findings) recordedFindings() []Finding {
 	var all []Finding
 	known := map[string]bool{}
@@ -92,8 +92,8 @@ func levelRank(level string) int {
 	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
 }
 
-// expectations judges the [[expect]] blocks over the whole run, together with the results of single calls that
-// processes checked.
+// expectations returns the results of all expectations. It judges the [[expect]] blocks over the whole run. The
+// processes have already judged the expectations about single calls, so their results come from the journal.
 func expectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {
@@ -126,8 +126,8 @@ type process struct {
 	results             []*journal.Result
 	host                []*journal.Host
 	usesControlProtocol bool
-	firstTurn           int // index of the first prompt in the journal; -1 means none
-	lastResult          int // index of the last result; -1 means none
+	firstTurn           int // index of the journal line with the first prompt; -1 means none
+	lastResult          int // index of the journal line with the last result; -1 means none
 }
 
 // splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.

@@ -15,13 +15,13 @@ type sessionSet struct {
 	damaged []DamagedLines
 	// keepContents keeps the contents of files that were read.
 	keepContents bool
-	// requestsOnly is set if the recording contains requests to claudeless serve without its responses.
+	// requestsOnly is set if a journal of claudeless serve was read. It has the requests, but not the responses.
 	requestsOnly bool
 }
 
 type builder struct {
 	Session
-	source       string // kind of input that provides the prompts
+	source       string // kind of recording that the prompts come from, see sourcesByDetail
 	results      map[string]*Result
 	calls        map[string]*Call
 	byMsg        map[string]*Message
@@ -68,8 +68,7 @@ func (b *builder) addPrompt(p *Prompt) {
 	b.finished = false
 }
 
-// addHook adds a hook to the current prompt. If no prompt has started yet, or the current prompt has its result, the
-// hook belongs to the next prompt.
+// addHook adds a hook to the current prompt or, if there is none or it has its result, to the next prompt.
 func (b *builder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)
@@ -86,8 +85,7 @@ func (b *builder) currentPrompt(at Place) *Prompt {
 	return b.Prompts[len(b.Prompts)-1]
 }
 
-// addBlocks adds blocks to their message. agent is the id of the call that started the sub-agent, empty for the main
-// conversation.
+// addBlocks adds blocks to their message. agent is the id of the sub-agent's call, empty for the main conversation.
 func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
 	b.addIDs(m.ID)
 	key := agent + "\x00" + m.ID
@@ -201,7 +199,7 @@ func (w wireBlocks) plainText() (text string, other int) {
 	return strings.Join(texts, "\n"), other
 }
 
-// addResult records the result of a call. A richer result that is already known is kept.
+// addResult records the result of a call. It replaces an earlier result of the call.
 func (b *builder) addResult(at Place, block wireBlock) *Result {
 	r := &Result{At: at, IsError: block.IsError}
 	if block.Content != nil {

@@ -33,8 +33,7 @@ type Progress interface {
 	Read(n int64)
 }
 
-// Read reads the recordings of one or more sessions. Recordings of the same session are joined; if they overlap, the
-// more detailed one is used.
+// Read reads recordings of sessions. Those of the same session are joined; in overlaps, the more detailed one is used.
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newRecordingReader(o)
 	var errs []error
@@ -160,8 +159,8 @@ type lineReader struct {
 	damage DamagedLines
 }
 
-// parse reads one line, which has size bytes in the file, but may be truncated. Only an invalid first line is an error;
-// other invalid lines are skipped.
+// parse reads one line of a file. size is the length of the line in the file. If size exceeds maxLineBytes, line is
+// incomplete and is skipped. Only an invalid first line is an error; other invalid lines are counted and skipped.
 func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	raw := bytes.TrimSpace(line)
 	if len(raw) == 0 && size <= maxLineBytes {
@@ -193,8 +192,7 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	return nil
 }
 
-// maxLineBytes bounds a line, in bytes. A message is at most as large as an API request (32 MB), and a transcript may
-// contain a result twice.
+// maxLineBytes bounds a line. A message is at most an API request (32 MB), and a transcript may contain a result twice.
 const maxLineBytes = 64 << 20
 
 var errTooLong = fmt.Errorf("a line of more than %d MB", maxLineBytes>>20)

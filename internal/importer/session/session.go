@@ -135,7 +135,7 @@ type Block struct {
 	Call     *Call
 }
 
-// Failure is an error of the API that ended a prompt.
+// Failure is an error of the API because of which a prompt got no complete answer.
 type Failure struct {
 	Status int // 0 means no response came
 	Kind   string
@@ -197,8 +197,7 @@ type File struct {
 	IsComplete bool
 }
 
-// SplitToolName splits the name of an MCP tool into the server and the server's name for the tool; ok is false for
-// built-in tools.
+// SplitToolName splits an MCP tool's name into the server and its name for the tool; ok is false for built-in tools.
 func SplitToolName(tool string) (server, name string, ok bool) {
 	rest, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
@@ -248,7 +247,7 @@ func (c *Call) IsHarmless() bool {
 	return false
 }
 
-// IsUnlistedTool reports whether a built-in tool with this name is not listed by default.
+// IsUnlistedTool reports whether this is the name of a built-in tool that a session does not list by default.
 func IsUnlistedTool(name string) bool {
 	t := claudecode.ToolNamed(name)
 	return t.Name != "" && t.Listing != claudecode.ListAlways

@@ -21,7 +21,7 @@ type trafficReader struct {
 }
 
 type trafficConversation struct {
-	groups  int      // number of history groups already used
+	groups  int      // number of groups in the history that are already imported
 	failure *Failure // failure of the last request; ignored if the request is repeated
 	at      Place
 }
@@ -129,7 +129,7 @@ func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group
 	t.groups = len(groups)
 }
 
-// assistantOf builds the assistant message of a group in the history of a later request.
+// assistantOf returns the model's message in a group of the history, in the form of a response of the API.
 func assistantOf(g history.Group) wireMessage {
 	var m wireMessage
 	if g.Text != "" {

@@ -84,8 +84,8 @@ type attachedHook struct {
 	Decision  string `json:"decision"`
 }
 
-// outcome returns the outcome of a hook, if the attachment reports a run. Context that a hook adds has a separate
-// attachment.
+// outcome returns the outcome of a hook run; empty means success. ok is false if the attachment is about something
+// else, such as context that the hook added.
 func (a *attachedHook) outcome() (came string, ok bool) {
 	switch a.Type {
 	case "hook_success":
@@ -114,7 +114,7 @@ func (a *attachedHook) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// hookType is the type of all kept lines about hooks.
+// hookType is the type that lines about hooks get when they are stored. In the file they have various types.
 const hookType = "hook"
 
 func (l *transcriptLine) isAboutHook() bool {
@@ -273,7 +273,8 @@ func (t *transcriptReader) resolveBranch(branch string) error {
 	return nil
 }
 
-// linesOnBranch returns the set of lines from the first to the newest, or to the newest line below id.
+// linesOnBranch returns the ids of the lines on one branch, from its first to its last line. This is the newest branch
+// or, if id is not empty, the newest branch that contains the line id.
 func (t *transcriptReader) linesOnBranch(id string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[id]; id != "" && ours {
@@ -339,7 +340,8 @@ func (b *builder) addAssistantLine(n *conversationLine, agent string) {
 	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
 
-// addAssistant adds a reply of the model. If its text reports a failure, it adds the failure.
+// addAssistant adds a message of the model. If the CLI itself wrote the message because a request failed, it adds the
+// failure f with the text of the message instead. Other messages of the CLI are ignored.
 func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
 	if m.Model != "<synthetic>" {
 		b.addBlocks(at, *m, agent)
@@ -392,7 +394,7 @@ func (b *builder) addResultDetails(r *Result, call string, u *toolUseResult) {
 	}
 }
 
-// addAgentLine handles a line of a sub-agent. toolUse returns the call that started the sub-agent.
+// addAgentLine adds a sub-agent's line. toolUse returns the id of the call that started it; empty means unknown.
 func (b *builder) addAgentLine(n *conversationLine, agentID string, toolUse func(agentID string) string) {
 	l := n.line
 	agentID = cmp.Or(agentID, l.AgentID)

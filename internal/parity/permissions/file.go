@@ -128,8 +128,8 @@ func readFile(name string) (*File, diag.List) {
 	return f, problems
 }
 
-// checkAndNumberLines records the lines of calls and known decisions, and checks rules that the file format cannot
-// express.
+// checkAndNumberLines sets the line numbers of calls and known decisions. It also checks what the file format cannot
+// express, such as unique names of groups.
 func (f *File) checkAndNumberLines() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {

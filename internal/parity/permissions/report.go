@@ -76,7 +76,7 @@ func compareDecisions(ours, theirs Decision) Status {
 	return StatusSame
 }
 
-// Stale reports the entries of known decisions that were not needed although their calls were compared.
+// Stale reports known decisions that accepted no difference in this run, unless one of their calls was not compared.
 func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {

@@ -42,7 +42,7 @@ type laneRun struct {
 	env     []string
 	servers []*proc.Process
 	api     *modelAPI
-	front   *tlsFront // nil means that the base URL is the URL of the backend
+	front   *tlsFront // serves the default URL of the API; nil means that the programs use the URL of the server itself
 }
 
 func (p *laneRun) path(parts ...string) string {
@@ -299,8 +299,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{raw, rawCA}, PrivateKey: key}, ca, nil
 }
 
-// modelAPI serves the scenario of a case as the Messages API on loopback and records the requests. Close stops
-// everything that listenAPI started.
+// modelAPI serves a case's scenario as the Messages API on loopback and records the requests. Close undoes listenAPI.
 type modelAPI struct {
 	// URL is the base URL of the API.
 	URL string

@@ -25,7 +25,7 @@ import (
 type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
-	// Dir is a new directory. The lanes run one after the other at one path in it.
+	// Dir is a new directory. All lanes run in the same subdirectory, one after the other, to see the same paths.
 	Dir string `json:"dir"`
 	// Self is the claudeless binary, which is also used for fixtures.
 	Self string `json:"self"`
@@ -33,7 +33,7 @@ type Job struct {
 	Timeout time.Duration `json:"timeout"`
 	// DefaultURL lets the programs reach the API at its default URL, in a separate network.
 	DefaultURL bool `json:"default_url,omitempty"`
-	// Protocol lists the revisions of MCP that the fixtures speak; empty means those of their files.
+	// Protocol lists the revisions of MCP that the fixtures speak; empty means the revisions in the fixture files.
 	Protocol string `json:"protocol,omitempty"`
 	// Isolated is true if the network has only the loopback interface.
 	Isolated bool `json:"isolated"`
@@ -43,7 +43,7 @@ type Job struct {
 type Lane struct {
 	// Program is the path of claude; empty means claudeless.
 	Program string `json:"program,omitempty"`
-	// Version is the version that claudeless reports.
+	// Version is the version of claude that claudeless claims to be; empty means its default.
 	Version string `json:"version,omitempty"`
 }
 
@@ -76,7 +76,8 @@ type ServeResult struct {
 	Error      string              `json:"error,omitempty"`
 }
 
-// ServeJob reads a job, runs it in its own network namespace, and writes the result. [PlayIsolated] is its caller.
+// ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. [PlayIsolated] starts the process
+// that calls it, in a separate network namespace.
 func ServeJob(ctx context.Context, s *process.System) error {
 	var job Job
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
@@ -256,7 +257,8 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readRequests reads the model requests from the journal of claudeless, which ran as `claudeless serve` or as `claude`.
+// readRequests reads the requests to the model from the journal of claudeless, which ran as `claudeless serve` or as
+// `claude`. A missing journal means no requests. If err, the error of an earlier step, is not nil, it is returned.
 func readRequests(name string, err error) ([]json.RawMessage, error) {
 	file, openErr := os.Open(name)
 	if errors.Is(openErr, fs.ErrNotExist) || err != nil {
@@ -269,8 +271,8 @@ func readRequests(name string, err error) ([]json.RawMessage, error) {
 	return ReadRequests(file)
 }
 
-// ReadRequests reads the requests to the model from a journal. When claudeless runs as claude, it records a call when
-// the call returns. The call is part of a request only if another request followed in the turn.
+// ReadRequests reads the requests to the model from a journal. When claudeless runs as claude, it records the result of
+// each call. Results at the end of a turn are omitted, because no request sent them to the model.
 func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet

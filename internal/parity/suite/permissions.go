@@ -26,7 +26,8 @@ type DecisionReport struct {
 	Stale diag.List
 }
 
-// CompareDecisions plays files of calls, each group in one session of either program. Options.Cases are the files.
+// CompareDecisions plays files of calls with two programs and compares the decisions about the calls. Options.Cases
+// names the files. Each program plays each group of calls in one session.
 func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	res := &DecisionReport{}
 	var files []*permissions.File

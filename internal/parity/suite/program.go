@@ -32,8 +32,7 @@ var ErrNoClaude = errors.New("no real claude to compare with")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns
-// claudeless.
+// FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH, but never claudeless.
 func FindClaude(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {
@@ -81,8 +80,7 @@ func runOption(ctx context.Context, s *process.System, path, option string) (pro
 
 var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
 
-// readHelp returns the options and commands that a program lists in its help; it returns none if the program prints no
-// help.
+// readHelp returns the options and commands that a program lists in its help; it returns none if there is no help.
 func readHelp(ctx context.Context, s *process.System, p Program) parity.HelpWords {
 	line := parity.HelpWords{Version: p.Version, Words: map[string][]string{}}
 	res, err := runOption(ctx, s, p.Path, "--help")

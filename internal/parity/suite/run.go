@@ -144,8 +144,8 @@ func (o *programOutput) waitQuiet(ctx context.Context) {
 	}
 }
 
-// waitForLine waits for a line, from index i on, for which matches returns true, and returns the index after it. ok is
-// false if the stream was closed or the time ran out before.
+// waitForLine waits until matches returns true for a line, beginning at index i. It returns this line and the index
+// after it. ok is false if the output ends or ctx is done before.
 func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(line string) bool) (next int, line string, ok bool) {
 	for {
 		o.mu.Lock()
@@ -173,8 +173,7 @@ func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(lin
 	}
 }
 
-// runDialogue executes the steps of the host. It returns a description of the expected event that did not happen, or ""
-// after success.
+// runDialogue executes the host's steps. It returns a description of the expected event that did not happen, or "".
 func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *programOutput, r *parity.CaseRun) string {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()
@@ -237,8 +236,7 @@ type host struct {
 	requestCount int
 }
 
-// executeStep executes one step. It returns a description of the expected event that did not happen, or "" after
-// success.
+// executeStep executes one step. It returns a description of the expected event that did not happen, or "".
 func (h *host) executeStep(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":
@@ -293,8 +291,8 @@ func (h *host) denyAll() bool {
 	}
 }
 
-// permissionAnswer is the answer to a permission request: "deny" with text as the message, or "allow" with text as the
-// input of the tool, by default the input of the request.
+// permissionAnswer returns the answer to a permission request. With the verb "deny", text is the message for the model.
+// With "allow", text is the new input of the tool; an empty text keeps the input of the request.
 func (h *host) permissionAnswer(verb, text string) any {
 	switch {
 	case verb == "deny" && text == "":

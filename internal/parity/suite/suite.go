@@ -39,12 +39,12 @@ type Options struct {
 	Jobs int
 	// DefaultURL plays the cases with the API at its default URL, which needs a separate network.
 	DefaultURL bool
-	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those of their files.
+	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those in the fixture files.
 	Protocol string
 	// Retries is how often a case that differs is repeated. Because of races, outputs can differ by chance, so only
 	// differences that occur every time are reported.
 	Retries int
-	// IsolatedArgs are the arguments that call [ServeJob].
+	// IsolatedArgs are the arguments with which Self calls [ServeJob].
 	IsolatedArgs []string
 	Self         string
 	System       *process.System

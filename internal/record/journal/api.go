@@ -26,7 +26,8 @@ type Request struct {
 	Betas []string `json:"betas,omitempty"`
 	// Tools are the names of the offered tools.
 	Tools []string `json:"tools,omitempty"`
-	// Messages is the history as it was interpreted: prompt, results, context, added, injected, notice and answer.
+	// Messages are the kinds of the parts of the history, in order: `prompt`, `results`, `closed`, `context`, `added`,
+	// `injected`, `retry`, `resumed`, `notice`, `interrupt`, `summary` or `answer`.
 	Messages []string `json:"messages,omitempty"`
 	// Calls are the tool calls whose results arrived with this request for the first time.
 	Calls []ExecutedCall `json:"calls,omitempty"`
@@ -46,8 +47,8 @@ type Request struct {
 	Unmet []Expectation `json:"unmet,omitempty"`
 	// NextStep is the step of the script that the next request will get; absent if none exists.
 	NextStep *Unplayed `json:"left,omitempty"`
-	// NotOffered are tools that the script calls and the request does not offer; absent for Claude Code, which has
-	// more tools than it offers.
+	// NotOffered are the tools that the script calls although the request does not offer them. It is absent for Claude
+	// Code, which can run tools that it did not offer.
 	NotOffered []string `json:"not_offered,omitempty"`
 	// Status is the HTTP status; 0 if the connection ended without one.
 	Status int `json:"status"`
@@ -73,8 +74,7 @@ type ExecutedCall struct {
 	Result string `json:"result"`
 	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
-	// EndedTurn is true if the turn ended with the call. The result of the call is then only in this request, together
-	// with another prompt.
+	// EndedTurn is true if the call ended its turn, so that its result reached the model only with another prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
 }
 

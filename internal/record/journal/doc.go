@@ -1,16 +1,13 @@
 // Package journal writes what a run received and did to a file, one JSON object per line (--capture FILE,
-// CLAUDELESS_CAPTURE). Tests make assertions about it and verdicts are computed from it. The package also reads such
-// files.
+// CLAUDELESS_CAPTURE). Tests examine it and verdicts are computed from it. The package also reads such files.
 //
-// Every line is written in one append, so several processes may share a file. Secrets are replaced before a line is
-// written, see package redact.
+// Every line is written in one append, so processes may share a file. Package redact replaces secrets before that.
 //
 // # The journal
 //
-// `--capture FILE` (or the variable `CLAUDELESS_CAPTURE`) appends one line with a JSON object for each event: a
-// prompt, a tool call, a result and so on. `claudeless exec` writes one journal for all processes of a command. Many
-// processes may share a file, because every line is written in one piece. Readers skip a line that was cut off
-// because its process was killed.
+// `--capture FILE` (or the variable `CLAUDELESS_CAPTURE`) appends a JSON line for each event: a prompt, a tool call, a
+// result and so on. `claudeless exec` writes one journal for all processes of a command. Many processes may share a
+// file, because every line is written in one piece. Readers skip a line that was cut off when its process was killed.
 //
 // Every line has `time` (RFC 3339, UTC), `pid` (of the process that wrote it), `session_id` (empty before a session
 // exists) and `type`, which selects one of the lines below. New types and new keys may be added; the meaning of

@@ -37,7 +37,7 @@ func New(o Options) *Journal {
 	return &Journal{options: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
-// Process returns a journal that writes to the file of j, for lines about the whole process, without a session id.
+// Process returns a journal for lines about the whole process, which have no session id. It writes to j's file.
 func (j *Journal) Process() *Journal {
 	o := j.options
 	o.SessionID = ""
@@ -77,13 +77,13 @@ func (j *Journal) Write(b Body) {
 	j.err = err
 }
 
-// SecretFinder returns a finder of the secrets that journals redact if they have this environment.
+// SecretFinder returns a finder of the secrets that a journal with this environment redacts.
 func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteAll writes lines. If err reports that they could not be created, it records the error, and no further lines are
-// written.
+// WriteAll writes lines. err is the error that occurred when the lines were created. If it is not nil, the journal
+// keeps it as its error, and writes nothing after these lines.
 func (j *Journal) WriteAll(lines []Body, err error) {
 	for _, l := range lines {
 		j.Write(l)

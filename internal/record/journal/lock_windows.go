@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockByte returns the locked byte. It is far after the end of the file, because Windows locks also prevent reading and
-// writing.
+// lockByte returns the byte of the file that is locked. It is far after the end of the file, because on Windows other
+// processes cannot read or write a locked byte.
 func lockByte() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
 // lockShared locks the file for writing a line. It waits while another process removes a partial line. An error is

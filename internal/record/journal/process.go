@@ -26,8 +26,7 @@ type Start struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// Run describes the configuration of a process's session. Processes that print their version or reject their command
-// line have none.
+// Run is the configuration of a process's session. Processes that print a version or reject the command line have none.
 type Run struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`

@@ -26,7 +26,7 @@ type LineHead struct {
 	Type string `json:"type"`
 }
 
-// Line holds the content of a line in one of these fields. The keys of the fields are the values of `type`.
+// Line holds the content of a line: only the field for its `type` is set. The type is the JSON key of the field.
 type Line struct {
 	// Start is the first line of a process that was started as claude.
 	Start *Start `json:"start"`
@@ -66,7 +66,7 @@ type Line struct {
 	Unplayed *Unplayed `json:"unplayed"`
 	// Gate is a step that waited at a gate.
 	Gate *Gate `json:"gate"`
-	// Screen is a state of the interactive screen that was answered.
+	// Screen is a dialog of the interactive screen and the answer to it.
 	Screen *Screen `json:"screen"`
 	// Telemetry counts what a collector has accepted under one name.
 	Telemetry *Telemetry `json:"telemetry"`
@@ -91,7 +91,8 @@ type Entry struct {
 	LineHead
 	// When is the parsed Time; zero means it could not be parsed.
 	When time.Time
-	// Source numbers the journals that are read together, from 0, because two machines may use the same process ids.
+	// Source is the number of the journal, from 0, if several journals are read together. It is needed because
+	// processes on two machines may have the same id.
 	Source int
 	Line
 }
@@ -152,8 +153,8 @@ func parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// parseHead parses the head of a line in the form that this package writes and converts the rest to an object in place;
-// false means that the line has another form.
+// parseHead parses the head of a line in the form that this package writes. It returns the rest of the line as a JSON
+// object, for which it overwrites a part of line. ok is false if the line has another form.
 func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	var pid []byte
 	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))

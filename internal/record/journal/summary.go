@@ -25,7 +25,7 @@ type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
 	messages map[modelSource]lastMessage  // last message of each model
-	retries  map[processKey]int           // retries of the request to which the next message is the response
+	retries  map[processKey]int           // failed attempts since the last message; they count for the request that the next one answers
 	requests map[conversation]lastRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
@@ -51,8 +51,7 @@ type lastMessage struct {
 	requestIndex int // index, in the record of the run, of the request that the message answers
 }
 
-// conversation identifies a conversation over the API: by session and agent if the client names them, otherwise by the
-// prompt.
+// conversation identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
 type conversation struct{ session, agent, prompt string }
 
 type lastRequest struct {
@@ -139,8 +138,7 @@ func (s *Summary) addRule(name, file string, line int) {
 	}
 }
 
-// addMessage adds a block of a message. The first block of a message is the response to a request, unless the message
-// continues the previous one.
+// addMessage adds a message block. The first is the response to a request, unless the message continues another.
 func (s *Summary) addMessage(from modelSource, m Model, afterMS float64) {
 	last, known := s.messages[from]
 	if last.id == m.MessageID {
@@ -210,7 +208,7 @@ func (q Request) Failed() bool {
 	return q.Status != 200 || q.Error != "" || slices.ContainsFunc(q.Findings, func(f string) bool { return strings.HasPrefix(f, "aborted: ") })
 }
 
-// serverTool returns the server and tool of a call that an MCP server received.
+// serverTool returns the server and tool of an MCP call. ok is false for other calls and if the server was not reached.
 func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
 	if !ok || c.NoSuchTool() || c.Denied() {
@@ -224,8 +222,7 @@ func (c *ExecutedCall) NoSuchTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-// Denied reports whether the call was not allowed. It recognizes the messages of Claude Code, except the one for
-// calls denied by a rule.
+// Denied reports whether the call was not allowed. It recognizes Claude Code's messages, except the one about rules.
 func (c *ExecutedCall) Denied() bool {
 	if !c.IsError {
 		return false

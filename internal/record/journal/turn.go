@@ -24,9 +24,8 @@ type Attachment struct {
 	Attachment any `json:"attachment"`
 }
 
-// Context is text that a request contains in addition to its prompt or results and that no earlier request contained:
-// instruction files, an output style, instructions of MCP servers, output of hooks, files that a prompt mentions. In
-// expressions it is `context`.
+// Context is text in a request, besides its prompt or results, that no earlier one contained: instruction files, an
+// output style, MCP server instructions, output of hooks, files that a prompt mentions. In expressions it is `context`.
 type Context struct {
 	// Texts as the model receives them.
 	Texts []string `json:"texts"`
@@ -76,8 +75,7 @@ type Model struct {
 	InputTokens int `json:"input_tokens"`
 	// OutputTokens of the message, estimated or set by the scenario.
 	OutputTokens int `json:"output_tokens"`
-	// Continued is true if the message continues the preceding one, which had no calls: over the API both are the
-	// response to one request.
+	// Continued is true if the message continues the preceding one, which had no calls: both came in one API response.
 	Continued bool `json:"goes_on,omitempty"`
 	// HasMore is true if the script has another message after this one.
 	HasMore bool `json:"more,omitempty"`

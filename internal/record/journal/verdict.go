@@ -89,8 +89,7 @@ func MissingValue(file string, line int, path string) Finding {
 	}
 }
 
-// EndlessRule returns the finding about a rule that answers prompts of the CLI itself with calls that cause the next
-// such prompt.
+// EndlessRule returns the finding about a rule that answers the CLI's own prompts with calls that cause the next one.
 func EndlessRule(rule, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,

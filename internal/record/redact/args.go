@@ -49,8 +49,8 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 
-// secretValueAt returns the position of a secret in an argument: after an option in the
-// previous argument, or after an equals sign; -1 means none.
+// secretValueAt returns the position in arg at which a secret begins; -1 means none. option is the argument before arg.
+// A secret is recognized in --token X, in -u user:X, and in token=X.
 func secretValueAt(option, arg string) int {
 	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
 		if nameLooksSecret(name) {

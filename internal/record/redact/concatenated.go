@@ -22,7 +22,8 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 	return found
 }
 
-// seamContextBytes is the number of bytes on each side of a seam that may belong to a secret.
+// seamContextBytes is the number of bytes on each side of a seam that are searched for a secret. A seam is what
+// separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
 const seamContextBytes = 200
 
 // seamSpans returns the parts of a text in which words are concatenated.
@@ -91,8 +92,7 @@ func removeSeams(s string) (plain string, at []int) {
 	return string(b), at
 }
 
-// PrivateKeyFilter removes private keys from a text that is processed line by line. [Finder] finds the secrets within
-// one line.
+// PrivateKeyFilter removes private keys from text processed line by line. [Finder] finds the secrets within one line.
 type PrivateKeyFilter struct{ inKey bool }
 
 var privateKeyEdgePatterns = sync.OnceValue(func() [2]*regexp.Regexp {

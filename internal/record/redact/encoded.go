@@ -100,8 +100,8 @@ func decodeWord(word string) (plain string, ok bool) {
 
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
-// withoutEscapes replaces escapes such as a backslash and an n by white space, or by a space and a quote, of the same
-// length. Otherwise the letter of the escape would be read as part of the next word.
+// withoutEscapes replaces an escape such as a backslash and an n by white space, and an escaped quote by a space and
+// the quote. Otherwise the n would be read as part of the next word. The length of the text does not change.
 func withoutEscapes(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

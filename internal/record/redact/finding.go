@@ -11,16 +11,15 @@ import (
 type Finding struct {
 	Kind       string // upper-case words, as in placeholders
 	Start, End int    // positions in the text, in bytes
-	// Certain is set if the form is unambiguous, or the value is known. Other findings are guesses based on the name of
-	// a value.
+	// Certain is set if the form is unambiguous, or the value is known. Other findings are guesses based on a name.
 	Certain bool
 }
 
 // minSecretTextBytes is the minimum length of a text that can contain a secret.
 const minSecretTextBytes = 6
 
-// merge sorts findings and joins overlapping ones. The kind of the first finding is used, unless only a later one is
-// certain.
+// merge sorts findings and joins overlapping ones. The joined finding has the kind of the first finding that is
+// certain, or of the first finding if none is certain.
 func merge(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))

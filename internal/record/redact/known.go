@@ -35,9 +35,8 @@ func isTokenCount(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }
 
-// variableLooksSecret reports whether an environment variable is probably a credential although [nameLooksSecret]
-// returns false: its name ends in a word such as PASS, or it ends in a word such as KEY and its value looks random.
-// Paths are not credentials.
+// variableLooksSecret reports whether an environment variable is probably a credential that [nameLooksSecret] misses:
+// its name ends in a word such as PASS, or in one such as KEY and its value looks random. Paths are not credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false
@@ -144,8 +143,8 @@ func (k *knownValues) addForm(text string, f encodedForm) {
 	k.forms = append(k.forms, f)
 }
 
-// stableBase64Part returns the part of the base64 encoding of value that does not depend on neighbouring bytes, if
-// value begins shift bytes after a group of three bytes.
+// stableBase64Part returns the part of the base64 encoding of value that is the same for any bytes before and after
+// value. Base64 encodes groups of three bytes. shift is the number of bytes before value in its first group.
 func stableBase64Part(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 	first := []int{0, 2, 3}[shift]        // characters shared with preceding bytes

@@ -65,7 +65,7 @@ func idEnd(s string, i int) int {
 	return i
 }
 
-// findKnownIDs finds known ids, delimited by bytes that ids do not contain or by hyphens.
+// findKnownIDs finds known ids. An id is found only as a complete word, or as a part between hyphens.
 func (p *personalFinder) findKnownIDs(s string) []Finding {
 	var found []Finding
 	for i := 0; i < len(s); i++ {

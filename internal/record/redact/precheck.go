@@ -13,8 +13,8 @@ type rule struct {
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
 	group           int     // the group with the secret; 0 means the first group that matched, or the whole match
 	isGuess         bool    // based on the name of a value; see Finding.Certain
-	usesContext     bool    // based on the preceding text, for values of any form
-	isCommandOption bool    // based on options of a command, which may also be a list of arguments
+	usesContext     bool    // recognized by the text before the secret; the secret may have any form
+	isCommandOption bool    // recognized by an option of a command; also tried on a command line that is a list of arguments
 }
 
 // keyword is a word near which a rule is tried.
@@ -24,13 +24,12 @@ type keyword struct {
 }
 
 // precheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as "key"
-// and "token" are frequent in source code, and matching an expression costs a hundred times as much as a check of the
-// next bytes.
+// and "token" are frequent in source code, and matching an expression costs a hundred times as much as a precheck.
 type precheck int
 
 const (
-	precheckNone           precheck = iota // the keyword is a part of the secret
-	precheckDistantKeyword                 // the keyword may be far from the secret
+	precheckNone           precheck = iota // no check, because the keyword itself is part of what the expression matches
+	precheckDistantKeyword                 // no check, because the keyword may be far from the secret
 	precheckAssignment                     // the keyword is in a name, which an assignment sign and a value follow
 	precheckDigitValue                     // like precheckAssignment, and the value has a digit
 	precheckUpperCaseName                  // like precheckDigitValue, and the name is in capitals
@@ -40,7 +39,7 @@ const (
 	precheckUserInfo                       // an at sign follows, before any space, quote or slash
 	precheckWebToken                       // the keyword begins a word of at least nine bytes that a dot follows
 	precheckLongWord                       // a word of at least 24 letters and digits follows
-	precheckUntilBlockEnd                  // the keyword begins a block, whose text is the secret
+	precheckUntilBlockEnd                  // no check, because the secret is the block that the keyword begins
 )
 
 func (r rule) precheckFor(word string) precheck {
@@ -94,7 +93,7 @@ const (
 	namePatternEnd   = `)(?:[ \t\w.-]{0,20})`
 )
 
-// contextLength returns how many bytes before and after a keyword an expression is matched on.
+// contextLength returns how many bytes before and after a keyword are searched for a secret.
 func (g precheck) contextLength() (before, behind int) {
 	switch g {
 	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:
@@ -148,8 +147,8 @@ func (g precheck) passes(text string, start, end int) bool {
 	}
 }
 
-// Limits in bytes after a name: the longest rest of the name, the longest assignment sign with quotes, and the shortest
-// value. The rules are stricter.
+// Limits in bytes for the text after a keyword: the longest rest of the name, the longest assignment sign with quotes,
+// and the shortest value. They only exclude most texts quickly; the expressions of the rules are stricter.
 const (
 	maxNameRestBytes       = 48
 	maxAssignmentSignBytes = 9

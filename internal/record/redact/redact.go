@@ -17,8 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Options define what is secret and how it is replaced. The zero value recognizes secrets by their form and replaces
-// them by "[redacted]".
+// Options define what is secret and what replaces it. The zero value replaces what looks like a secret by "[redacted]".
 type Options struct {
 	// Environ is an environment ("K=V"). The values of variables whose names look secret are known secrets.
 	Environ []string

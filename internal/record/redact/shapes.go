@@ -169,8 +169,8 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 	return found
 }
 
-// isBearerProse reports whether the word after "bearer" is not a token but prose, or a parameter of a challenge such as
-// resource_metadata=.
+// isBearerProse reports whether the word after "bearer" is not a token. It is then an ordinary word such as
+// "authentication", or the parameter resource_metadata= of a challenge.
 func isBearerProse(word string) bool {
 	if word == "resource_metadata=" {
 		return true
@@ -220,8 +220,8 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 	return s.exprs[n]
 }
 
-// namePrefixPattern is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left
-// and takes ten times as long as the rest, so [nameStart] searches it backwards.
+// namePrefixPattern is the beginning of the gitleaks rules for a name with a value. It matches the part of the name
+// before the keyword, which takes ten times as long as the rest. Therefore it is not compiled: [nameStart] finds it.
 const namePrefixPattern = `(?i)[\w.-]{0,50}?`
 
 func nameStart(part string, start int) int {

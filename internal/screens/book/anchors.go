@@ -21,7 +21,7 @@ const (
 //go:embed anchors.toml
 var anchorsSource string
 
-// Anchor is a short label on a page.
+// Anchor is a short text at a certain place of a page, such as the label of an option.
 type Anchor struct {
 	Page  string `toml:"page"`  // TAPE.PAGE
 	State string `toml:"state"` // state of the page
@@ -56,8 +56,7 @@ func ParseAnchors(file, text string) ([]VersionAnchors, error) {
 	return all.Versions, nil
 }
 
-// AnchorsOf chooses the anchors of a book: the options of dialogs, the mode in the last row, and the explanations of
-// keys.
+// AnchorsOf chooses a book's anchors: the options of dialogs, the mode in the last row, and the explanations of keys.
 func AnchorsOf(version string, pages []Page) VersionAnchors {
 	v := VersionAnchors{Version: version}
 	seen := map[string]bool{}
@@ -114,7 +113,8 @@ func shortenLabel(label string) string {
 	return label
 }
 
-// sortByImportance orders pages by their state, the most important first, because only the first anchors are kept.
+// sortByImportance orders pages by the kind of their state, the most important first, because the number of anchors is
+// limited. It omits pages of other kinds.
 func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {

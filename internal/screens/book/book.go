@@ -84,8 +84,8 @@ func List(root string) ([]Book, error) {
 	return books, nil
 }
 
-// Find returns the books below root that belong to a version. If name is a directory, it returns the books in it
-// instead.
+// Find returns the books below root whose version is name. If name is the path of a directory, such as ./books, it
+// returns the books in that directory instead.
 func Find(root, name string) ([]Book, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() && strings.ContainsRune(name, filepath.Separator) {
 		return booksInDirectory(name)

@@ -116,7 +116,7 @@ func titleState(title string) string {
 	return title[:n]
 }
 
-// maskedText returns the masked rows of a page. It omits empty rows, because changes in other rows change their number.
+// maskedText returns the masked rows of a page, without empty ones, whose number depends on the other rows.
 func maskedText(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"

@@ -132,8 +132,7 @@ func longestFirst(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the lines of the page with each slot replaced by its name. Text that changes without input is removed:
-// the logo, tips and hints.
+// Masked returns the page's lines with slots replaced by names and without the changing logo, tips and hints.
 func (p *Page) Masked() []string {
 	lines := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {

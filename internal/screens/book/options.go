@@ -17,8 +17,8 @@ type Option struct {
 const selectionPointer = "❯"
 
 // FindOptions returns the options of the dialog on a screen; nil means there are fewer than two. One option is marked
-// by a pointer. A pointer at the beginning of a row is an option only if a number follows, because the composer and
-// earlier prompts also begin with a pointer.
+// by a pointer. At the beginning of a row, a pointer marks an option only if a number follows. Otherwise it belongs to
+// the composer or to an earlier prompt.
 func FindOptions(lines []string) []Option {
 	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {

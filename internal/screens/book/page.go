@@ -44,8 +44,8 @@ func (p *Page) Kind() string {
 // Lines returns the rows.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetScreen sets text, size, cursor, title and options from a screen. The slots of the page are the given texts, by
-// name, and those that every page may have.
+// SetScreen sets text, size, cursor, title and options from a screen. It also finds the slots: the given texts, by
+// name, and parts that change without input, such as spinners.
 func (p *Page) SetScreen(s emulator.Screen, texts map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.Text(), s.ANSI()

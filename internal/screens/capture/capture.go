@@ -1,6 +1,5 @@
-// Package capture plays tapes with the real CLI, or with the simulated one, and keeps their pages in books. Each tape
-// runs as claudeless exec --real --tty: in a separate network, with the tape's scenario as the model and a private
-// directory as its home.
+// Package capture plays tapes with the real or simulated CLI and keeps their pages in books. Each tape runs as
+// claudeless exec --real --tty: in a separate network with its scenario as the model and a private home directory.
 package capture
 
 import (
@@ -52,8 +51,7 @@ type job struct {
 	book book.Book
 }
 
-// Run captures all tapes for all books, in the order given. An error means that capturing is impossible; failures of
-// tapes are in the results.
+// Run captures all tapes for all books, in order. An error means capturing is impossible; results hold tape failures.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var jobs []job
 	for _, key := range o.Books {

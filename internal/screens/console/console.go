@@ -1,5 +1,4 @@
-// Package console connects the terminal of this program to a pseudo-terminal, in which another program runs: keys and
-// output are forwarded unchanged.
+// Package console passes keys and output unchanged between this terminal and another program's pseudo-terminal.
 package console
 
 import (
@@ -18,8 +17,7 @@ import (
 
 // Settings are the options that a user chooses.
 type Settings struct {
-	// Size is the size of the pseudo-terminal; the zero value means the size of this program's terminal, including
-	// later changes, or else 110x36.
+	// Size is the pseudo-terminal's size; zero means that of this terminal, including later changes, or else 110x36.
 	Size emulator.Size
 	// Screens is the directory that receives the screens; empty means that none are written.
 	Screens string
@@ -44,8 +42,7 @@ type Options struct {
 // outputGrace is how long Stop waits for the end of the output.
 const outputGrace = 200 * time.Millisecond
 
-// Console is a pseudo-terminal in which a program runs. Keys and output pass through it unchanged. The caller must call
-// Stop.
+// Console is a pseudo-terminal of a program. Keys and output pass through it unchanged. The caller must call Stop.
 type Console struct {
 	o           Options
 	pair        emulator.Pair
@@ -163,8 +160,7 @@ func (c *Console) Resize() {
 	}
 }
 
-// Stop closes the pseudo-terminal after the last output, restores this program's terminal, and returns what was
-// recorded.
+// Stop closes the pseudo-terminal after the last output, restores this program's terminal, and returns the summary.
 func (c *Console) Stop() (Summary, error) {
 	if c.output == nil {
 		summary, err := c.recorder.Close()

@@ -52,8 +52,7 @@ type Dialog struct {
 	Answer string // the label of the chosen option, or the key; empty means that the dialog is still open at the end
 }
 
-// recorder records the terminal of one program. Its methods may be called from many goroutines. The caller must call
-// Close.
+// recorder records one program's terminal. Its methods may be called from many goroutines. The caller must call Close.
 type recorder struct {
 	o         recorderOptions
 	mu        sync.Mutex
@@ -131,8 +130,7 @@ func isTerminalReply(p []byte) bool {
 	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
 }
 
-// flushInput writes the input since the last control key as one event, because a
-// secret that is typed key by key could not be recognized.
+// flushInput writes the input since the last control key as one event, so that a typed secret can be recognized.
 func (r *recorder) flushInput() {
 	if len(r.pendingInput) > 0 {
 		r.writeEvent("i", r.mask.maskText(string(r.pendingInput)))
@@ -171,7 +169,8 @@ func (r *recorder) Close() (Summary, error) {
 	return r.summary, r.err
 }
 
-// examineScreen records the current screen before it changes, if the screen is stable or a new frame is due.
+// examineScreen writes a frame of the recording if one is due, and records the screen if it was stable for some time.
+// It must be called before new output changes the screen.
 func (r *recorder) examineScreen(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return
@@ -225,8 +224,7 @@ func (r *recorder) closeDialog() {
 	r.dialog = nil
 }
 
-// applyKeys applies keys that move the selection to the recorded state, because Enter may arrive before the screen
-// shows the new selection.
+// applyKeys moves the recorded selection as keys move the real one, because Enter may come before the screen shows it.
 func (d *openDialog) applyKeys(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })

@@ -20,9 +20,8 @@ import (
 // maxReplyBytes limits the unread replies, in bytes.
 const maxReplyBytes = 4 << 10
 
-// Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded for any
-// input: lines that scroll off the main screen are not kept, and the library keeps at most 10,000 lines of the
-// alternate screen.
+// Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded: lines that
+// scroll off the main screen are not kept, and the library keeps at most 10,000 lines of the alternate screen.
 type Emulator struct {
 	mu            sync.Mutex
 	terminal      *vt.Emulator

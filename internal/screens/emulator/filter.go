@@ -14,8 +14,7 @@ const (
 
 // outputFilter removes the parts of a program's output that the terminal library handles differently from real
 // terminals: bytes that are not UTF-8, and control strings. For the library, a control string ends at byte 9c, which
-// also occurs in UTF-8. The filter holds back incomplete characters, and characters that may still combine with a later
-// one.
+// also occurs in UTF-8. The filter holds back incomplete characters, and those that may still combine with a later one.
 type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string
@@ -93,8 +92,7 @@ func (f *outputFilter) appendText(b ...byte) {
 	}
 }
 
-// holdByte adds a byte outside ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit
-// control characters.
+// holdByte adds a byte outside ASCII to the held bytes. It drops bytes that are not UTF-8 and 8-bit control characters.
 func (f *outputFilter) holdByte(b byte) {
 	if utf8.RuneStart(b) {
 		f.partial = f.partial[:0]

@@ -137,8 +137,8 @@ func (p *Program) Done() <-chan struct{} { return p.attached.Done() }
 // Exit waits until the program exits and returns its exit status.
 func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
 
-// Stop terminates the program and its process group: SIGTERM, and SIGKILL after grace. Then it closes the terminal,
-// which sends SIGHUP to processes of other groups.
+// Stop sends SIGTERM to the program and its process group. After grace, it sends SIGKILL to those that still run. Then
+// it closes the terminal, which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
 	p.attached.Stop(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect

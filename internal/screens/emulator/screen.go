@@ -57,7 +57,7 @@ func (s Screen) Frame() string {
 	return "  | " + strings.Join(lines, "\n  | ") + "\n"
 }
 
-// ANSI returns the screen as text with SGR sequences: one line for each row, which begins and ends without a style.
+// ANSI returns the screen as text with SGR sequences, one line per row. No style continues from one line to the next.
 func (s Screen) ANSI() string {
 	const reset = "\x1b[m"
 	var b strings.Builder

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// TerminalOptions describe a program. TMUX and TMUX_PANE are removed from its environment, because the program does not
-// run inside tmux.
+// TerminalOptions describe a program. Its environment loses TMUX and TMUX_PANE, because it does not run inside tmux.
 type TerminalOptions struct {
 	Path       string   // path of the program, or its name on PATH
 	Args       []string // without the program's name

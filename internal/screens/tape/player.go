@@ -60,7 +60,7 @@ type Player struct {
 	OpenGate func(name string) error
 }
 
-// The times of a player.
+// How long a player waits.
 const (
 	defaultTimeout = 15 * time.Second
 	echoTimeout    = 3 * time.Second
@@ -84,8 +84,7 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("tape %s: step %d (line %d): %s", e.Tape, e.Step, e.Line, e.Reason)
 }
 
-// Play plays a tape to its end. After that, the program may still be running. The error is a [*StepError], or comes
-// from ctx, Page or OpenGate.
+// Play plays a tape to its end. The program may still run. The error is a [*StepError] or from ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.Start()
 	for i := range t.Steps {
@@ -110,8 +109,7 @@ func (p *Player) Start() *Playback {
 	return r
 }
 
-// Do performs one step, from a tape or from [NewStep]. The error is a [*StepError] without a position, or comes from
-// ctx, Page or OpenGate.
+// Do runs one step of a tape or [NewStep]. The error is a [*StepError] without position or from ctx, Page or OpenGate.
 func (r *Playback) Do(ctx context.Context, s *Step) error {
 	err := r.performStep(ctx, s)
 	if reason, ok := errors.AsType[tapeError](err); ok {

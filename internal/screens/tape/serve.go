@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// terminalRequest is one line of a test. Its parts are executed in the order of the fields; all are optional.
+// terminalRequest is one request of a test, a line of JSON. Its optional parts are executed in the order of the fields.
 type terminalRequest struct {
 	Wait      string `json:"wait"`       // wait until the screen contains this text
 	Gone      string `json:"gone"`       // wait until the screen does not contain this text
@@ -35,8 +35,7 @@ type screenContent struct {
 	Text string `json:"text"`
 }
 
-// ServeTerminal reads requests from in, one line of JSON each, executes them, and writes each answer as a line to out.
-// It returns at the end of in.
+// ServeTerminal executes requests from in until it ends, one line of JSON each, and writes answers as lines to out.
 func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	enc := json.NewEncoder(out)

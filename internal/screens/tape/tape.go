@@ -1,8 +1,7 @@
 // Package tape reads and plays tapes. A tape is a TOML file that leads an interactive program to its screens: it types,
 // waits for text on the screen, opens gates of the scenario, and captures labelled screens, which are called pages.
 //
-// [Parse] reports all errors in a file at once. [Player.Play] drives any program with a terminal, usually an
-// [emulator.Program].
+// [Parse] reports all errors of a file. [Player.Play] drives any terminal program, usually an [emulator.Program].
 package tape
 
 import (
@@ -35,7 +34,7 @@ type Tape struct {
 	Setup string `toml:"setup"`
 	// Files are files of the working directory, by path.
 	Files map[string]string `toml:"files"`
-	// Slots are the texts on the pages that depend on this tape, by name: "command", "answer", "prompt".
+	// Slots are texts of this tape's pages by name: "command", "answer", "prompt". Comparisons use the name instead.
 	Slots map[string]string `toml:"slots"`
 	Steps []Step            `toml:"steps,required"`
 }
@@ -54,7 +53,7 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // time without output to wait for: before the page (default 250), or else after the waits
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait for a pause in the output: before the page (default 250) or, if none, after the waits
 
 	Snapshot string `toml:"snapshot"` // take a page of this name
 	State    string `toml:"state"`    // the state that the page shows
@@ -189,8 +188,8 @@ func (t *Tape) Pages() []string {
 	return names
 }
 
-// SleepLines returns the lines of steps that sleep, except before pages of menus. On a busy machine, a page that
-// depends on a sleep is captured too early.
+// SleepLines returns the lines of the steps that sleep, because on a busy machine a fixed sleep is too short and the
+// page is captured too early. It omits steps that take pages of menus.
 func (t *Tape) SleepLines() []int {
 	var lines []int
 	for _, s := range t.Steps {

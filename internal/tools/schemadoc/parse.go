@@ -104,8 +104,7 @@ func (f *fileFormat) collectTables(name string) {
 	}
 }
 
-// fields returns the keys of a struct type; keys of embedded structs are never required. Nil means that the type is
-// not a table.
+// fields returns the keys of a struct type; keys of embedded structs are never required. Nil means that it is no table.
 func (f *fileFormat) fields(name string) []field {
 	spec := f.types[name]
 	if spec == nil {
@@ -142,8 +141,7 @@ func (f *fileFormat) fields(name string) []field {
 	return fields
 }
 
-// keyOf returns the key of a field and its options, from its TOML tag or else from its JSON tag. A JSON field
-// without omitempty is required.
+// keyOf returns a field's key and options, from its TOML or else JSON tag. A JSON field without omitempty is required.
 func keyOf(tag reflect.StructTag) (key, opts string) {
 	key, opts, _ = strings.Cut(tag.Get("toml"), ",")
 	in, written := tag.Lookup("json")
@@ -156,8 +154,8 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 	return key, opts
 }
 
-// rewriteDocComment rewrites a doc comment that begins with a Go name for a table that has the key in another column:
-// "Name is the label" becomes "The label", "Name of it" becomes "The name of it".
+// rewriteDocComment rewrites a doc comment for a table that shows the key in another column. The text then need not
+// begin with the Go name: "Name is the label" becomes "The label", "Name of it" becomes "The name of it".
 func rewriteDocComment(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
 	rest, ok := strings.CutPrefix(doc, name)

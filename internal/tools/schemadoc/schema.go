@@ -117,8 +117,7 @@ func jsonLiteral(s string) any {
 	return s
 }
 
-// alternativeSchema returns the schema of one alternative of a schema tag: a type of JSON, a Go type, or the strings
-// that are allowed.
+// alternativeSchema returns the schema of one alternative of a schema tag: a JSON or Go type, or the allowed strings.
 func (f *fileFormat) alternativeSchema(s string) object {
 	switch {
 	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":
@@ -148,8 +147,8 @@ func (f *fileFormat) typeSchema(t ast.Expr) object {
 	return object{}
 }
 
-// namedTypeSchema returns the schema of a type of the package: a table, or its underlying type. Other types allow any
-// value.
+// namedTypeSchema returns the schema of a type of the package. A struct that is a table gets a reference to its schema.
+// Any other struct allows every value. Other types have the schema of their underlying type.
 func (f *fileFormat) namedTypeSchema(name string) object {
 	if len(f.fields(name)) > 0 {
 		if name == f.root {

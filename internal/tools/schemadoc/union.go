@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// fileGenerators returns the generators of a format's files, by path. If head is set, the format is a list of lines,
-// not a table: each field of the root is one type of line, and its type has the keys that follow the head.
+// fileGenerators returns the functions that generate the JSON Schema and the reference page of a format, by path. If
+// head is empty, a file of the format is one table. Otherwise a file is a list of lines: the type head has the keys of
+// every line, and each field of the root is one type of line.
 func (f *fileFormat) fileGenerators(head string, outputs [2]string) map[string]func() ([]byte, error) {
 	f.schemaFile = filepath.Base(outputs[0])
 	if head == "" {

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// limitResponseBody makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream
-// is normalized (see [newNormalizedEvents]).
+// limitResponseBody limits the messages in the body of a response: reading the body fails when a message exceeds limit
+// bytes. An event stream is also normalized (see [newNormalizedEvents]).
 func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := &boundedBody{Closer: resp.Body, body: resp.Body, limit: int64(limit), events: media == "text/event-stream"}
@@ -33,8 +33,7 @@ func withFailureHandler(ctx context.Context, onFailure func(why error)) context.
 
 type failureKey struct{}
 
-// boundedBody fails when a message exceeds limit bytes. A message is the whole body, or in an event stream everything
-// before an empty line.
+// boundedBody fails when a message exceeds limit bytes: the whole body, or in an event stream all before an empty line.
 type boundedBody struct {
 	io.Closer
 	body      io.Reader

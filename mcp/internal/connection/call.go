@@ -69,14 +69,13 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 	return result, err
 }
 
-// isHeaderMismatch reports whether a server refused a request because its headers do not fit its message.
+// isHeaderMismatch reports whether a server refused a request because its HTTP headers contradict its body.
 func isHeaderMismatch(err error) bool {
 	var rpc *Error
 	return errors.As(err, &rpc) && rpc.Code == wire.HEADER_MISMATCH
 }
 
-// callError converts the error of a call: it marks a broken connection as lost and returns the cause if ctx was
-// cancelled.
+// callError converts a call's error: it marks a broken connection as lost and returns the cause if ctx was cancelled.
 func (c *Conn) callError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.IsRemote() {
 		c.MarkLost()

@@ -1,5 +1,4 @@
-// Package connection manages one live connection to an MCP server: its transport, its client, the handshake and the
-// requests in progress.
+// Package connection manages one live connection to an MCP server: its transport, client, handshake and open requests.
 //
 // The transports are mcp-go's; the package adds features that they lack: it tolerates lines that are not messages,
 // limits the size of messages, accepts all line endings of event streams, answers requests of the server over the older
@@ -33,7 +32,7 @@ const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 type Options struct {
 	Target  Target
 	Handler Handler
-	// Defects describes what is wrong with the result of a method; "" means nothing.
+	// Defects describes what is wrong with a server's result for a method such as "tools/list"; "" means nothing.
 	Defects func(method string, result json.RawMessage) string
 	Tasks   *sync.WaitGroup // counts the goroutines of the connection
 	Debug   DebugLog
@@ -55,7 +54,7 @@ type Conn struct {
 	transportBase
 
 	client *client.Client
-	// transport is the process, the endpoint or the host below; the other two are nil.
+	// transport is the one of process, endpoint and host that is not nil.
 	transport messageTransport
 	process   *process
 	endpoint  *endpoint
@@ -115,8 +114,8 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// capabilities returns the client capabilities. SDK servers get fewer capabilities, because their host itself asks the
-// user.
+// capabilities returns the capabilities that the client declares to the server. To a server of an SDK host it declares
+// none, because the host itself asks the user.
 func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	if c.IsHosted() {
 		return wire.ClientCapabilities{}
@@ -188,9 +187,8 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	return nil
 }
 
-// rediscover sends server/discover to a process a second time, as the real CLI does after the first subscription. If
-// the process does not answer in time, rediscover returns ErrLegacy, so that the caller restarts the process with the
-// legacy handshake.
+// rediscover sends server/discover to a process a second time, as the real CLI does after the first subscription.
+// Without an answer in time, rediscover returns ErrLegacy, so that the caller restarts it with the legacy handshake.
 func (c *Conn) rediscover(limit context.Context) error {
 	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
 	defer stop()
@@ -270,7 +268,7 @@ func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP, so that no exit of a process reports a lost connection.
+// IsRemote reports whether the server is reached over HTTP, without a process whose exit would show a lost connection.
 func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 means none.

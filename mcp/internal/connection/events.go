@@ -7,13 +7,12 @@ import (
 	"io"
 )
 
-// newNormalizedEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark
-// is removed.
+// newNormalizedEvents normalizes an event stream: all line ends become newlines, and a byte order mark is removed.
 func newNormalizedEvents(r io.Reader) io.Reader { return &normalizedEvents{r: r} }
 
 type normalizedEvents struct {
 	r        io.Reader
-	bomBytes int  // bytes of the byte order mark seen so far; -1 means no longer possible
+	bomBytes int  // bytes of the byte order mark seen so far; -1 means that other bytes came first
 	afterCR  bool // the last byte was a carriage return
 }
 
@@ -88,7 +87,7 @@ func (r *eventReader) next() (event, error) {
 	return r.ev, nil
 }
 
-// readField reads a line, or the first part of a long one.
+// readField reads the field in a line such as "data: {}". line may be only the first part of a long line.
 func (r *eventReader) readField(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})

@@ -29,7 +29,7 @@ const (
 	CodeInvalidParams  = wire.INVALID_PARAMS
 )
 
-// closedError has the text that the real CLI shows to users.
+// closedError is the error of a lost connection, in the words of the real CLI.
 type closedError struct{}
 
 func (closedError) Error() string { return "Connection closed" }
@@ -39,10 +39,9 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
-	// ErrExpired reports that a server refused a call in the old session, and again in a new one.
+	// ErrExpired reports that the session of a call had expired and that a new session did not help.
 	ErrExpired = errors.New("the session has ended")
-	// errReset and errRefused have the texts that the real CLI shows if a server has closed the connection, or its
-	// port.
+	// errReset is the real CLI's error for a connection closed by the server, errRefused its error for a closed port.
 	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.
@@ -51,7 +50,7 @@ var (
 	ErrLegacy = errors.New("the server supports only initialize")
 )
 
-// DialError reports why a connect failed, as we word it (Reason) and as the real CLI does (Wire).
+// DialError reports why a connect failed, in our words (Reason) and in those of the real CLI (Wire).
 type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
@@ -70,7 +69,8 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return e.Text }
 
-// ResultError reports a result that the client cannot use. Its text follows the name of the server.
+// ResultError reports a result that the client cannot use. Its text continues a sentence that begins with the name of
+// the server: "returned a malformed result …".
 type ResultError struct{ Text string }
 
 func (e *ResultError) Error() string { return e.Text }
@@ -101,7 +101,7 @@ func unwrapClientError(err error) error {
 	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
 }
 
-// findError returns the error of a type in the chain of err; nil means none.
+// findError returns the first error of type E in the chain of err; nil means that there is none.
 func findError[E error](err error) error {
 	if found, ok := errors.AsType[E](err); ok {
 		return found
@@ -109,8 +109,7 @@ func findError[E error](err error) error {
 	return nil
 }
 
-// isTransient reports whether a first connect to a remote server should be retried: it was refused, broke off, or the
-// server responded with an error.
+// isTransient reports whether to retry a first connect to a remote server: it was refused, broke off, or got an error.
 func isTransient(err error) bool {
 	if answer, ok := errors.AsType[*AnswerError](err); ok {
 		return answer.Status/100 == 5

@@ -18,7 +18,7 @@ import (
 type filterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
-	Owner  *transportBase // marked as lost at the end of the input; receives the errors of responses that are too long
+	Owner  *transportBase // the connection: marked as lost at the end of Source; gets an error for each response that is too long
 	Log    bool           // the first few dropped lines are logged
 }
 
@@ -42,8 +42,8 @@ func newLineFilter(o filterOptions) *lineFilter {
 	return &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
 }
 
-// Read implements io.Reader for one goroutine. A last line without a newline is returned before the end, so that its
-// reader has the message before the connection counts as lost.
+// Read implements io.Reader for one goroutine. It returns a last line without a newline before it marks the connection
+// as lost, so that this message is still received.
 func (f *lineFilter) Read(p []byte) (int, error) {
 	for len(f.readyBytes) == 0 {
 		if f.ended {
@@ -79,8 +79,8 @@ func (f *lineFilter) readNextLine() {
 	}
 }
 
-// withNumericID converts the id of a response from a string that contains a number to that number, as the real CLI
-// does. It looks for the id only near the beginning and the end.
+// withNumericID turns the id of a response into a number if it is a string such as "7", as the real CLI does. It looks
+// for the id only near the beginning and the end of the line.
 func withNumericID(line []byte) []byte {
 	const near = 256
 	head, tail := line[:min(near, len(line))], line[max(0, len(line)-near):]
@@ -101,8 +101,7 @@ func withNumericID(line []byte) []byte {
 
 var stringIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
-// tooLongReply returns the error response that replaces a response that is too long; nil means the line is not a
-// response.
+// tooLongReply returns the error response that replaces a response that is too long; nil means the line is no response.
 func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
 	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
 	id := l.responseID()
@@ -137,7 +136,7 @@ func (f *lineFilter) Skipped() (n int, first string) {
 // tooLongError reports a message beyond the limit. It was dropped.
 type tooLongError struct {
 	Size           int64 // bytes
-	StoppedReading bool  // reading stopped at Size
+	StoppedReading bool  // the message is longer than Size, because reading stopped there
 	Limit          int   // bytes
 }
 

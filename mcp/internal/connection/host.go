@@ -10,8 +10,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Send sends one JSON-RPC message to a server of the host and returns the response (the result for notifications is
-// ignored).
+// Send sends one JSON-RPC message to a server of the host and returns the response (ignored for notifications).
 type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 
 // HostedServer is a server inside an SDK host, which starts and stops it.

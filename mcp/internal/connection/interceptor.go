@@ -49,7 +49,7 @@ type interceptor struct {
 	negotiation negotiationState
 	defects     func(method string, result json.RawMessage) string
 	sampling    bool        // the handler handles sampling requests
-	modern      atomic.Bool // the server answered the probe
+	modern      atomic.Bool // the server successfully answered the probe for revision 2026-07-28
 	ids         idSequence
 
 	inFlight atomic.Int64
@@ -63,8 +63,7 @@ func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
 	return &interceptor{notifications: in, debug: debug, pending: map[string]error{}}
 }
 
-// idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, everything else
-// counts from 0.
+// idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
 type idSequence struct{ probes, listens, requests atomic.Int64 }
 
 func (s *idSequence) next(method string, probing bool) wire.RequestId {
@@ -217,8 +216,8 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	return resp.Result, nil
 }
 
-// waitUnanswered returns the error of a request whose stream ended without an answer. The real CLI waits on for the
-// answer of a call, unless the server is gone.
+// waitUnanswered returns the error of a request whose stream ended without an answer. For a tool call it first waits
+// until ctx ends, as the real CLI does, unless the server is gone.
 func (l *interceptor) waitUnanswered(ctx context.Context) error {
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer
@@ -230,8 +229,8 @@ func (l *interceptor) waitUnanswered(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isCancellable reports whether an abandoned request is cancelled by a notification. In revision 2026-07-28 over HTTP,
-// closing the request cancels it.
+// isCancellable reports whether the server must be notified that a request was abandoned. In revision 2026-07-28 over
+// HTTP this is not necessary, because closing the HTTP request cancels it.
 func (l *interceptor) isCancellable(ctx context.Context, method string) bool {
 	if method == string(wire.MethodSubscriptionsListen) {
 		return errors.Is(context.Cause(ctx), errNotAcknowledged)
@@ -375,14 +374,12 @@ func (l *interceptor) SendNotification(ctx context.Context, n wire.JSONRPCNotifi
 	return l.Interface.SendNotification(ctx, n)
 }
 
-// SetNotificationHandler installs the interceptor's own handler instead of the client's, which would run its
-// listeners on the read loop.
+// SetNotificationHandler installs the interceptor's handler, because the client's would run listeners on the read loop.
 func (l *interceptor) SetNotificationHandler(func(wire.JSONRPCNotification)) {
 	l.Interface.SetNotificationHandler(func(n wire.JSONRPCNotification) { l.notifications.receive(n) })
 }
 
-// SetRequestHandler installs the interceptor's own handler instead of the client's, which answers unknown methods
-// with an internal error.
+// SetRequestHandler installs the interceptor's handler; the client's answers unknown methods with an internal error.
 func (l *interceptor) SetRequestHandler(transport.RequestHandler) {
 	if b, ok := l.Interface.(transport.BidirectionalInterface); ok {
 		b.SetRequestHandler(l.handle)

@@ -30,7 +30,7 @@ const (
 	NegotiateModern
 )
 
-// The longest wait for the response to the probe, and its share of the connect timeout (observed with 2.1.330).
+// The time limit of a probe is a share of the connect timeout, but at most a fixed limit (observed with 2.1.330).
 const (
 	processProbeLimit, processProbeShare = 3 * time.Second, 0.3
 	remoteProbeLimit, remoteProbeShare   = 5 * time.Second, 1.0 / 3
@@ -51,8 +51,8 @@ type negotiationState struct {
 	probeDone, handshakeStarted bool
 }
 
-// canProbeAgain reports whether to repeat the probe: after a refused probe if the server supports ModernVersion, after
-// a refused handshake if the server supports only newer revisions and the first probe timed out.
+// canProbeAgain reports whether to repeat the probe. A refused probe is repeated if the server supports ModernVersion.
+// After a refused handshake, a probe that timed out is repeated if the server supports only newer revisions.
 func (n *negotiationState) canProbeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
@@ -83,8 +83,7 @@ func (n *negotiationState) diedDuringProbe() bool {
 	return errors.Is(n.probeError, transport.ErrTransportClosed)
 }
 
-// supportsOnlyNewer reports whether a server refused the revision of a request and listed a revision that needs no
-// handshake (2026-07-28 or later).
+// supportsOnlyNewer reports whether a server refused a revision and listed one without handshake (2026-07-28 or later).
 func supportsOnlyNewer(err error) bool {
 	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
 }
@@ -105,8 +104,7 @@ func supportedVersions(err error) []string {
 	return data.Supported
 }
 
-// dropCacheKeys removes the cache keys from the response to the probe: the real CLI does not look at them, and mcp-go
-// cannot parse some of their values.
+// dropCacheKeys removes the cache keys from a probe's response: the real CLI ignores them; mcp-go cannot parse some.
 func dropCacheKeys(result json.RawMessage) json.RawMessage {
 	members, _ := plainjson.Parse(result) // anything but an object is refused later
 	kept := slices.DeleteFunc(members, func(m plainjson.Member) bool { return m.Key == "ttlMs" || m.Key == "cacheScope" })
@@ -116,7 +114,7 @@ func dropCacheKeys(result json.RawMessage) json.RawMessage {
 	return result
 }
 
-// checkDiscovery checks the response to the probe: some servers answer every request with an empty object.
+// checkDiscovery returns why a probe's response is unusable, or nil. Some servers answer anything with an empty object.
 func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
 	if err := json.Unmarshal(dropCacheKeys(result), &d); err != nil {

@@ -20,21 +20,19 @@ type DebugLog interface {
 
 // Handler handles the requests and notifications that a server sends.
 type Handler interface {
-	// HandleRequest handles a request of the server, on its own goroutine. An *Error is sent unchanged, any other error
-	// as an internal error.
+	// HandleRequest handles a server request on its own goroutine. Errors except *Error are sent as internal errors.
 	HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// HandleResourceUpdate is called when a subscribed resource changes. It runs on the reading goroutine and must not
-	// block.
+	// HandleResourceUpdate is called when a subscribed resource changes, on the reading goroutine; it must not block.
 	HandleResourceUpdate(uri string)
-	// HandleNotification is called with every log message, and with the progress of calls in progress. It runs on the
-	// reading goroutine, before the call that it belongs to returns.
+	// HandleNotification is called with every log message, and with the progress of every call that still runs. It runs
+	// on the reading goroutine, so it handles a notification before the call returns a result that arrived later.
 	HandleNotification(n Notification)
 }
 
 // Notification is a progress or log notification of a server.
 type Notification struct {
 	Method string         // "notifications/progress" or "notifications/message"
-	Params map[string]any // unchanged
+	Params map[string]any // as the server sent them
 	// Tool and UseID identify the call that reported progress. They are empty for log messages.
 	Tool, UseID string
 }
@@ -109,7 +107,7 @@ type pendingCall struct {
 	all   *pendingCalls
 	meta  *wire.Meta // _meta of the request, to which the token is added
 	limit time.Duration
-	idle  *time.Timer   // fires after limit without a message
+	idle  *time.Timer   // fires when the server has sent nothing about the call for as long as limit
 	queue chan Progress // nil means the caller does not want progress
 
 	tool, useID string

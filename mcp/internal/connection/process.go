@@ -22,7 +22,7 @@ type Process struct {
 	Args    []string
 	Env     []string // "K=V"; the complete environment
 	Dir     string
-	Grace   time.Duration // each step of the shutdown; 0 means 500 ms
+	Grace   time.Duration // how long each step of the shutdown may take; 0 means 500 ms
 	MaxLine int           // longest message in bytes
 	Stderr  io.Writer     // receives a copy of standard error; may be nil
 }
@@ -30,8 +30,7 @@ type Process struct {
 // exitOutputWait is how long output may still arrive after a process has exited.
 const exitOutputWait = 50 * time.Millisecond
 
-// ExitWait is how long to wait for the exit of a process that closed its output. The whole time passes only if the
-// process keeps running.
+// ExitWait is how long to wait at most for the exit of a process that closed its output.
 const ExitWait = time.Second
 
 // dial starts the process.

@@ -14,15 +14,15 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// RemoteServer is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for
-// unsolicited messages of the server), or an endpoint of the older SSE transport.
+// RemoteServer is a server at a URL: an endpoint of the streamable HTTP transport, or of the older SSE transport. Up to
+// revision 2025-11-25, a streamable HTTP endpoint has a GET stream for unsolicited messages of the server.
 type RemoteServer struct {
 	Server  string // name of the server
 	URL     string
 	SSE     bool // the older HTTP+SSE transport
 	Agent   string
 	Headers map[string]string
-	Renewer Renewer // nil means a refusal is not retried
+	Renewer Renewer // nil means that a refused request is not sent again
 	// DialTimeout bounds opening the TCP connection.
 	DialTimeout time.Duration
 	MaxMessage  int // bytes

@@ -41,8 +41,7 @@ func (c *Conn) fetchPage(ctx context.Context, list ListKind, req wire.PaginatedR
 // maxListPages is how many pages of a list are read (observed with 2.1.330).
 const maxListPages = 20
 
-// List follows the cursors of a list and returns its elements as the server sent them. A repeated cursor or too many
-// pages end the list with a warning.
+// List returns the elements of all pages of a list as sent. A repeated cursor or too many pages end it with a warning.
 func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, warning string, err error) {
 	var req wire.PaginatedRequest
 	seen := map[wire.Cursor]bool{"": true}
@@ -74,9 +73,8 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxListPages, len(all)), nil
 }
 
-// CheckTool returns the reason why a tool with this definition cannot be called over this connection; nil means that it
-// can. Revision 2026-07-28 sends some parameters as headers over HTTP, and a definition that declares impossible
-// headers is invalid.
+// CheckTool returns why a tool with this definition cannot be called over this connection; nil means that it can.
+// Revision 2026-07-28 sends some parameters as headers over HTTP, and a definition with impossible headers is invalid.
 func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {

@@ -75,8 +75,8 @@ func describe(issues []schemaIssue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResultDefect returns the defect of a tool result that has no content but a member of another kind of result; ""
-// means none.
+// otherResultDefect returns the defect of a tool result that lacks content and has a member of another kind of result
+// (task or inputRequests); "" means no defect.
 func otherResultDefect(result json.RawMessage) string {
 	members, _ := plainjson.Parse(result) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {
@@ -220,8 +220,8 @@ func formFieldShape() shape {
 	)
 }
 
-// isMessage reports whether a line is a message of JSON-RPC. The real CLI ignores one without the version, with other
-// members, or with metadata that is not an object (observed with 2.1.330).
+// isMessage reports whether a line is a JSON-RPC message. Like the real CLI, it rejects a message without the version,
+// with unknown members, or with a _meta that is not an object (observed with 2.1.330).
 func isMessage(line []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {

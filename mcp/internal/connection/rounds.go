@@ -16,8 +16,8 @@ import (
 // with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
-// maxInputRounds is how often a request is repeated with input; retryPause precedes a repetition without input
-// (observed with 2.1.330).
+// maxInputRounds is how often a request is repeated while its result asks for input or for another attempt. retryPause
+// is the wait before a repetition for which the server asked no questions (observed with 2.1.330).
 const (
 	maxInputRounds = 10
 	retryPause     = 250 * time.Millisecond
@@ -83,8 +83,7 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	return params, nil
 }
 
-// isComplete reports whether the result requests no input. The error describes an invalid result (observed with
-// 2.1.330).
+// isComplete reports whether the result requests no input. An invalid result is an error (observed with 2.1.330).
 func (q inputRequests) isComplete(method string) (bool, error) {
 	kind, isText := plainjson.StringValue(q.ResultType)
 	switch {

@@ -47,15 +47,15 @@ type roundTripper struct {
 	limit     int
 	origin    string // origin of the server; headers are not sent to other origins
 	agent     string // User-Agent
-	// sessionStream is the optional stream that GET opens; nil means GET opens an SSE stream whose reader bounds its
-	// size.
+	// sessionStream is the optional stream that a GET request opens. nil means that GET opens the stream of the older
+	// SSE transport, whose reader limits the size of messages.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
 	issuer         atomic.Value // string: the origin that issued the session id
 }
 
-// sessionStream is the optional GET stream of an endpoint. It is opened after the handshake, when the channel listening
-// is closed; version must be set before that.
+// sessionStream is the optional GET stream of an endpoint. Its GET request waits until the channel listening is closed,
+// which happens after the handshake. version must be set before that.
 type sessionStream struct {
 	listening chan struct{}
 	version   string
@@ -64,7 +64,7 @@ type sessionStream struct {
 }
 
 type requestHeaders struct {
-	renewer  Renewer     // nil means a refusal is not retried
+	renewer  Renewer     // nil means that a refused request is not sent again
 	accepted atomic.Bool // a request was accepted
 
 	mu      sync.Mutex // held while headers are renewed
@@ -80,8 +80,7 @@ func (p *requestHeaders) currentHeaders(ctx context.Context) map[string]string {
 	return p.headers
 }
 
-// renew returns headers other than those used for a refused request. If several requests are refused at the same
-// time, only one calls the renewer.
+// renew returns headers other than those of a refused request. Of requests refused at once, only one calls the renewer.
 func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used map[string]string) (map[string]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +149,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusalError returns the error of a refused request. A user who configured an Authorization header cannot log in.
+// refusalError returns the error of a refused request. The error asks for a login, unless the user configured the
+// Authorization header: then the real CLI offers no login.
 func (t *roundTripper) refusalError(resp *http.Response, headers map[string]string) *DialError {
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
 	value := headers["Authorization"]
@@ -202,8 +202,7 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	return resp, err
 }
 
-// sendAgain renews refused headers and repeats the request. Without new headers it returns the refusal, or the error of
-// the renewer.
+// sendAgain repeats a refused request with new headers. Without them, it returns the refusal, or the renewer's error.
 func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
 	if req.Body != nil && req.GetBody == nil {
 		return refusal, nil
@@ -233,9 +232,8 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 )
 
-// checkAnswer returns why the answer to a posted message cannot be used; nil means it can. If the answer is JSON, its
-// body is replaced by the response that it contains. If a request is answered with 202, checkAnswer waits until the
-// request is cancelled.
+// checkAnswer returns why the answer to a posted message cannot be used, or nil. If it is JSON, its body is replaced by
+// the response in it. Status 202 does not answer a request, so checkAnswer then waits until it is cancelled.
 func checkAnswer(req *http.Request, resp *http.Response) error {
 	isRequest := req.Context().Value(failureKey{}) != nil
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -271,7 +269,7 @@ func checkAnswer(req *http.Request, resp *http.Response) error {
 	return nil
 }
 
-// findResponse returns the message that a body consists of. In an array, it is the first one that answers a request.
+// findResponse returns the JSON-RPC response in a body: the first response of an array, otherwise the whole body.
 func findResponse(body []byte) []byte {
 	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
 		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {

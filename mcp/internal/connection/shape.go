@@ -16,7 +16,7 @@ type schemaIssue struct {
 	Expected string          `json:"expected,omitempty"`
 	Code     string          `json:"code"`
 	Values   []string        `json:"values,omitempty"`
-	Errors   [][]schemaIssue `json:"errors,omitempty"` // one list for each kind that a value could be
+	Errors   [][]schemaIssue `json:"errors,omitempty"` // if several kinds of value are allowed: the defects for each kind
 	Path     []any           `json:"path"`
 	Message  string          `json:"message"`
 

@@ -26,11 +26,10 @@ type sseClient struct {
 	endpoint *url.URL
 	stop     context.CancelFunc
 	version  atomic.Value // string: the protocol version; empty before the handshake
-	expected sync.Map     // id of a request to a chan struct{} that is closed when its response can be received
+	expected sync.Map     // request id → chan struct{}, which is closed when the response can be received
 }
 
-// openSSE opens the stream and waits for its endpoint event. limit bounds the time to open it. The stream stays open
-// until lifetime is cancelled.
+// openSSE opens the stream, within limit, and waits for its endpoint event. It stays open until lifetime is cancelled.
 func (e *endpoint) openSSE(lifetime, limit context.Context, to RemoteServer, b *transportBase) (*sseClient, error) {
 	stream, stop := context.WithCancel(lifetime)
 	defer context.AfterFunc(limit, stop)()
@@ -85,8 +84,8 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 	return nil
 }
 
-// messagePoster replaces the pipe to the server. mcp-go's transport writes a request to the pipe only when the
-// transport can receive the response, so Write then lets SendRequest post the request.
+// messagePoster takes the place of the pipe to the server. It does not send what mcp-go's transport writes: Write only
+// tells SendRequest that the transport is ready for the response. SendRequest then posts the request.
 type messagePoster struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.
@@ -128,7 +127,7 @@ func (t *sseClient) post(ctx context.Context, message any) error {
 	return nil
 }
 
-// SetProtocolVersion sets the version for versionHeader.
+// SetProtocolVersion sets the protocol version that requests send in versionHeader.
 func (t *sseClient) SetProtocolVersion(version string) { t.version.Store(version) }
 
 // Close ends the stream.

@@ -13,8 +13,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// subscription keeps the stream of subscriptions/listen open, on which a server of revision 2026-07-28 sends its
-// notifications.
+// subscription keeps the subscriptions/listen stream open, where a server of revision 2026-07-28 sends notifications.
 type subscription struct {
 	// listen opens the stream and returns when it ends; nil means the server ended it with a result.
 	listen func(ctx context.Context, filter wire.SubscriptionFilter) error
@@ -31,8 +30,8 @@ type subscription struct {
 	filter wire.SubscriptionFilter
 }
 
-// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server ended the
-// stream, each pause is 5 s longer.
+// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server itself ended
+// the stream, each pause is longer by gracefulPauseFactor times the first pause (by 5 s).
 const (
 	reopenPause         = time.Second
 	maxReopenings       = 3
@@ -46,8 +45,8 @@ var (
 	errFilterChanged   = errors.New("the subscription changed")
 )
 
-// newSubscription returns a subscription to the lists whose changes the server announces. pause is subscription.pause
-// (0 means reopenPause); connect is the connect timeout.
+// newSubscription returns a subscription to the lists whose changes the server announces. pause is the pause before the
+// first attempt to reopen the stream (0 means reopenPause); connect is the connect timeout.
 func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`
@@ -66,8 +65,7 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 }
 
 // run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. run
-// calls settled once, as soon as the first attempt succeeds or fails: acknowledged reports whether the server confirmed
-// the subscription.
+// calls settled once, after the first attempt: acknowledged reports whether the server confirmed the subscription.
 func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
 	attempts, opened := 0, false
 	onAck := func() {

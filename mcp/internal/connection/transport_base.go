@@ -20,8 +20,7 @@ type messageTransport interface {
 	close(ctx context.Context)
 }
 
-// transportBase holds the parts that every transport needs: the interceptor that receives its messages, and the reason
-// why the connection ended.
+// transportBase holds what every transport needs: the interceptor of its messages, and why the connection ended.
 type transportBase struct {
 	interceptor   *interceptor
 	closeReason   *closeReason
@@ -44,7 +43,7 @@ const (
 type closeReason struct {
 	lost chan struct{} // closed when the connection is lost
 	once sync.Once
-	why  atomic.Pointer[LossReason] // nil means a reason without a LossReason
+	why  atomic.Pointer[LossReason] // why the connection was given up; nil means that it was not given up
 }
 
 // Log returns the debug log of the server.
@@ -82,8 +81,7 @@ func (b *transportBase) giveUp(why LossReason) {
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
 func (b *transportBase) ListsChanged() <-chan struct{} { return b.notifications.lists.signal }
 
-// TakeChanges returns the lists that the server reported as changed since the last call, and the total number of
-// changes.
+// TakeChanges returns the lists that the server reported as changed since the last call, and the number of all changes.
 func (b *transportBase) TakeChanges() (changed map[ListKind]bool, seen int64) {
 	return b.notifications.lists.take()
 }

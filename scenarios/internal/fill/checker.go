@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Checker compiles the expressions of one file, reads the files that its values refer to, and reports problems at their
-// positions.
+// Checker compiles one file's expressions, reads the files that its values refer to, and reports problems by position.
 type Checker struct {
 	Library *Library
 	Source  *Source

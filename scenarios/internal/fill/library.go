@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Library contains the compiled parts of a scenario: expressions and templates by source and capture groups, and files
-// by path.
+// Library contains a scenario's compiled expressions and templates, by source and capture groups, and files by path.
 type Library struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template
@@ -33,7 +32,7 @@ func NewLibrary() *Library {
 	}
 }
 
-// recordVariables records which of [ChangingVariables] and the variable results may occur in an expression. These
+// recordVariables records whether an expression may use one of [ChangingVariables] or the variable results. These
 // variables are computed only if they are used.
 func (l *Library) recordVariables(src string) {
 	for _, name := range append(ChangingVariables(), "results") {

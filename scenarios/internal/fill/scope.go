@@ -92,8 +92,7 @@ func (s *Scope) NamedGroups() map[string]string {
 	return groups
 }
 
-// Inherit adds captures of earlier patterns: of the turn's rule and of the preceding turns. The scope's own captures
-// take precedence.
+// Inherit adds captures of earlier patterns: of the turn's rule and preceding turns. The scope's own take precedence.
 func (s *Scope) Inherit(groups map[string]string) {
 	own := s.Match
 	for name, text := range groups {
@@ -161,7 +160,7 @@ type Source struct {
 }
 
 // Locate returns a diagnostic at a value of the file. offset counts characters within a string value. If a response is
-// only a string, the path of its text is the path of the response.
+// only a string, a path to its `text` means that string.
 func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}

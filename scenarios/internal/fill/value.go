@@ -23,7 +23,7 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapJSON makes a JSON value the field "" of an object, because only objects can be indexed.
+// wrapJSON returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
 func wrapJSON(raw json.RawMessage) []byte { return append(append([]byte(`{"":`), raw...), '}') }
 
 // fileRef returns the path in a { "$file" = "path" } table. ok is false for other values.

@@ -52,8 +52,8 @@ type Object struct {
 	State  any // argument of __setstate__; nil means none
 }
 
-// newObject represents the object that Python would create by calling f. dill writes a built-in type as a call; then
-// newObject returns that type.
+// newObject returns the object that Python would create by calling f. If the call only looks up a built-in type, as
+// dill writes it, newObject returns the type.
 func newObject(f, args any) any {
 	g, ok := f.(*Global)
 	if ok && g.Module == "dill._dill" && g.Name == "_load_type" {

@@ -20,8 +20,7 @@ var (
 // mark separates the values that a container opcode collects.
 type mark struct{}
 
-// Limits of a pickle, in addition to its size in bytes. A pickle that exceeds one of them is an error; only its size is
-// displayed.
+// Limits of a pickle, besides its size in bytes. A pickle that exceeds one is an error; only its size is displayed.
 const (
 	maxValues       = 1 << 19 // maximum number of values, and of memo entries
 	maxIntegerBytes = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
@@ -244,8 +243,7 @@ func (m *reader) pop() any {
 	return v
 }
 
-// peek returns the n newest values. If the innermost container has fewer, reading fails and all returned values are
-// nil.
+// peek returns the n newest values. If the innermost container has fewer, reading fails and all results are nil.
 func (m *reader) peek(n int) []any {
 	at := len(m.stack) - n
 	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {

@@ -11,8 +11,7 @@ import (
 
 const maxReprDepth = 12
 
-// Repr returns a value as Python's repr would, at most about limit bytes of it. An object that Python would create by a
-// call is displayed as that call.
+// Repr returns at most about limit bytes of Python's repr of a value. An object created by a call is shown as the call.
 func Repr(v any, limit int) string {
 	p := &printer{remaining: limit}
 	p.value(v, 0)
