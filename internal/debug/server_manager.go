@@ -225,8 +225,9 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
-	if reason, failed := change.Errors[name]; failed {
-		return nil, NewError(CodeConnectFailed, reason, "name", name)
+	if reason, failed := change.Errors[name]; failed { // in the words of the real CLI, which lack the details
+		s, _ := m.find(name)
+		return nil, NewError(CodeConnectFailed, cmp.Or(s.Error, reason), "name", name)
 	}
 	return m.toolNames(name), nil
 }
