@@ -24,7 +24,7 @@ type Attachment struct {
 	Attachment any `json:"attachment"`
 }
 
-// Context is text in a request, besides its prompt or results, that no earlier one contained: instruction files, an
+// Context is text in a request other than prompt and results, and not in an earlier request: instruction files, an
 // output style, MCP server instructions, output of hooks, files that a prompt mentions. In expressions it is `context`.
 type Context struct {
 	// Texts as the model receives them.
