@@ -135,7 +135,7 @@ func inputFields(input json.RawMessage, required []string) (fields map[string]js
 	return fields, problems
 }
 
-// invalidInput returns the error result for these problems; nil if there are no problems.
+// invalidInput returns the error result for these problems; nil without problems.
 func invalidInput(tool string, problems []string) *protocol.ToolResult {
 	if len(problems) == 0 {
 		return nil

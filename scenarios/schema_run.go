@@ -228,7 +228,7 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText returns the first scripted answer to a kind of side request. ok is false if there is none.
+// SideText returns the first scripted answer to a kind of side request. ok is false if none exists.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

@@ -230,7 +230,7 @@ func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }
 
-// NextStep returns the next step of the scenario and its position in the file. text is empty if there is none.
+// NextStep returns the next step of the scenario and its position in the file. text is empty if none exists.
 func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 	text, at, _ := f.finalState.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line

@@ -129,7 +129,7 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 	return object
 }
 
-// removeKey removes the key at a path; false means that there is no such key.
+// removeKey removes the key at a path; false means no such key.
 func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 	object, err := plainjson.Parse(raw)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	ListAlways                           // always
 	ListOnRequest                        // if --tools or --allowedTools names it
 	ListWithTaskList                     // on request, and for models that are offered the task list
-	ListWithUser                         // if somebody answers questions to the user
+	ListWithUser                         // if a user is there to answer
 	ListWithResources                    // if an MCP server has resources
 )
 

@@ -304,7 +304,7 @@ type CaseStep struct {
 }
 
 // stepForms returns the form of the argument of each kind of step, such as "text" or "json". A form with a question
-// mark is optional; an empty form means that there is no argument.
+// mark is optional; an empty form means no argument.
 func stepForms() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",

@@ -189,7 +189,7 @@ func eventMember(e event, key string) string {
 }
 
 // sortByAgent sorts the events of parallel agents by the rank of the call that started each agent, because the real CLI
-// starts the first agent before the rest of the message has arrived. It returns false if there are no such agents.
+// starts the first agent before the rest of the message has arrived. It returns false without such agents.
 func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {

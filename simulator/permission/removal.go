@@ -281,7 +281,7 @@ func isSystemDirectory(name string) bool {
 	}, name)
 }
 
-// emptiedDirectory returns the directory that removal of a target such as dir/* empties. all is false if there is none.
+// emptiedDirectory returns the directory that removal of a target such as dir/* empties. all is false if none exists.
 func emptiedDirectory(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)

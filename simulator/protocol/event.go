@@ -380,7 +380,7 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
-	// Segment and Messages are the messages that are kept unchanged after the summary; nil if there are none.
+	// Segment and Messages are the messages that are kept unchanged after the summary; nil if none exist.
 	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }

@@ -280,7 +280,7 @@ func (o invalidHook) wholeFileFault() Fault {
 }
 
 // valueFault returns the fault in the words for values of any key, such as "Expected string, but received number". ok
-// is false if there are no such words for the problem.
+// is false without such words for the problem.
 func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
 	case o.validTypes != nil:

@@ -85,7 +85,7 @@ type Outcome struct {
 	Failed bool
 	// IsSilent is true if the result does not contain the text.
 	IsSilent bool
-	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means there is no agent.
+	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means no agent.
 	Work func(context.Context) (string, error)
 	// Result is the command's name in the result event; empty means the typed name.
 	Result string

@@ -333,7 +333,7 @@ func (m *BoundedMap[K, V]) Put(k K, v V) {
 type Prefix struct {
 	Key      Digest        // digest of the content, without cache marks
 	Size     int           // number of bytes of the content
-	CacheTTL time.Duration // how long it is cached, according to the cache mark at its end; 0 means that there is no mark
+	CacheTTL time.Duration // how long it is cached, according to the cache mark at its end; 0 means no mark
 }
 
 type prefixBuilder struct {
@@ -383,7 +383,7 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	})
 }
 
-// cacheLifetime returns the lifetime in a cache_control; 0 means there is no cache_control.
+// cacheLifetime returns the lifetime in a cache_control; 0 means no cache_control.
 func cacheLifetime(raw json.RawMessage) time.Duration {
 	var control struct {
 		Type string `json:"type"`

@@ -161,7 +161,7 @@ func (pp *pipes) pipeFromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// passFD gives a command a pipe as descriptor fd and returns the end to read from; nil means that there is no pipe.
+// passFD gives a command a pipe as descriptor fd and returns the end to read from; nil means no pipe.
 func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
 	const first = 3 // after the standard streams
 	if fd < first || !inheritsFiles {

@@ -320,7 +320,7 @@ func (c Command) NestedScript() string {
 	return ""
 }
 
-// scriptArgumentIndex returns the index of the script in the arguments of a shell; 0 means that there is no script.
+// scriptArgumentIndex returns the index of the script in the arguments of a shell; 0 means no script.
 func scriptArgumentIndex(args []string) int {
 	isOption := func(a string) bool { return len(a) > 1 && strings.ContainsAny(a[:1], "-+") }
 	for i, a := range args {

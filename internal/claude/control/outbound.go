@@ -172,7 +172,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	return mcp.ElicitAnswer{}
 }
 
-// propertyOrder lists the properties of a schema in their original order. It returns nil if there are no properties.
+// propertyOrder lists the properties of a schema in their original order. It returns nil without properties.
 func propertyOrder(schema json.RawMessage) []string {
 	s, err := plainjson.Parse(schema)
 	if err != nil {

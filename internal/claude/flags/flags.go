@@ -245,7 +245,7 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedPromptHint explains that a variadic flag may have taken the missing prompt. It returns "" if there is none.
+// SwallowedPromptHint explains that a variadic flag may have taken the missing prompt. It returns "" if none exists.
 func (f *Flags) SwallowedPromptHint() string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""

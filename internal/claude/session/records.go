@@ -318,7 +318,7 @@ type scenarioProgress struct {
 	scenario       *scenarios.Scenario
 	clock          *clock.Source
 	started        time.Time
-	summary        journal.Summary // empty if there are no expectations
+	summary        journal.Summary // empty without expectations
 	missesReported int             // unexpected results that are already in the journal
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }

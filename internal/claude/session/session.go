@@ -222,7 +222,7 @@ func (c *conversation) lastCost() slash.Cost {
 	return c.cost
 }
 
-// DeferredPrompt returns the prompt to run the tool call that an earlier process deferred, or false if there is none.
+// DeferredPrompt returns the prompt to run the tool call that an earlier process deferred, or false if none exists.
 func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 	return s.conversation.sim.DeferredPrompt()
 }

@@ -26,7 +26,7 @@ type labels struct {
 	pages   *pages // captured pages with the full labels; nil means none
 }
 
-// loadLabels returns the labels of the newest known version up to the given one or, if there is none, of the oldest.
+// loadLabels returns the labels of the newest known version up to the given one or, if none exists, of the oldest.
 func loadLabels(version string) (labels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {

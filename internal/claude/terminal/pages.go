@@ -201,7 +201,7 @@ func (p *pages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
-// paragraph returns the text after begin up to the next empty row, from a page of the state; empty if there is none.
+// paragraph returns the text after begin up to the next empty row, from a page of the state; empty if none exists.
 func (p *pages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {

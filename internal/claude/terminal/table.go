@@ -13,7 +13,7 @@ type table struct {
 	body   [][]string
 }
 
-// tableLength returns the number of lines of the table at the start of lines; 0 means there is none.
+// tableLength returns the number of lines of the table at the start of lines; 0 means none.
 func tableLength(lines []string) int {
 	delimiter := regexp.MustCompile(`^ *\|? *:?-+:? *(\| *:?-+:? *)*\|? *$`)
 	if len(lines) < 2 || !strings.Contains(lines[0], "|") || !delimiter.MatchString(lines[1]) || len(tableCells(lines[0])) != len(tableCells(lines[1])) {

@@ -114,7 +114,7 @@ func (r serverRecord) close() error {
 	return r.file.Close()
 }
 
-// oauthJournal opens the journal for a fixture that requires OAuth; nil means there is no OAuth, or no journal.
+// oauthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
 func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
 	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
 	if name == "" || !fx.HasOAuth() {

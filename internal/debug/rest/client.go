@@ -200,7 +200,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 	}
 }
 
-// poll makes one long poll; nil, nil means that there is no decision yet.
+// poll makes one long poll; nil, nil means no decision yet.
 func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
 	var out struct {
 		Status string              `json:"status"`

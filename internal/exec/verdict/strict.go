@@ -263,7 +263,7 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// similarAllowedTool returns a name in --allowedTools that resembles tool; empty if there is none or tool is allowed.
+// similarAllowedTool returns a name in --allowedTools that resembles tool; empty if none exists or tool is allowed.
 func similarAllowedTool(argv []string, tool string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

@@ -195,7 +195,7 @@ func (p *process) withProcessID(f Finding) Finding {
 // isSubcommand reports whether the process ran a subcommand such as `auth status`, which has no session.
 func (p *process) isSubcommand() bool { return p.start != nil && p.start.Subcommand != "" }
 
-// hostAction returns the journal line for an action of the host; nil means that there is none.
+// hostAction returns the journal line for an action of the host; nil means none.
 func (p *process) hostAction(action string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == action {

@@ -68,7 +68,7 @@ func (b *builder) addPrompt(p *Prompt) {
 	b.finished = false
 }
 
-// addHook adds a hook to the current prompt or, if there is none or it has its result, to the next prompt.
+// addHook adds a hook to the current prompt or, if none exists or it has its result, to the next prompt.
 func (b *builder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)

@@ -101,7 +101,7 @@ func unwrapClientError(err error) error {
 	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
 }
 
-// findError returns the first error of type E in the chain of err; nil means that there is none.
+// findError returns the first error of type E in the chain of err; nil means none.
 func findError[E error](err error) error {
 	if found, ok := errors.AsType[E](err); ok {
 		return found
