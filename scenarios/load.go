@@ -67,7 +67,7 @@
 // With claudeless serve there are also max_tokens, stream, betas, headers (lower case, credentials redacted), agent
 // (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.
 //
-// A string that is only a template becomes the typed value. In longer text, values except strings become compact JSON.
+// A string that is only a template becomes the typed value. Inside a longer text, a non-string becomes compact JSON.
 package scenarios
 
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md

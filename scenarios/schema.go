@@ -338,7 +338,8 @@ type compiledScenario struct {
 	excerpts excerptFormatter
 }
 
-// ruleIndex finds the rules that may match a prompt. It is built at the second prompt, for over maxLinearRules rules.
+// ruleIndex finds the rules that may match a prompt. It is built at the second prompt if there are more than
+// maxLinearRules rules.
 type ruleIndex struct {
 	uses  atomic.Int32
 	once  sync.Once

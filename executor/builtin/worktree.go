@@ -72,7 +72,8 @@ func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// restrictToWorktree wraps the tools that change the file in file_path to refuse files outside of the worktree.
+// restrictToWorktree wraps the tools that change the file named in file_path, so that they refuse files outside of the
+// worktree.
 func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {

@@ -100,7 +100,7 @@ func (k *FileSet) Create(name string) *OutputFile {
 	}
 	k.fail(name, err)
 	if err == nil && k.redactor != nil {
-		f.search(newAudit(name, k.redactor))
+		f.findSecrets(newAudit(name, k.redactor))
 	}
 	return f
 }
@@ -117,8 +117,8 @@ type OutputFile struct {
 	unsearched []byte
 }
 
-// search searches the parts of the file concurrently with writing, until Close.
-func (f *OutputFile) search(a *audit) {
+// findSecrets searches the parts of the file concurrently with writing, until Close.
+func (f *OutputFile) findSecrets(a *audit) {
 	f.parts, f.done = make(chan string, 1), make(chan []Leak)
 	go func() {
 		for part := range f.parts {

@@ -226,7 +226,8 @@ func splitContext(text string) []sideText {
 	return out
 }
 
-// cutFirstContext cuts a text before the next known prefix. The contents of a file are never cut.
+// cutFirstContext splits a text before the next prefix that begins a part of the context. It never splits the contents
+// of a file.
 func cutFirstContext(text string) (first, rest string) {
 	if strings.HasPrefix(text, mentionedFilePrefix) {
 		return text, ""

@@ -17,6 +17,19 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxFileBytes>>20)
 )
 
+// Open opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, because they may never end.
+func Open(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeDevice != 0 {
+		f.Close()
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
+	}
+	return f, nil
+}
+
 // ReadFile reads a user's file, such as a scenario or a fixture. It must be a regular file of at most [MaxFileBytes],
 // because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are *fs.PathError.
 func ReadFile(name string) ([]byte, error) {

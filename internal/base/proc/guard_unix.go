@@ -40,8 +40,8 @@ func startExternalGuard(pgid int) guard { return newGuard(0, killOtherGroupScrip
 // startDirGuard starts a guard of a directory, in its own group.
 func startDirGuard(dir string) guard { return newGuard(0, removeDirScript, dir) }
 
-// startRunGuard starts a guard of a directory and of the processes that have a variable,
-// K=V, in their environment, including those that have left the group of the run.
+// startRunGuard starts a guard. When this program exits, the guard removes dir and ends all processes with the variable
+// (K=V) in their environment, including those that left the group of the run.
 func startRunGuard(dir, variable string) guard { return newGuard(0, cleanUpRunScript, dir, variable) }
 
 // newGuard starts a guard in the group pgid, or in a new group if pgid is 0. If it cannot start a shell, it returns the

@@ -160,9 +160,8 @@ type interruptResult struct {
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means that the host did not request this list
 }
 
-// interrupt stops the background agents and the current turn. If no turn is running but a prompt was already sent, it
-// stops the turn of that prompt. It first withdraws requests to the host. Then it writes the response, and then the
-// remaining events of the turn follow (spec: cli-contract 4.4).
+// interrupt stops the background agents and the turn that runs or is about to run. First it withdraws requests to the
+// host, then it writes the response, and the remaining events of the turn follow (spec: cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
 	in := plainjson.DecodeOrZero[struct {
 		CancelQueued bool `json:"cancel_queued"`

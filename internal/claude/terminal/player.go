@@ -295,7 +295,7 @@ func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.P
 }
 
 // errNoHost is the answer to requests for which the session needs a program that uses an SDK.
-var errNoHost = errors.New("an interactive session has no SDK host")
+var errNoHost = errors.New("the request needs an SDK host, which an interactive session does not have")
 
 // Callback implements [session.Host].
 func (h host) Callback(context.Context, string, json.RawMessage, string) (json.RawMessage, error) {

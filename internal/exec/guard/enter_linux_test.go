@@ -402,7 +402,7 @@ func TestEnter(t *testing.T) {
 			if got := strings.Join(texts, "\n"); !strings.HasPrefix(got, tt.breach) || (got == "") != (tt.breach == "") {
 				t.Errorf("breaches: %s", got)
 			}
-			if after := openFiles(t); after != before {
+			if after := openFiles(t); after > before {
 				t.Errorf("%d files are open, before %d", after, before)
 			}
 		})
@@ -460,7 +460,7 @@ func TestEnterFails(t *testing.T) {
 				t.Errorf("output: %s", got)
 			}
 			_ = p.Wait() // it closes the pipe
-			if after := openFiles(t); after != before {
+			if after := openFiles(t); after > before {
 				t.Errorf("%d files are open, before %d", after, before)
 			}
 		})
@@ -534,7 +534,7 @@ func TestJoinRefuses(t *testing.T) {
 		if n != nil || err == nil || !strings.Contains(err.Error(), tt.wants) {
 			t.Errorf("%s: %v, %v", tt.name, n, err)
 		}
-		if after := openFiles(t); after != before {
+		if after := openFiles(t); after > before {
 			t.Errorf("%s: %d files are open, before %d", tt.name, after, before)
 		}
 	}
@@ -578,7 +578,7 @@ func TestEnterNetwork(t *testing.T) {
 	n.Proxy.Close()
 	n.Close()
 	l.connectionTable.Close()
-	if after := openFiles(t); after != before {
+	if after := openFiles(t); after > before { // the collector may close files of earlier tests
 		t.Errorf("%d files are open, before %d", after, before)
 	}
 	if err := n.Release(); err == nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -100,7 +101,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 }
 
 func (in *Input) read(name string) error {
-	file, err := os.Open(name)
+	file, err := diag.Open(name)
 	if err != nil {
 		return fmt.Errorf("reading a journal: %w", err)
 	}

@@ -175,8 +175,8 @@ type playback struct {
 }
 
 type sequenceProgress struct {
-	turns     *sequence     // the remaining turns; nil means none
-	abandoned journal.Entry // the last request, if its script has a further step; otherwise empty
+	turns     *expectedTurns // the remaining turns; nil means none
+	abandoned journal.Entry  // the last request, if its script has a further step; otherwise empty
 }
 
 func (p *playback) sessionProgress(id string) *sequenceProgress {
@@ -262,8 +262,8 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	}
 }
 
-// sequence is a rule whose turns from index nextTurn on are still expected.
-type sequence struct {
+// expectedTurns is a rule whose turns from index nextTurn on are still expected.
+type expectedTurns struct {
 	rule      int
 	nextTurn  int
 	positions []diag.Position
@@ -291,7 +291,7 @@ func parseIndex(name, before string) (int, bool) {
 }
 
 // remainingTurns returns the turns of a rule from index at on; nil means that none remain.
-func (in *Input) remainingTurns(rule, at int) *sequence {
+func (in *Input) remainingTurns(rule, at int) *expectedTurns {
 	if in.Scenario == nil {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (in *Input) remainingTurns(rule, at int) *sequence {
 	if at >= len(turns) {
 		return nil
 	}
-	return &sequence{rule: rule, nextTurn: at, positions: turns}
+	return &expectedTurns{rule: rule, nextTurn: at, positions: turns}
 }
 
 // checkEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.
@@ -371,7 +371,7 @@ func (p *process) interruptedRule() *journal.Match {
 	return rule
 }
 
-func (s *sequence) missedTurns(e journal.Entry) []Finding {
+func (s *expectedTurns) missedTurns(e journal.Entry) []Finding {
 	return []Finding{withPosition(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.rule, s.nextTurn),
 		Advice: "send the prompt of this turn in the same session, or remove the turn", Time: e.Time, PID: e.PID,

@@ -108,7 +108,7 @@ func (r *recordingReader) readFile(name string) error {
 	if info.IsDir() {
 		return &Error{Place{File: name}, "is a directory; give the .jsonl files in it"}
 	}
-	f, err := os.Open(name)
+	f, err := diag.Open(name)
 	if err != nil {
 		return &Error{Place{File: name}, diag.Reason(err)}
 	}

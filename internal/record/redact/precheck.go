@@ -11,7 +11,7 @@ type rule struct {
 	expr            string
 	keywords        string  // keywords in lower case, separated by bars
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
-	group           int     // the group with the secret; 0 means the first group that matched, or the whole match
+	group           int     // the group with the secret; 0 means the first group that matched or, without groups, the whole match
 	isGuess         bool    // based on the name of a value; see Finding.Certain
 	usesContext     bool    // recognized by the text before the secret; the secret may have any form
 	isCommandOption bool    // recognized by an option of a command; also tried on a command line that is a list of arguments

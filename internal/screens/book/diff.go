@@ -97,7 +97,7 @@ func (c *comparison) comparePage(a, b *Page) {
 		c.addChange(ChangedOptions, b, "the label of Enter is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
 	}
 	if a.State != b.State {
-		c.addChange(ChangedLabel, b, "the state is %s; it was %s before", b.State, a.State)
+		c.addChange(ChangedLabel, b, "the page has the state %s; it had %s before", b.State, a.State)
 	}
 	if titleState(a.Title) != titleState(b.Title) {
 		c.addChange(ChangedLabel, b, "the title is %q; it was %q before", b.Title, a.Title)

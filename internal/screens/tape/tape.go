@@ -139,7 +139,7 @@ func (c *checker) checkStep(s *Step, i int) {
 	kind, _, _ := strings.Cut(s.State, "/")
 	switch {
 	case s.Snapshot == "" && s.State != "":
-		c.addProblem("add snapshot = \"NAME\"", "a state needs a page", "steps", i, "state")
+		c.addProblem("add snapshot = \"NAME\"", "`state` needs a `snapshot` in its step", "steps", i, "state")
 	case s.Snapshot != "" && s.State == "":
 		c.addProblem("states: "+strings.Join(PageStates(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
 	case s.State != "" && !slices.Contains(PageStates(), kind):

@@ -55,7 +55,7 @@ steps = [
 	for _, part := range []string{
 		"`fresh` cannot contain onboarding", "`env` cannot contain `KV`", "unknown key `setp`", "did you mean `setup`?", "unknown key `wiat`", "did you mean `wait`?",
 		"invalid name of a page: `One`", "unknown state `bussy`", "did you mean `busy`?", "unknown key name `Entr`", "did you mean `Enter`?",
-		"two pages have the name `two`", "`enter` cannot be \"accept\"", "missing closing )", "the page three needs a state", "a state needs a page", "bad.toml:5:5", "^",
+		"two pages have the name `two`", "`enter` cannot be \"accept\"", "missing closing )", "the page three needs a state", "`state` needs a `snapshot` in its step", "bad.toml:5:5", "^",
 	} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("%q is missing in:\n%s", part, b.String())

@@ -33,7 +33,7 @@ func (c *Conn) fetchPage(ctx context.Context, list ListKind, req wire.PaginatedR
 	case ListTemplates:
 		_, err = c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
 	default:
-		err = fmt.Errorf("MCP has no list of %s", list)
+		err = fmt.Errorf("MCP has lists of tools, prompts, resources and templates, not of %s", list)
 	}
 	return err
 }
