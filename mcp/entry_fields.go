@@ -119,7 +119,7 @@ func (f *entryFields) StringList(name string) []string {
 		return nil
 	}
 	var elements []json.RawMessage
-	_ = json.Unmarshal(raw, &elements) // take has checked that it is an array
+	_ = json.Unmarshal(raw, &elements) // takeMember has checked that it is an array
 	all := make([]string, len(elements))
 	for i, e := range elements {
 		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
@@ -136,7 +136,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 		return nil
 	}
 	all := map[string]string{}
-	entries, _ := distinctMembers(raw) // take has checked that it is an object
+	entries, _ := distinctMembers(raw) // takeMember has checked that it is an object
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {

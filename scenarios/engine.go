@@ -38,14 +38,13 @@ type Engine struct {
 	options  EngineOptions
 	env      map[string]string
 
-	turns          int                 // number of user prompts so far
-	counts         map[int]int         // number of matches of each rule
-	active         *activeSequence     // nil means no turn is expected
-	endedSequence  *activeSequence     // the sequence that the last prompt ended; nil means none
-	running        *activeResponse     // nil means no response to continue
-	unmetResults   []ExpectationResult // results that did not match the `expect` of their call
-	subagentScript *matchedRule        // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
-	agents         subagentEngines
+	turns          int             // number of user prompts so far
+	counts         map[int]int     // number of matches of each rule
+	active         *activeSequence // nil means no turn is expected
+	endedSequence  *activeSequence // the sequence that the last prompt ended; nil means none
+	running        *activeResponse // nil means no response to continue
+	unmet          *unmetResults
+	subagentScript *matchedRule // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
 
 	lastText           string      // text of the last reply with text
 	consecutiveNotices map[int]int // number of prompts written by the CLI that each rule has answered since the user's last prompt
@@ -65,7 +64,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 			panic("scenarios: " + err.Error())
 		}
 	}
-	e := &Engine{scenario: s, options: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env))}
+	e := &Engine{scenario: s, options: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env)), unmet: new(unmetResults)}
 	for _, kv := range o.Env {
 		if key, value, ok := strings.Cut(kv, "="); ok {
 			e.env[key] = value
@@ -392,44 +391,47 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 		return
 	}
 	if _, ok := t.Match(r.Text); !ok {
-		e.unmetResults = append(e.unmetResults, ExpectationResult{
+		e.unmet.add(ExpectationResult{
 			At:   c.at,
 			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text)),
 		})
 	}
 }
 
-// subagentEngines lists sub-agents' engines for [Engine.UnmetResults]. Its lock lets agents start concurrently.
-type subagentEngines struct {
-	mu   sync.Mutex
-	list []*Engine
+// unmetResults are the results that did not match the `expect` of their call, in the order in which they arrived. The engines
+// of a session and of its sub-agents share the list and may use it at the same time.
+type unmetResults struct {
+	mu  sync.Mutex
+	all []ExpectationResult
+}
+
+func (u *unmetResults) add(r ExpectationResult) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all = append(u.all, r)
+}
+
+func (u *unmetResults) list() []ExpectationResult {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.all)
 }
 
 // Subagent creates the engine of a sub-agent, which is a separate session. The script answers the first prompt, and the
 // rules answer all others. Without a script, or with an empty one, the rules answer all. Many goroutines may call it.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
-	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
+	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}, unmet: e.unmet}
 	if s != nil {
 		if sc, ok := s.Steps.(*subagentSteps); ok && len(sc.steps) > 0 {
 			sub.subagentScript = &matchedRule{ref: sc.ref, rule: -1, turn: -1, response: &Response{Steps: sc.steps}, scope: sc.scope}
 		}
 	}
-	e.agents.mu.Lock()
-	defer e.agents.mu.Unlock()
-	e.agents.list = append(e.agents.list, sub)
 	return sub
 }
 
-// UnmetResults returns the unmet expectations about results of tool calls, including those of sub-agents.
-func (e *Engine) UnmetResults() []ExpectationResult {
-	misses := slices.Clone(e.unmetResults)
-	e.agents.mu.Lock()
-	defer e.agents.mu.Unlock()
-	for _, sub := range e.agents.list {
-		misses = append(misses, sub.UnmetResults()...)
-	}
-	return misses
-}
+// UnmetResults returns the unmet expectations about results of tool calls, including those of sub-agents. Later calls only
+// append to the list.
+func (e *Engine) UnmetResults() []ExpectationResult { return e.unmet.list() }
 
 // scriptedAnswer returns the answer to the first prompt of a scripted sub-agent; nil for other prompts.
 func (e *Engine) scriptedAnswer(r Request) *matchedRule {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -167,7 +166,7 @@ func (e *Engine) fingerprint(rule int) string {
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
-		unmetResults: slices.Clip(e.unmetResults), lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
+		unmet: &unmetResults{all: e.unmet.list()}, lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
 	}
 	if e.running != nil {
 		run := *e.running

@@ -53,6 +53,25 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
+// The unmet results of a session only grow, in the order of their arrival, also if its main engine misses one after a
+// sub-agent's: the journal remembers how many it has written.
+func TestUnmetResultsGrow(t *testing.T) {
+	const call = `[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [{ tool = "A", expect = { type = "contains", text = "fine" } }]
+`
+	e := NewEngine(parse(t, call), EngineOptions{})
+	sub := e.Subagent(nil)
+	converse(t, sub, "p", "=> sub")
+	first := e.UnmetResults()
+	converse(t, e, "p", "=> main")
+	all := e.UnmetResults()
+	if len(first) != 1 || len(all) != 2 || !strings.Contains(all[0].String(), `is "sub"`) || !strings.Contains(all[1].String(), `is "main"`) {
+		t.Errorf("unmet %v, then %v", first, all)
+	}
+}
+
 // Two agents of one scripted call each have their own position in the script. For an agent without a script, the rules
 // start with no earlier prompt.
 func TestSubagentsApart(t *testing.T) {

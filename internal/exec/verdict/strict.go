@@ -44,7 +44,7 @@ func (l *findings) checkUnrecordedServers() {
 	}
 	for _, x := range l.input.Scenario.UnrecordedServers(recorded) {
 		l.list = append(l.list, Finding{
-			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "the calls that a real claude makes to the MCP server " + x.Name + " are not recorded",
+			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "with a real claude, the log and progress messages of the MCP server " + x.Name + " are not recorded",
 			Advice: "with exec --real, make the server a `fixture` of the scenario, or expect a call: mcp = { server = …, tool = … }",
 		})
 	}

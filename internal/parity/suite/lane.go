@@ -260,12 +260,15 @@ type modelRequest struct {
 // readRequests reads the requests to the model from the journal of claudeless, which ran as `claudeless serve` or as
 // `claude`. A missing journal means no requests. If err, the error of an earlier step, is not nil, it is returned.
 func readRequests(name string, err error) ([]json.RawMessage, error) {
-	file, openErr := os.Open(name)
-	if errors.Is(openErr, fs.ErrNotExist) || err != nil {
-		return nil, err // a command that sends no request writes none
+	if err != nil {
+		return nil, err
 	}
-	if openErr != nil {
-		return nil, openErr
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a command that sends no request writes none
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer file.Close()
 	return ReadRequests(file)
