@@ -69,7 +69,7 @@ func TestProbeHTTP(t *testing.T) {
 // 2.1.330).
 func TestFallback(t *testing.T) {
 	t.Parallel()
-	old := newFakeSSE(t)
+	var old atomic.Pointer[fakeSSE] // a new one for each status, because a stream that ends slowly could take an event of the next
 	var status atomic.Int32
 	var posts, gets atomic.Int32
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func TestFallback(t *testing.T) {
 			return
 		}
 		gets.Add(1)
-		old.ServeHTTP(w, r)
+		old.Load().ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	for _, test := range []struct {
@@ -90,6 +90,7 @@ func TestFallback(t *testing.T) {
 	} {
 		status.Store(int32(test.status))
 		gets.Store(0)
+		old.Store(newFakeSSE(t))
 		m := start(t, Options{Servers: []ServerConfig{{
 			Name: "s", Type: "http", URL: front.URL + "/sse", Headers: map[string]string{"Authorization": "Bearer sesame"},
 		}}})

@@ -27,7 +27,8 @@ type Failure struct {
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
 	// Fault is the defect that a `stream_fault` adds to a normal streamed message. Only claudeless serve simulates it.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole completes the block of partial text: it is shown, and the model is to continue (`partial_response`, once).
+	// Whole completes the block of partial text of a `partial_response`. The CLI shows the text and asks the model to
+	// continue, once.
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`

@@ -29,18 +29,19 @@
 //  3. default_response;
 //  4. otherwise the reply is empty.
 //
-// Match counts and the active sequence belong to the session, so they continue if it is resumed in another process. The
-// same is true of a response with a tool call that a hook has deferred. In a run of claudeless exec, once and
-// max_matches count the matches of all sessions together, with claudeless and with the real CLI.
+// If a session is resumed in another process, its match counts and its active sequence continue. A response with a tool
+// call that a hook has deferred also continues there. In a run of claudeless exec, once and max_matches count the
+// matches of all sessions together, with claudeless and with the real CLI.
 //
 // The CLI also writes prompts itself: the notice that a background task has ended (it begins with
 // <task-notification>), feedback of a Stop hook, a schema reminder. These rules apply to prompts of the CLI:
 //
-//   - Only rules and turns with source = "notification" or "any", or with a pattern that contains such a text, answer
-//     these prompts. Otherwise default_response answers, and without one the model repeats its last text.
+//   - A rule or a turn answers these prompts only if its source is "notification" or "any", or if its pattern contains
+//     their text. Otherwise default_response answers. Without default_response, the model repeats its last text.
 //   - These prompts never end a sequence.
-//   - A rule that answers 20 of these prompts with tool calls before the user's next prompt is stopped and reported
-//     (S21), because such calls cause the next notice. A rule with max_matches is not stopped.
+//   - If a rule answers 20 of these prompts with tool calls before the user's next prompt, it is stopped and reported
+//     (S21). The limit prevents an endless loop, because such calls cause the next notice. A rule with max_matches is
+//     not stopped.
 //
 // A response is a string, a table with text and tool_calls (the calls are made first, the text follows their results),
 // or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees their results.
@@ -60,14 +61,15 @@
 //   - attempt: the number of the attempt of this request, from 1
 //   - tools, model, permission_mode, system_prompt (or system), cwd, env, args
 //
-// With the first prompt of a conversation, context contains the instruction files with their imports, the output
-// style and the instructions of MCP servers. With every prompt it contains the texts of hooks, the files and
-// resources mentioned with @, and the instructions of directories and path rules that tool calls reach.
+// With the first prompt of a conversation, context contains the instruction files with their imports, the output style
+// and the instructions of MCP servers. With every prompt, context contains the texts of hooks, the files and resources
+// mentioned with @, and the instructions of directories and path rules that tool calls reach.
 //
-// With claudeless serve there are also max_tokens, stream, betas, headers (lower case, credentials redacted), agent
+// claudeless serve also has the variables max_tokens, stream, betas, headers (lower case, credentials redacted), agent
 // (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.
 //
-// A string that is only a template becomes the typed value. Inside a longer text, a non-string becomes compact JSON.
+// A string that consists of a single template becomes the value of the expression, with its type. If a string contains
+// other text too, values that are not strings are inserted as compact JSON.
 package scenarios
 
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md

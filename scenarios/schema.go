@@ -19,7 +19,7 @@ type Scenario struct {
 	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
 	// Seed fixes all ids, jitter and probabilities. In a state directory that is kept, each run has different ids, but
-	// the n-th run always has the same ones. Without a seed they are random, and the report prints the seed used.
+	// the n-th run always has the same ones. Without a seed, a random seed is used, and the report prints it.
 	Seed *int64 `toml:"seed"`
 	// Templates set to false leaves `{{` in texts, tool inputs and canned results; otherwise `{{ expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
@@ -111,7 +111,8 @@ type Rule struct {
 	// Outside a run, as with claudeless serve, it applies to a session. 0 means never; by default there is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once is true if the rule answers only one prompt of the run (of `claudeless exec` or one test), over all
-	// processes. Outside a run, as with claudeless serve, it answers one prompt of a session; the verdict reports more.
+	// processes. Outside a run, as with claudeless serve, it answers one prompt of a session; the verdict reports a
+	// second one.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
@@ -148,8 +149,9 @@ type Response struct {
 	Usage *Usage `toml:"usage"`
 	// Steps are the messages of the answer, each with one request to the model, instead of `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
-	// StopReason replaces the stop reason. On "max_tokens" and "model_context_window_exceeded" the CLI requests more by
-	// a prompt that begins "Output token limit hit."; the next step or a rule answers it. It retries "refusal" once.
+	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a
+	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
+	// CLI asks the model once more.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput is the answer to `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
@@ -178,8 +180,9 @@ type Step struct {
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// StopReason replaces the stop reason. On "max_tokens" and "model_context_window_exceeded" the CLI requests more by
-	// a prompt that begins "Output token limit hit."; the next step or a rule answers it. It retries "refusal" once.
+	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a
+	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
+	// CLI asks the model once more.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`
@@ -262,8 +265,8 @@ type Canned struct {
 type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
-	// Steps are the messages of the agent. Their expressions see the captures of the prompt that led to the call, the
-	// agent's prompt and the results of the agent's calls; the rules answer later prompts of the agent.
+	// Steps are the messages of the agent. Expressions see the captures of the prompt that led to the call, the agent's
+	// prompt and the results of the agent's calls. Rules answer later prompts of the agent.
 	Steps []Step `toml:"steps"`
 	// Background makes the call return immediately; the input's `run_in_background` takes precedence.
 	Background bool `toml:"background"`

@@ -92,7 +92,8 @@ type Expectation struct {
 	Input json.RawMessage `toml:"input"`
 	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order is a number: this expectation's first call must come after the first call of each lower-numbered one.
+	// Order is a number. The first call of this expectation must come after the first call of each expectation with a
+	// lower number.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
@@ -173,7 +174,8 @@ type Times struct {
 
 // API sets options of claudeless serve. claude uses only the answers of `side` to compactions and prompt hooks.
 type API struct {
-	// Strict refuses requests that the real API refuses but test servers usually accept: without `anthropic-version`.
+	// Strict refuses requests without the header `anthropic-version`. The real API refuses such a request; test servers
+	// usually accept it.
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
@@ -182,8 +184,8 @@ type API struct {
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`): the part up
-	// to a mark of an earlier request counts as read from the cache, and the part up to a new mark as written to it. By
+	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`). The part up
+	// to a mark of an earlier request counts as read from the cache. The part up to a new mark counts as written. By
 	// default, the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
@@ -192,7 +194,8 @@ type API struct {
 	Side []Side `toml:"side"`
 }
 
-// Side answers one kind of request outside the conversation. These use no rule, and affect no count or expectation.
+// Side answers one kind of request outside the conversation. Such a request uses no rule, and affects no count or
+// expectation.
 type Side struct {
 	// Kind is the kind of request: `title` requests a session title, `compact` a summary of the conversation,
 	// `probe` checks whether a model is available, `other` is any other request outside the conversation.

@@ -146,7 +146,7 @@ func (x *exchange) emitFrame(f scenarios.Frame) error {
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(f.JSON, &keys); err != nil {
-		return fmt.Errorf("a frame of the scenario: %w", err)
+		return fmt.Errorf("the `json` of a scenario frame is not a JSON object: %w", err)
 	}
 	body := strings.TrimRight(string(f.JSON), " \n\t")
 	body = body[:len(body)-1]

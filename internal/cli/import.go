@@ -53,7 +53,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	if c.Update != "" {
 		if c.Out != "" || filepath.Base(c.Update) != "scenario.toml" {
-			return errors.New("--update writes next to the scenario it names and cannot be combined with -o")
+			return errors.New("--update requires a file named scenario.toml and cannot be combined with -o")
 		}
 		c.Out = filepath.Dir(c.Update)
 	}
@@ -85,7 +85,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 func importExitError(out *importer.Outcome, err error) error {
 	switch {
 	case errors.Is(err, importer.ErrRefused):
-		return &process.ExitError{Code: exitSecretFound, Err: fmt.Errorf("a secret would have been written: %w", err)}
+		return &process.ExitError{Code: exitSecretFound, Err: fmt.Errorf("refusing to write a secret: %w", err)}
 	case importer.IsInputError(err):
 		return &process.ExitError{Code: exitInvalidInput, Err: err}
 	case err == nil && len(out.Differences) > 0:

@@ -65,10 +65,10 @@ func New(o Options) (*Hub, error) {
 		o.OnTimeout = PolicyWait
 	case PolicyWait, PolicyContinue, PolicyFail:
 	default:
-		return nil, fmt.Errorf("unknown policy %q: expected wait, continue or fail", o.OnTimeout)
+		return nil, fmt.Errorf("unknown policy %q for the end of the pause timeout: expected wait, continue or fail", o.OnTimeout)
 	}
 	if o.PauseTimeout < 0 {
-		return nil, fmt.Errorf("pause timeout %s is negative", o.PauseTimeout)
+		return nil, fmt.Errorf("the pause timeout must not be negative: %s", o.PauseTimeout)
 	}
 	o.Lease = cmp.Or(o.Lease, defaultPauseLease)
 	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxRecords)

@@ -139,7 +139,7 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	}
 	raw, err := protocol.Marshal(textOrContent(r.Content))
 	if err != nil {
-		return Outcome{}, fmt.Errorf("encoding the result: %w", err)
+		return Outcome{}, fmt.Errorf("encoding the result of the tool call: %w", err)
 	}
 	o := Outcome{Failed: r.IsError, Result: raw}
 	if r.IsError {

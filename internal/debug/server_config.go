@@ -37,7 +37,7 @@ func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, err
 		return mcp.ServerConfig{}, fmt.Errorf("server %q: %s", name, config.Errors[0].Message)
 	}
 	if len(config.Servers) != 1 {
-		return mcp.ServerConfig{}, fmt.Errorf("server %q: invalid entry", name)
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: the entry must describe exactly one MCP server", name)
 	}
 	cfg := config.Servers[0]
 	if transports := []string{"stdio", "sse", "http"}; !slices.Contains(transports, cfg.Type) {

@@ -332,7 +332,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		data, err := clone.WriteFixture(*servers[name])
 		if err != nil {
-			return fmt.Errorf("the fixture of %q: %w", name, err)
+			return fmt.Errorf("creating the fixture of the MCP server %q: %w", name, err)
 		}
 		file := "fixtures/" + uniqueName(fileName(name), names) + ".toml"
 		w.files.WriteFile(file, data)

@@ -66,7 +66,7 @@ func (c *Case) readArchive(src []byte) (problems diag.List) {
 	for _, f := range splitArchive(c.File, src) {
 		name, n := splitNumber(f.name)
 		if key := fmt.Sprintf("%s.%d", name, n); seen[key] {
-			problems = append(problems, f.errorf(0, "the case already has this file"))
+			problems = append(problems, f.errorf(0, "duplicate file: the case already has a file of this name"))
 		} else {
 			seen[key] = true
 		}
@@ -156,7 +156,7 @@ func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 func (c *Case) addFile(f *archiveFile) diag.List {
 	root, rel, _ := strings.Cut(f.name, "/")
 	if clean := path.Clean(rel); clean != rel || clean == "." || strings.HasPrefix(clean, "..") || path.IsAbs(clean) {
-		return diag.List{f.errorf(0, "the path leads out of %s/", root)}
+		return diag.List{f.errorf(0, "the path must stay inside %s/ and must not contain . or ..", root)}
 	}
 	if root == "cwd" {
 		c.Files[rel] = f.data

@@ -326,7 +326,7 @@ func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if len(data) > maxResponseBytes {
-		return nil, fmt.Errorf("the answer has more than %d bytes", maxResponseBytes)
+		return nil, fmt.Errorf("the response to an OAuth request has more than %d bytes", maxResponseBytes)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil
@@ -339,7 +339,7 @@ func (d documentCache) client() *http.Client {
 		case urlOrigin(req.URL) != urlOrigin(via[0].URL):
 			return fmt.Errorf("refused to follow a redirect to another origin, %s", urlOrigin(req.URL))
 		case len(via) > maxRedirects:
-			return fmt.Errorf("stopped after %d redirects", maxRedirects)
+			return fmt.Errorf("the server sent too many redirects: stopped after %d redirects", maxRedirects)
 		}
 		return nil
 	}}
@@ -371,7 +371,7 @@ func (d documentCache) read(ctx context.Context, at string, target any) (found b
 		return false, nil
 	}
 	if err := json.Unmarshal(body, target); err != nil {
-		return false, fmt.Errorf("the metadata at %s is not JSON of the expected shape", at)
+		return false, fmt.Errorf("the metadata at %s is not a JSON object of OAuth metadata", at)
 	}
 	return true, nil
 }

@@ -141,7 +141,7 @@ func (s Store) save(member, key string, entry any) error {
 	var entries plainjson.Object
 	if raw := doc.Get(member); raw != nil {
 		if entries, err = plainjson.Parse(raw); err != nil {
-			return fmt.Errorf("%s of %s is not a JSON object", member, s.Path)
+			return fmt.Errorf("the key %s of %s must be a JSON object", member, s.Path)
 		}
 	}
 	entries = entries.Without(key)

@@ -299,7 +299,7 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 		}
 	}
 	if w.progress.lastResult == nil {
-		return errors.New("the agent ended without a result")
+		return errors.New("the subagent ended without a result")
 	}
 	return nil
 }

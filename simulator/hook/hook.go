@@ -27,7 +27,7 @@ import (
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrHostGone means that the host has disconnected.
-var ErrHostGone = errors.New("the host is gone")
+var ErrHostGone = errors.New("the SDK host has disconnected")
 
 // Options configures a [Runner]. The zero value runs nothing.
 type Options struct {

@@ -234,7 +234,7 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 		}
 		switch {
 		case !ok:
-			d.settings.addWarning(d.layer, fmt.Errorf("%s: %v is not a string", behavior, v))
+			d.settings.addWarning(d.layer, fmt.Errorf("permissions.%s: the rule %v is not a string", behavior, v))
 			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
 		case why != "":
 			d.settings.addWarning(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
@@ -288,7 +288,7 @@ func (d decoder) appendStrings(have []string, key string) []string {
 		text, ok := v.(string)
 		switch {
 		case !ok:
-			d.settings.addWarning(d.layer, fmt.Errorf("%s: %v is not a string", key, v))
+			d.settings.addWarning(d.layer, fmt.Errorf("%s: the entry %v is not a string", key, v))
 		case !slices.Contains(have, text):
 			have = append(have, text)
 		}

@@ -130,7 +130,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"null", `null`, "not a JSON object", ""},
 		{"wrong type", `{"model":"m","outputStyle":5}`, "the whole file is ignored, because the value of outputStyle is invalid", ""},
 		{"two", `{"model":"m","verbose":"x","env":[]}`, "env, verbose", ""},
-		{"wrong rule", `{"model":"m","permissions":{"allow":[1]}}`, "allow: 1 is not a string", "m"},
+		{"wrong rule", `{"model":"m","permissions":{"allow":[1]}}`, "permissions.allow: the rule 1 is not a string", "m"},
 		{"wrong permissions", `{"model":"m","permissions":[]}`, "value of permissions", ""},
 		{"wrong mode", `{"model":"m","permissions":{"defaultMode":"x"}}`, "value of permissions", ""},
 		{"wrong variable", `{"model":"m","env":{"A":{}}}`, "env.A is not a string", "m"},

@@ -109,7 +109,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 		return nil, err
 	}
 	if s.isClosed() {
-		return nil, errors.New("the session is closed")
+		return nil, errors.New("cannot start the command: the session is closed")
 	}
 	file, err := createOutput(output)
 	if err != nil {

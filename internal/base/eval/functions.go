@@ -107,7 +107,7 @@ func join(args ...any) (any, error) {
 		for _, e := range list {
 			s, ok := e.(string)
 			if !ok {
-				return nil, fmt.Errorf("join: the list holds %T", e)
+				return nil, fmt.Errorf("join: the list must contain only strings, not %T", e)
 			}
 			parts = append(parts, s)
 		}

@@ -131,7 +131,7 @@ func withDefaultHost(addr string) (string, error) {
 func writePort(file string, addr net.Addr) error {
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
-		return fmt.Errorf("port of %s: %w", addr, err)
+		return fmt.Errorf("finding the port of the address %s: %w", addr, err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".port-*")
 	if err != nil {

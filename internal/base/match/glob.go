@@ -139,7 +139,7 @@ func checkGlob(pattern string) (deep bool, err error) {
 			n := len(pattern[i:]) - len(strings.TrimLeft(pattern[i:], "*"))
 			switch {
 			case n > 2:
-				return false, errors.New("only `*` and `**` are supported")
+				return false, errors.New("too many `*` in a row: only `*` and `**` are supported")
 			case n == 2 && (i > 0 && pattern[i-1] != '/' || i+2 < len(pattern) && pattern[i+2] != '/'):
 				return false, errors.New("`**` must be a whole path segment")
 			case n == 2 && i+2 < len(pattern):
@@ -152,7 +152,7 @@ func checkGlob(pattern string) (deep bool, err error) {
 				return false, errors.New("`[` without `]`")
 			}
 			if bad := findEmptyRange(pattern[i+1 : i+end]); bad != "" {
-				return false, fmt.Errorf("the range `%s` is empty", bad)
+				return false, fmt.Errorf("the range `%s` is empty: its first character must not come after its last", bad)
 			}
 			i += end
 		}

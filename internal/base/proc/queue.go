@@ -7,7 +7,7 @@ import (
 )
 
 // ErrQueueFull means that the reader is too slow.
-var ErrQueueFull = errors.New("queue full: the reader does not keep up")
+var ErrQueueFull = errors.New("the output queue is full: its reader does not keep up")
 
 // ErrQueueClosed means that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")

@@ -132,7 +132,7 @@ func (p *Conn) Message(ctx context.Context, server string, message json.RawMessa
 		return nil, nil
 	}
 	if answer == nil {
-		return nil, errors.New("the host's response has no mcp_response")
+		return nil, errors.New("the SDK host's response to mcp_message has no mcp_response")
 	}
 	return answer, nil
 }

@@ -62,7 +62,7 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestK
 	id := qs.out.metadata.NewID()
 	frame, err := protocol.Marshal(requestFrame{Type: "control_request", RequestID: id, Request: request})
 	if err != nil {
-		return nil, fmt.Errorf("writing a request: %w", err)
+		return nil, fmt.Errorf("encoding a control request: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

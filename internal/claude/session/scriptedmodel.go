@@ -135,7 +135,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 	return nil
 }
 
-var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
+var errNoGates = errors.New("the scenario waits at a gate: run it with claudeless exec, or set CLAUDELESS_GATES to a directory")
 
 // waitAtGate waits until a gate is released. If own is true, the gate belongs to this step, and waitAtGate first
 // records that the step has reached it.

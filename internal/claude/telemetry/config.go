@@ -202,9 +202,9 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 	case err != nil:
 		return err
 	case response.StatusCode >= http.StatusMultipleChoices:
-		return fmt.Errorf("the collector answered %s", response.Status)
+		return fmt.Errorf("the OpenTelemetry collector answered %s", response.Status)
 	case e.target.Protocol == grpc && status != "0":
-		return fmt.Errorf("the collector answered with gRPC status %q", status)
+		return fmt.Errorf("the OpenTelemetry collector answered with gRPC status %q", status)
 	}
 	return nil
 }

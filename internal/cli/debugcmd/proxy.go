@@ -63,7 +63,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	case err = <-output:
 		serverEnded = true
 		if err == nil {
-			err = errors.New("the MCP server exited before the end of its input")
+			err = errors.New("the MCP server exited while its stdin was still open")
 		}
 	case <-ctx.Done():
 	}

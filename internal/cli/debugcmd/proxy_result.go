@@ -108,7 +108,7 @@ func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error
 		return nil, err
 	}
 	if in == nil {
-		return nil, errors.New("the request has no params")
+		return nil, errors.New("cannot change the input of the MCP request: it has no params")
 	}
 	in[key] = value
 	var err error

@@ -46,7 +46,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	if c.Input == "-" {
 		var err error
 		if input, err = io.ReadAll(o.Stdin); err != nil {
-			return fmt.Errorf("reading the arguments: %w", err)
+			return fmt.Errorf("reading the arguments of the tool from stdin: %w", err)
 		}
 	}
 	if _, err := plainjson.ParseDistinct(input); err != nil {
@@ -71,7 +71,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		IsError    bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return fmt.Errorf("reading the result: %w", err)
+		return fmt.Errorf("reading the result of the tool: %w", err)
 	}
 	switch {
 	case c.JSON:

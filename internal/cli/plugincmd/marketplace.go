@@ -47,7 +47,7 @@ func readMarketplace(dir string) (marketplace, error) {
 		err = json.Unmarshal(data, &m)
 	}
 	if err == nil && m.Name == "" {
-		err = errors.New("the marketplace has no name")
+		err = errors.New("marketplace.json has no `name`")
 	}
 	return m, err
 }

@@ -181,7 +181,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 			patience = nil
 			continue
 		case err == nil && d.Action == debug.ActionAbandon:
-			return c.decideWithoutDebugger(errors.New("the debugger dropped the pause"))
+			return c.decideWithoutDebugger(errors.New("the debugger ended the pause without a decision"))
 		case err == nil:
 			d.PauseID = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil
@@ -272,7 +272,7 @@ func (c *Client) roundTrip(ctx context.Context, method, path string, in any) (st
 	if in != nil {
 		data, err := protocol.Marshal(in)
 		if err != nil {
-			return 0, nil, fmt.Errorf("encoding the request: %w", err)
+			return 0, nil, fmt.Errorf("encoding a request to the debugger: %w", err)
 		}
 		payload = bytes.NewReader(data)
 	}

@@ -456,7 +456,7 @@ func TestReadHead(t *testing.T) {
 	}{
 		{head(100) + "rest", "HTTP/1.1 200 OK <nil>"},
 		{head(most), "HTTP/1.1 200 OK <nil>"},
-		{head(most + 1), " the proxy's response is too long"},
+		{head(most + 1), " the response of the HTTP proxy to CONNECT is too long"},
 		{"HTTP/1.1 200", " EOF"},
 	} {
 		r := strings.NewReader(tt.text)

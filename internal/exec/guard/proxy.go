@@ -135,7 +135,7 @@ func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 		return err
 	}
 	if _, code, _ := strings.Cut(status, " "); !strings.HasPrefix(code, "200") {
-		return fmt.Errorf("the proxy answered %s", status)
+		return fmt.Errorf("the HTTP proxy answered CONNECT with %s", status)
 	}
 	return nil
 }
@@ -153,5 +153,5 @@ func readResponseHead(r io.Reader) (status string, err error) {
 			return line, nil
 		}
 	}
-	return "", errors.New("the proxy's response is too long")
+	return "", errors.New("the response of the HTTP proxy to CONNECT is too long")
 }

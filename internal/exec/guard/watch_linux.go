@@ -42,7 +42,7 @@ type WatchOptions struct {
 	NoNetwork bool
 }
 
-var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict already watches the connections")
+var errNestedStrict = errors.New("cannot watch the network connections: an enclosing claudeless exec --guard=strict already watches the connections")
 
 type callWatch struct {
 	WatchOptions
@@ -127,7 +127,7 @@ func (w *callWatch) start(n *Network, files []*os.File) error {
 
 func (w *callWatch) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
-		return errors.New("the process in the network namespace sent no sockets")
+		return errors.New("cannot watch the network connections: the process in the network namespace sent no sockets")
 	}
 	for _, file := range files[2:] {
 		conn, err := net.FilePacketConn(file)

@@ -100,7 +100,7 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 			_, err = os.Stat(path)
 		}
 		if err != nil {
-			return "", fmt.Errorf("the real claude: %w", err)
+			return "", fmt.Errorf("finding the real claude: %w", err)
 		}
 		return path, nil
 	}

@@ -195,7 +195,7 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 // maxLineBytes bounds a line. A message is at most an API request (32 MB), and a transcript may contain a result twice.
 const maxLineBytes = 64 << 20
 
-var errTooLong = fmt.Errorf("a line of more than %d MB", maxLineBytes>>20)
+var errTooLong = fmt.Errorf("the line is longer than %d MB", maxLineBytes>>20)
 
 // readLine reads a line including its line feed into line, and returns its size. A line over the limit is not kept.
 func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error) {

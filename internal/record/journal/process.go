@@ -36,7 +36,7 @@ type Run struct {
 	Env map[string]string `json:"env"`
 	// Settings are the settings sources that were read.
 	Settings []string `json:"settings"`
-	// SystemPrompt is the system prompt that flags set; absent if they do not.
+	// SystemPrompt is the system prompt that flags set; absent if no flag sets one.
 	SystemPrompt *string `json:"system_prompt,omitempty"`
 	// AppendPrompt is the text that flags append to the system prompt.
 	AppendPrompt *string `json:"append_system_prompt,omitempty"`

@@ -148,7 +148,7 @@ func parse(line []byte) (Entry, error) {
 		if !json.Valid(line) {
 			return Entry{}, ErrIncompleteLine
 		}
-		return Entry{}, fmt.Errorf("a line of type %s: %w", e.Type, err)
+		return Entry{}, fmt.Errorf("invalid journal line of type %s: %w", e.Type, err)
 	}
 	return e, nil
 }

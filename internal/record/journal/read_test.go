@@ -19,7 +19,7 @@ func TestRead(t *testing.T) {
 		{`{"time":"2026-01-02T03:04:05Z","pid":7,"session_id":"S\"","type":"exit","code":3,"ms":1}`, "exit 7 S\""},
 		{`{}`, "torn"},
 		{`[1]`, "torn"},
-		{`{"type":"exit","code":"three"}`, "line 1: a line of type exit: json: cannot unmarshal string into Go struct field Exit.code of type int"},
+		{`{"type":"exit","code":"three"}`, "line 1: invalid journal line of type exit: json: cannot unmarshal string into Go struct field Exit.code of type int"},
 	} {
 		for e, err := range journal.Read(strings.NewReader(tt.line + "\n")) {
 			got := ""

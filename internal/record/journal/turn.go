@@ -24,8 +24,9 @@ type Attachment struct {
 	Attachment any `json:"attachment"`
 }
 
-// Context is text in a request other than prompt and results, and not in an earlier request: instruction files, an
-// output style, MCP server instructions, output of hooks, files that a prompt mentions. In expressions it is `context`.
+// Context is text that a request contains in addition to prompt and results, and that no earlier request contained.
+// Examples are instruction files, an output style, MCP server instructions, output of hooks, and files that a prompt
+// mentions. In expressions, the variable `context` contains these texts.
 type Context struct {
 	// Texts as the model receives them.
 	Texts []string `json:"texts"`
@@ -75,7 +76,7 @@ type Model struct {
 	InputTokens int `json:"input_tokens"`
 	// OutputTokens of the message, estimated or set by the scenario.
 	OutputTokens int `json:"output_tokens"`
-	// Continued is true if the message continues the preceding one, which had no calls: both came in one API response.
+	// Continued is true if the message and the preceding one came in one API response; the preceding one had no calls.
 	Continued bool `json:"goes_on,omitempty"`
 	// HasMore is true if the script has another message after this one.
 	HasMore bool `json:"more,omitempty"`

@@ -94,7 +94,7 @@ func (c *comparison) comparePages(before, after []Page) {
 func (c *comparison) comparePage(a, b *Page) {
 	c.compareOptions(a, b)
 	if a.Enter != b.Enter {
-		c.addChange(ChangedOptions, b, "the label of Enter is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
+		c.addChange(ChangedOptions, b, "the label of the Enter key is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
 	}
 	if a.State != b.State {
 		c.addChange(ChangedLabel, b, "the page has the state %s; it had %s before", b.State, a.State)

@@ -63,7 +63,7 @@ func OpenPair(size Size) (Pair, error) {
 // Resize changes the size of the terminal and notifies the program.
 func (p Pair) Resize(size Size) error {
 	if size.Cols < 1 || size.Rows < 1 || size.Cols > MaxCols || size.Rows > MaxRows {
-		return fmt.Errorf("the size %s is out of bounds", size)
+		return fmt.Errorf("the terminal size %s is out of bounds", size)
 	}
 	err := pty.Setsize(p.Controller, &pty.Winsize{Cols: uint16(size.Cols), Rows: uint16(size.Rows)})
 	if err != nil {

@@ -21,7 +21,7 @@ type HostedServer struct {
 
 func (t HostedServer) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	if t.Send == nil {
-		return nil, nil, errors.New("the server runs in an SDK host, but claude was not started by one")
+		return nil, nil, errors.New("cannot connect: the server runs in an SDK host, but claude was not started by one")
 	}
 	h := &hostTransport{HostedServer: t, transportBase: b}
 	return h, h, nil

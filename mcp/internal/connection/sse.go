@@ -77,7 +77,7 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 	}
 	t.endpoint, err = req.URL.Parse(string(first.data))
 	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
-		return fmt.Errorf("the server sent the endpoint %q, which is on another host than its URL", first.data)
+		return fmt.Errorf("the server sent the endpoint %q; expected the same scheme and host as the URL of the server", first.data)
 	}
 	lines := newLineFilter(filterOptions{Source: &messageLines{events: events}, Limit: to.MaxMessage, Owner: base})
 	t.Stdio = transport.NewIO(lines, messagePoster{t}, nil)

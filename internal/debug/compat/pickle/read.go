@@ -312,7 +312,7 @@ func (m *reader) line() string {
 // long reads a little-endian integer in two's complement.
 func (m *reader) long(raw []byte) *big.Int {
 	if len(raw) > maxIntegerBytes {
-		m.fail(fmt.Errorf("integer of %d bytes, more than %d", len(raw), maxIntegerBytes))
+		m.fail(fmt.Errorf("the pickle has an integer of %d bytes; at most %d are allowed", len(raw), maxIntegerBytes))
 		return nil
 	}
 	raw = slices.Clone(raw)
