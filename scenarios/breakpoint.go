@@ -27,8 +27,8 @@ type Breakpoint struct {
 	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not fail).
 	// A condition that cannot be evaluated counts as false and is reported by a warning at the end of the run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits limits how often the breakpoint decides in a run; 0 means never. By default there is no limit. After
-	// that, the following breakpoints decide about calls. With a limit, calls of the tool run one after another.
+	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. At the
+	// limit, the following breakpoints decide about calls. With a limit, calls of the tool run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
 	// Action is the decision: `continue`; `modify` needs `input` or, after the call, `result`; `skip` needs `result`;
 	// `fail` needs `message`; `replace` needs `replacement`. `skip` and `replace` are possible only before the call.

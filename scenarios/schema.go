@@ -108,7 +108,7 @@ type Rule struct {
 	// --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// MaxMatches limits how often the rule may match in the run (of `claudeless exec` or one test), over all processes.
-	// Outside a run, as with claudeless serve, it applies to a session. 0 means never; by default there is no limit.
+	// Outside a run, as with claudeless serve, it applies to a session. 0 means never; the default is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once is true if the rule answers only one prompt of the run (of `claudeless exec` or one test), over all
 	// processes. Outside a run, as with claudeless serve, it answers one prompt of a session; the verdict reports a

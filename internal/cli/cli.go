@@ -111,7 +111,7 @@ func lacksDoubleDash(s *process.System, words []string) bool {
 }
 
 // unknownCommand returns the error for words that resemble a claudeless command; nil means they are a prompt. A first
-// word with white space, and flags that claude accepts, belong to a prompt, unless a file of ours or "--" follows.
+// word with white space, and flags that claude accepts, belong to a prompt, unless "--" or a file of claudeless follows.
 func unknownCommand(s *process.System, words []string, refused bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil

@@ -83,8 +83,8 @@ func (s *Shell) Close() {
 	}
 }
 
-// ShellCommand is a command that runs or has exited. Its caller waits for Done or calls Stop. Then the caller calls
-// Wait once, and after that Close, or DiscardOutput if the output is no longer needed.
+// ShellCommand is a command that runs or has exited. Its caller waits for Done or calls Stop, then
+// calls Wait once, and then Close, or DiscardOutput if the output is not needed.
 type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job

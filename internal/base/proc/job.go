@@ -67,7 +67,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 func (j *Job) Done() <-chan struct{} { return j.done }
 
 // Stop stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when they
-// have exited. If the command has already exited, there is no grace period. Stop may be called while WaitExit runs.
+// have exited. If the command has already exited, Stop does not wait 500 ms. Stop may be called while WaitExit runs.
 func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true

@@ -104,7 +104,7 @@ func isCompound(cmd syntax.Command) bool {
 }
 
 // substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an
-// assignment, as in a=$(date), is no obstacle, because its commands are judged instead.
+// assignment, as in a=$(date), is not an obstacle, because its commands are judged instead.
 func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {

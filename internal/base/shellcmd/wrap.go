@@ -267,7 +267,7 @@ func isOpaqueRunner(args []string) bool {
 }
 
 // scriptOptionValue returns the command line in the value of an option: -c of the program script, or --split-string=…
-// of env. It returns "" if there is no such option.
+// of env. It returns "" without such an option.
 func scriptOptionValue(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")

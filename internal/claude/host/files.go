@@ -111,7 +111,8 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// requestedByteLimit returns the number of bytes a host requests, or maxReadBytes if raw is no number from 1 to that.
+// requestedByteLimit returns the number of bytes that a host requests, or maxReadBytes if raw is not a number from 1 to
+// maxReadBytes.
 func requestedByteLimit(raw json.RawMessage) int {
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
 		return int(n)

@@ -48,7 +48,7 @@ func (i *isolatedTools) close() {
 	}
 }
 
-// builtinTools returns the built-in tools that run a call: an agent in a worktree has tools of its own.
+// builtinTools returns the built-in tools that run a call. An agent in a worktree has separate tools.
 func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 	if call.Agent != nil && call.Agent.Dir != "" {
 		if a, ok := t.isolated.find(call.Agent.ID); ok {

@@ -28,19 +28,19 @@ func TestFileList(t *testing.T) {
 		list        []string // rows; > is the selected one
 		sent        string
 	}{
-		"the content of the folder": {typed: "@", want: "@", list: []string{" alpha.txt", " bench.txt", " beta/"}},
-		"a part of a path":          {typed: "see @be", want: "see @be", list: []string{" bench.txt", " beta/", " beta/delta.go", " beta/gamma.txt"}},
-		"characters in order":       {typed: "@al", want: "@al", list: []string{" alpha.txt", " beta/delta.go"}},
-		"Down":                      {typed: "@be" + down, want: "@be", list: []string{">bench.txt", " beta/", " beta/delta.go", " beta/gamma.txt"}},
-		"Up selects the last":       {typed: "@al" + up, want: "@al", list: []string{" alpha.txt", ">beta/delta.go"}},
-		"Tab inserts the first":     {typed: "see @al\t", want: "see @alpha.txt "},
-		"Enter inserts a selection": {typed: "see @be" + down + down + "\r", want: "see @beta/"},
-		"Enter sends without one":   {typed: "see @al\r", want: "", sent: "see @al"},
-		"Esc closes the list":       {typed: "@al" + esc, want: "@al"},
-		"a space closes the list":   {typed: "@al ", want: "@al "},
-		"an address is no mention":  {typed: "mail@be", want: "mail@be"},
-		"no match":                  {typed: "@zzz", want: "@zzz"},
-		"a shell command":           {typed: "!ls @al", want: "!ls @al"},
+		"the content of the folder":   {typed: "@", want: "@", list: []string{" alpha.txt", " bench.txt", " beta/"}},
+		"a part of a path":            {typed: "see @be", want: "see @be", list: []string{" bench.txt", " beta/", " beta/delta.go", " beta/gamma.txt"}},
+		"characters in order":         {typed: "@al", want: "@al", list: []string{" alpha.txt", " beta/delta.go"}},
+		"Down":                        {typed: "@be" + down, want: "@be", list: []string{">bench.txt", " beta/", " beta/delta.go", " beta/gamma.txt"}},
+		"Up selects the last":         {typed: "@al" + up, want: "@al", list: []string{" alpha.txt", ">beta/delta.go"}},
+		"Tab inserts the first":       {typed: "see @al\t", want: "see @alpha.txt "},
+		"Enter inserts a selection":   {typed: "see @be" + down + down + "\r", want: "see @beta/"},
+		"Enter sends without one":     {typed: "see @al\r", want: "", sent: "see @al"},
+		"Esc closes the list":         {typed: "@al" + esc, want: "@al"},
+		"a space closes the list":     {typed: "@al ", want: "@al "},
+		"an address mentions no file": {typed: "mail@be", want: "mail@be"},
+		"no match":                    {typed: "@zzz", want: "@zzz"},
+		"a shell command":             {typed: "!ls @al", want: "!ls @al"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			term := idleTerminal(t)

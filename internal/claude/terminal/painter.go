@@ -128,7 +128,7 @@ func (p *painter) paintInline(f frame, cols, rows int) error {
 		b.WriteString("\r\n")
 	}
 	b.WriteString("\x1b[J")
-	p.hiddenRows = max(p.hiddenRows, len(f.rows)-rows+1) // the cursor is on a row of its own
+	p.hiddenRows = max(p.hiddenRows, len(f.rows)-rows+1) // the cursor has a separate row
 	row = max(f.cursorRow, p.hiddenRows)
 	fmt.Fprintf(&b, "\x1b[%dA\x1b[%dG", len(f.rows)-row, min(f.cursorCol, cols-1)+1)
 	p.lastRows, p.cursorRow, p.cursorCol, p.resized = f.rows, row, f.cursorCol, false

@@ -102,7 +102,7 @@ func TestInlinePainter(t *testing.T) {
 	}
 }
 
-// TestInlineFooter: the text at the right end of the footer has its own row if there is no room.
+// TestInlineFooter: the text at the right end of the footer gets its own row if the row of the footer has too little room.
 func TestInlineFooter(t *testing.T) {
 	t.Parallel()
 	for cols, want := range map[int][]string{

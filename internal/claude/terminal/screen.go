@@ -360,7 +360,7 @@ func (s *screen) footer(now time.Time) string {
 	return text + manage
 }
 
-// inlineFooterRows returns the footer with a text at its right end, or below it if there is no room.
+// inlineFooterRows returns the footer with a text at its right end, or below it if the row has too little room.
 func inlineFooterRows(footer, aside string, cols int) []string {
 	room := cols - textWidth(aside) - len(extraMargin)
 	gap := room - textWidth(footer)
