@@ -181,9 +181,9 @@ func (c *Case) addRun(argv, stdin, steps *archiveFile) (problems diag.List) {
 		r.Args = lines(argv.data)
 		c.Runs = append(c.Runs, r)
 	case stdin != nil:
-		problems = append(problems, stdin.errorf(0, "a run with stdin needs an argv file of the same number"))
+		problems = append(problems, stdin.errorf(0, "this file has no argv file of the same number: add one with the arguments of the run"))
 	case steps != nil:
-		problems = append(problems, steps.errorf(0, "a run with a dialogue needs an argv file of the same number"))
+		problems = append(problems, steps.errorf(0, "this dialogue has no argv file of the same number: add one with the arguments of the run"))
 	}
 	return problems
 }

@@ -96,7 +96,7 @@ func TestProblems(t *testing.T) {
 		{"no argv", "-- scenario.toml --\n", ":1: the case has no argv"},
 		{"scenario", "-- scenario.toml --\n\nresponse = 1\n-- argv --\n", ":3:1: scenario.toml: unknown key `response`"},
 		{"both", good + "-- stdin --\n-- dialogue --\nclose\n", ":6: dialogue: cannot set both stdin and a dialogue in one run"},
-		{"orphan", good + "-- stdin.2 --\nx\n", ":5: stdin.2: a run with stdin needs an argv file of the same number"},
+		{"orphan", good + "-- stdin.2 --\nx\n", ":5: stdin.2: this file has no argv file of the same number: add one with the arguments of the run"},
 		{"env", good + "-- env --\nA=1\nB\n", `:6: env: invalid line "B": expected KEY=VALUE`},
 		{"servers", good + "-- servers --\nA\n", `:5: servers: invalid server line "A": expected "NAME FIXTURE"`},
 		{"a file twice", good + "-- argv.1 --\n-p\n", ":5: argv.1: duplicate file: the case already has a file of this name"},

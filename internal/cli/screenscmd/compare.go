@@ -100,7 +100,7 @@ type Check struct {
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	text, err := diag.ReadFile(c.Detector)
 	if err != nil {
-		return exitWith(exitBadInput, fmt.Errorf("reading the detector: %w", err))
+		return exitWith(exitBadInput, fmt.Errorf("reading the detector program: %w", err))
 	}
 	path, err := filepath.Abs(c.Detector)
 	if err != nil {

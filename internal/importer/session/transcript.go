@@ -237,7 +237,7 @@ func decode(raw []byte, target any) error {
 		return errors.New("not valid JSON: " + syntax.Error())
 	}
 	if raw[0] != '{' {
-		return errors.New("not a JSON object")
+		return errors.New("the line is not a JSON object")
 	}
 	return nil
 }
