@@ -1,13 +1,12 @@
 export GORACE = atexit_sleep_ms=0
 export CGO_ENABLED = 0
+export GOFLAGS ?= -trimpath
 GOFUMPT   = go run mvdan.cc/gofumpt@v0.12.0
-LINT      = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0
-DEADCODE  = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
-TEST      = go test
-PACKAGES  = ./tests/scripts ./tests/docs ./...
+TEST      ?= go test
+PACKAGES  ?= ./tests/scripts ./tests/docs ./...
 
 .PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full follow e2e packages balancer portable release release-check ci nightly
 
@@ -24,9 +23,9 @@ race-full: ## run every package and script under the race detector
 lint: ## vet, modernizers, the house linters, workflows, prose of documents and help, dead code
 	go vet ./...
 	go fix -diff ./...
-	$(LINT) run ./...
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml examples/*/ci.yml && mkdir -p bin && for c in "" exec serve check verify import parity mcp debug screens; do go run ./cmd/claudeless $$c --help || exit 1; done >bin/help.txt && CGO_ENABLED=1 go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md docs/wire/*.md examples/README.md examples/*/README.md bin/help.txt
-	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
+	@dead=$$(go run golang.org/x/tools/cmd/deadcode@v0.52.0 -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
 fmt: ## format the tree
 	$(GOFUMPT) -w .
 update: docs ## rewrite everything that is generated, expected outputs of scripts included
@@ -72,8 +71,9 @@ release: ## make everything that a release publishes in dist/, the same bytes ev
 	VERSION=$(VERSION) packages/release.sh
 release-check: ## make the release twice, compare, install each artefact in a clean directory, and run a green and a red test
 	VERSION=$(VERSION) packages/release-check.sh
-ci: TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
-ci: PACKAGES = ./tests/scripts ./tests/docs $$(go list ./... | grep -v /tests/structure)
-ci: policy lint test race determinism generated conformance interop parity packages e2e ## everything that says the same of the same tree twice, cheapest first
+ci: export TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
+ci: export PACKAGES = ./tests/scripts ./tests/docs $$$$(go list ./... | grep -v /tests/structure)
+ci: ## everything that says the same of the same tree twice, cheapest first; at the end the time of each part
+	@for part in policy lint test race determinism generated conformance interop parity packages e2e; do start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; times="$$times $$part $$(($$(date +%s) - start)),"; done; echo "seconds:$${times%,}"
 	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
 nightly: race-full parity-full fuzz soak portable balancer release-check ## what takes too long for every change
