@@ -162,7 +162,7 @@ tool_calls = [{ tool = "Agent", id = "toolu_1", input = {}, subagent = { type = 
 		t.Error(diff)
 	}
 	sub := s.Responses[0].Response.Steps[0].ToolCalls[0].Subagent
-	if sub == nil || sub.Type != "Explore" || !sub.Background || sub.Steps[0].Text != "sub" {
+	if sub == nil || sub.Type != "Explore" || sub.Background == nil || !*sub.Background || sub.Steps[0].Text != "sub" {
 		t.Error(sub)
 	}
 }

@@ -268,8 +268,9 @@ type Subagent struct {
 	// Steps are the messages of the agent. Expressions see the captures of the prompt that led to the call, the agent's
 	// prompt and the results of the agent's calls. Rules answer later prompts of the agent.
 	Steps []Step `toml:"steps"`
-	// Background makes the call return immediately; the input's `run_in_background` takes precedence.
-	Background bool `toml:"background"`
+	// Background false makes the call wait for the agent. Default: as the agent's definition says, else true, as in the real
+	// CLI. The input's `run_in_background` takes precedence.
+	Background *bool `toml:"background"`
 }
 
 // Usage counts tokens.

@@ -34,7 +34,7 @@ func TestSubagent(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := reply.Blocks[0].(protocol.ToolUse).Script.Subagent
-	if script.Type != "Explore" || !script.Background {
+	if script.Type != "Explore" || script.Background == nil || !*script.Background {
 		t.Errorf("script %+v", script)
 	}
 	sub := e.Subagent(script)

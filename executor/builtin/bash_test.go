@@ -260,6 +260,14 @@ func TestBashImage(t *testing.T) {
 	}
 }
 
+// Without an output file, the result does not mention one.
+func TestBashInBackgroundWithoutOutputFile(t *testing.T) {
+	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return "" }})
+	t.Cleanup(tasks.Close)
+	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
+	wantText(t, r, false, "Command running in background with ID: "+tasks.Running()[0].ID+". You will be notified when it completes.")
+}
+
 // A command that exceeds its time limit continues in the background and still prints to the same file.
 func TestBashMovesToBackground(t *testing.T) {
 	tasks := newTasks(t)

@@ -292,9 +292,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	if how == playBySubAgent {
 		w.toml.WriteRaw("[" + prefix + ".subagent]\n")
 		w.toml.WriteString("type", c.Agent.Type)
-		if c.Agent.Background {
-			w.toml.WriteRaw("background = true\n")
-		}
+		w.toml.WriteRaw(fmt.Sprintf("background = %t\n", c.Agent.Background))
 		w.writeMessages(prefix+".subagent.steps", c.Agent.Messages)
 	}
 }

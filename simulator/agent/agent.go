@@ -239,8 +239,8 @@ func runsInBackground(in agentInput, def Definition, script *protocol.SubagentSc
 	switch {
 	case in.Background != nil:
 		return *in.Background
-	case script != nil && (script.Background || def.Background == nil):
-		return script.Background
+	case script != nil && script.Background != nil:
+		return *script.Background
 	case def.Background != nil:
 		return *def.Background
 	default:

@@ -467,16 +467,29 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	tasks.Close()
 }
 
-// The script of a call decides about its agent: the type, the messages, and whether the call waits.
+// The script of a call decides about its agent: the type, the messages, and whether the call waits. If it does not set
+// the last, the agent's type decides, and by default the call does not wait.
 func TestScripted(t *testing.T) {
-	reply := call("Agent", `{"description":"d","prompt":"sub"}`)
-	use := reply.Blocks[0].(protocol.ToolUse)
-	use.Script = &protocol.CallScript{Subagent: &protocol.SubagentScript{Type: "reader", Steps: script{"sub": {textReply("scripted")}}}}
-	reply.Blocks[0] = use
-	s := newSession(t, script{"go": {reply, textReply("main")}, "sub": {textReply("by the rules")}}, false, nil)
-	got, _ := s.play(t)
-	if !slices.Contains(got, "user result scripted") || !slices.Contains(got, "task_started d false 1") {
-		t.Errorf("events %q", got)
+	for _, tt := range []struct {
+		agentType  string
+		background *bool
+		want       bool
+	}{
+		{"reader", nil, false}, // a type with background: false
+		{"reader", new(true), true},
+		{"general-purpose", nil, true},
+		{"general-purpose", new(false), false},
+	} {
+		reply := call("Agent", `{"description":"d","prompt":"sub"}`)
+		use := reply.Blocks[0].(protocol.ToolUse)
+		use.Script = &protocol.CallScript{Subagent: &protocol.SubagentScript{Type: tt.agentType, Background: tt.background, Steps: script{"sub": {textReply("scripted")}}}}
+		reply.Blocks[0] = use
+		s := newSession(t, script{"go": {reply, textReply("main")}, "sub": {textReply("by the rules")}}, false, nil)
+		got, _ := s.play(t)
+		if !slices.Contains(got, fmt.Sprintf("task_started d %t 1", tt.want)) || slices.Contains(got, "user result scripted") == tt.want ||
+			!slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, "scripted") }) {
+			t.Errorf("%+v: events %q", tt, got)
+		}
 	}
 }
 

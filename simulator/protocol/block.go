@@ -95,7 +95,7 @@ type CallScript struct {
 // SubagentScript is the part of a scenario about the sub-agent that one call starts.
 type SubagentScript struct {
 	Type       string // agent type if the call's input has none
-	Background bool   // run in the background unless the input says otherwise
+	Background *bool  // run in the background unless the input says otherwise; nil means that the script does not set it
 	// Steps are the agent's messages, in the form of the scenario engine.
 	Steps any
 }

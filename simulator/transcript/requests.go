@@ -286,8 +286,12 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 // countReminders returns how many texts at the beginning of a message come from attachments.
 func (m *inputMessage) countReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
-	n := slices.IndexFunc(m.content, func(b json.RawMessage) bool { return !strings.HasPrefix(string(b), start) })
-	return max(n, 0)
+	for i, b := range m.content {
+		if !strings.HasPrefix(string(b), start) {
+			return i
+		}
+	}
+	return len(m.content)
 }
 
 // requestLines returns the lines about the request that a message of the model answers. It returns nil if the message

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -199,13 +200,14 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// outputFileHint returns head, followed by the path of the output file, a note that the model will be notified, more,
-// and the advice to read the file.
+// outputFileHint returns head, followed by a note that the model will be notified, and more. If the command has an output
+// file, the text names it and advises to read it.
 func (r *runningCommand) outputFileHint(head, more string) string {
-	if r.task.OutputFile != "" {
-		head += " Output is being written to: " + r.task.OutputFile + "."
+	const notice = " You will be notified when it completes. "
+	if r.task.OutputFile == "" {
+		return strings.TrimSuffix(head+notice+more, " ")
 	}
-	return head + " You will be notified when it completes. " + more + "To check interim output, use Read on that file path."
+	return head + " Output is being written to: " + r.task.OutputFile + "." + notice + more + "To check interim output, use Read on that file path."
 }
 
 // startBackground starts a command without waiting for it. The command does not change the shell's directory.

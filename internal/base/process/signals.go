@@ -139,12 +139,12 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 // Stop stops the relaying and cancels the context of [System.Watch].
 func (w *Signals) Stop() { w.stop() }
 
-// CancelOnInterrupt sets the function that the next SIGINT calls; that SIGINT does not end the run.
-func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
-
-// Interrupted reports whether a SIGINT has called the function set by [Signals.CancelOnInterrupt]. After a call of
-// Interrupted, every SIGINT ends the run again.
-func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
+// CancelOnInterrupt sets the function that the next SIGINT calls; that SIGINT does not end the run. The returned function
+// reports whether this has happened. After it is called, every SIGINT ends the run again.
+func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
+	w.interrupt.Store(&cancel)
+	return func() bool { return w.interrupt.Swap(nil) == nil }
+}
 
 const signalWriteTimeout = time.Second
 

@@ -194,9 +194,9 @@ func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
 func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
-	p.signals.CancelOnInterrupt(func() { cancel(simulator.ErrSignalled) })
+	interrupted := p.signals.CancelOnInterrupt(func() { cancel(simulator.ErrSignalled) })
 	err = output.StreamJSON(p.conn.Events(), p.Session.Turn(ctx, in))
-	if p.signals.Interrupted() && err == nil {
+	if interrupted() && err == nil {
 		return false, ErrInterrupted
 	}
 	last := p.LastResult()

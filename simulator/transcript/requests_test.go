@@ -1,0 +1,37 @@
+package transcript
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A reminder comes after the reminders at the beginning of a message and before its other blocks.
+func TestInsertReminder(t *testing.T) {
+	const first, second, other = "<system-reminder>\nfirst\n</system-reminder>", "<system-reminder>\nsecond\n</system-reminder>", "hi"
+	for _, tt := range []struct{ content, want []string }{
+		{[]string{first, other}, []string{first, second, other}},
+		{[]string{first}, []string{first, second}},
+		{[]string{other}, []string{second, other}},
+	} {
+		c := &modelInput{}
+		var content []json.RawMessage
+		for _, text := range tt.content {
+			content = append(content, textBlock(text+"\n"))
+		}
+		c.addMessage("user", "", content, false)
+		c.insertReminder(1, second)
+		var got []string
+		for _, raw := range c.messages[0].content {
+			var b struct{ Text string }
+			if err := json.Unmarshal(raw, &b); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, b.Text[:len(b.Text)-1])
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.content, diff)
+		}
+	}
+}
