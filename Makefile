@@ -6,7 +6,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
 TEST      ?= go test
-PACKAGES  ?= ./tests/scripts ./tests/docs ./...
+PACKAGES  ?= ./tests/scripts ./mcp ./tests/docs ./internal/cli ./...
 
 .PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full follow e2e packages balancer portable release release-check ci nightly
 
@@ -15,7 +15,7 @@ help: ## list the targets
 build: ## build bin/claudeless, static and stripped
 	go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
 test: ## run every test once, in random order, those that take longest first; vet is part of lint
-	$(TEST) -vet=off -shuffle=on -timeout 30m -parallel 4 $(PACKAGES)
+	$(TEST) -vet=off -shuffle=on -timeout 30m -p 3 -parallel 4 $(PACKAGES)
 race: ## run the packages with concurrency under the race detector; one that fails without a data race gets one more run
 	tests/race.sh
 race-full: ## run every package and script under the race detector
@@ -72,7 +72,7 @@ release: ## make everything that a release publishes in dist/, the same bytes ev
 release-check: ## make the release twice, compare, install each artefact in a clean directory, and run a green and a red test
 	VERSION=$(VERSION) packages/release-check.sh
 ci: export TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
-ci: export PACKAGES = ./tests/scripts ./tests/docs $$$$(go list ./... | grep -v /tests/structure)
+ci: export PACKAGES = ./tests/scripts ./mcp ./tests/docs ./internal/cli $$$$(go list ./... | grep -v /tests/structure)
 ci: ## everything that says the same of the same tree twice, cheapest first; at the end the time of each part
 	@for part in policy lint test race determinism generated conformance interop parity packages e2e; do start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; times="$$times $$part $$(($$(date +%s) - start)),"; done; echo "seconds:$${times%,}"
 	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
