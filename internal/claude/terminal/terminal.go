@@ -25,11 +25,11 @@ type Terminal struct {
 	plan          launch.Plan
 	commandLine   []string // arguments without the program's name, for the hint about how to resume
 	spinnerTicker *time.Ticker
-	armedKey      keyName     // key that has another effect if it is pressed again; 0 means none
+	armedKey      keyName     // key that was just pressed, if a second press has another effect; 0 means none
 	disarmTimer   *time.Timer // resets armedKey
 	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
-	defaultModel  bool // the model is that of a user who has selected none
+	defaultModel  bool // the user has not selected a model: the session uses the default
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
@@ -117,13 +117,12 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	return err
 }
 
-// startHintDuration is how long the first hints are shown.
 const startHintDuration = 10 * time.Second
 
 const spinnerPeriod = 120 * time.Millisecond
 
 const (
-	// exitKeyWindow is the time for a second press that exits, clearKeyWindow for a second Esc that clears the draft.
+	// exitKeyWindow is how soon a second Ctrl-C or Ctrl-D must follow to exit, clearKeyWindow a second Esc to clear.
 	exitKeyWindow  = 2 * time.Second
 	clearKeyWindow = time.Second
 )
@@ -131,10 +130,8 @@ const (
 // delayedInput is typed text whose processing was delayed by a fault.
 type delayedInput struct{ data []byte }
 
-// errUserExit ends the loop because the user wants to exit.
 var errUserExit = errors.New("the user has ended the run")
 
-// loop draws the screen after each message, key and tick.
 func (t *Terminal) loop(ctx context.Context) error {
 	c := t.console
 	for {
@@ -259,8 +256,7 @@ func (t *Terminal) press(k key) {
 	s.files.update(&s.composer)
 }
 
-// pressInField handles a key that neither a dialog nor the menu uses. repeated is true if the same key was just
-// pressed, so that it has its announced second effect.
+// pressInField handles a key that neither a dialog nor the menu uses. repeated means that armSecondPress awaited it.
 func (t *Terminal) pressInField(k key, repeated bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
@@ -310,7 +306,6 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	}
 }
 
-// pressUp moves up in the draft. On its first line it takes back queued prompts, or else shows the previous draft.
 func (t *Terminal) pressUp() {
 	c := &t.console.screen.composer
 	if !c.moveLine(-1) && !t.restoreQueued() {
@@ -332,7 +327,7 @@ func (t *Terminal) pressEscape(repeated bool) {
 	}
 }
 
-// pressCtrlC interrupts the turn. Without a turn, it clears the draft and announces that a second press exits.
+// pressCtrlC interrupts the running turn. Without one, it clears the draft and shows that a second press exits.
 func (t *Terminal) pressCtrlC(repeated bool) {
 	s := &t.console.screen
 	switch {
@@ -367,7 +362,7 @@ func (t *Terminal) interrupt() {
 	s.interruptedTurn = t.player.interrupt()
 }
 
-// armSecondPress gives a key's next press another effect during window. The caller announces it on the returned screen.
+// armSecondPress gives a second press within window another effect, such as to exit. It returns the screen for a hint.
 func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
 	t.armedKey = by
 	t.disarmTimer.Reset(window)
@@ -418,7 +413,7 @@ func (t *Terminal) submit(text string) {
 		return
 	}
 	t.player.prompts.push(text)
-	s.queued = t.player.prompts.list()
+	s.queued = append(s.queued, text) // until its turn starts: the player may have taken it already, and Ctrl-C must still find it
 }
 
 // restoreQueued moves the queued prompts back to the input field. It returns false if the queue is empty.
