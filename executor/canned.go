@@ -34,7 +34,8 @@ type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
 	Tools map[string]CannedTool
-	// Shape builds the structured result of a successful canned call, like that of the real tool. Nil means text only.
+	// Shape builds the result of a successful canned call from its text. It adds the structured output that the real
+	// tool would return. Nil means that the result has only the text.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
@@ -47,8 +48,8 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
 // Canned returns a middleware that answers calls from the scenario. It first waits for the delay of the call. Then it
-// uses the first of these that is set: the refusal of the tool, the result of the call, the result of the tool. If none
-// is set, Mode decides (spec: scenario-format 1).
+// uses the first of these that the scenario contains: the refusal of the tool, the result of the call, the result of
+// the tool. If the scenario contains none of them, Mode decides (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
@@ -89,8 +90,8 @@ func SkippedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran. Its text is that of InterruptedResult,
-// which says that the call did not run, followed by a correction.
+// StoppedResult returns the result of a call that was interrupted while it ran. The text begins like that of
+// InterruptedResult, which says that the call did not run, and ends with a correction of that statement.
 func StoppedResult() protocol.ToolResult {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +

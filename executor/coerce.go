@@ -85,8 +85,7 @@ func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convertString returns the value that a string represents. It returns nil if the schema accepts strings, or if the
-// schema does not accept the type of the value.
+// convertString returns the value that a string represents; nil if the schema accepts strings or refuses its type.
 func (p schemaProperty) convertString(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {

@@ -83,7 +83,8 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return m.Manager.FreshTools(ctx), nil
 }
 
-// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or its server failed or is disabled.
+// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if the server that has it has
+// failed or is disabled.
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {

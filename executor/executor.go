@@ -22,7 +22,8 @@ var ErrUnknownTool = errors.New("unknown tool")
 type Executor interface {
 	// Tools returns the available tools in a stable order.
 	Tools(ctx context.Context) ([]protocol.Tool, error)
-	// Execute runs a call with a canonical name. If ctx is cancelled, it returns an error result with the reason.
+	// Execute runs a call whose tool has its canonical name, such as "mcp__server__tool". If ctx is cancelled, Execute
+	// returns an error result with the reason.
 	Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 }
 

@@ -55,9 +55,9 @@ func (x *Index) Canonical(written string) string {
 	return name
 }
 
-// Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". For a name
-// without a server, MCP tools take precedence over built-in ones. If several servers have such a tool, the first server
-// is used, and warning names all of them. For an unknown "server/tool" it returns the canonical name that the tool
+// Resolve returns the canonical name of a tool that a scenario writes as "mcp__server__tool", "server/tool" or "tool".
+// A name without a server means an MCP tool rather than a built-in one. If several servers have such a tool, Resolve
+// uses the first server, and warning names all of them. An unknown "server/tool" gets the canonical name that the tool
 // would have. Any other unknown name is returned unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
 	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
@@ -101,7 +101,8 @@ func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta returns a call's display names; ok is false if the tool keeps its own. An unlisted tool gets only DisplayName.
+// Meta returns the names under which a call is displayed; ok is false if it is displayed under the tool's own name. A
+// tool that is not listed has only a DisplayName.
 func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
@@ -122,7 +123,8 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolNamePart returns the tool of "server__tool". Server names may contain "__", so the longest known is tried first.
+// toolNamePart returns the tool in "server__tool". A server name may contain "__": if several known names fit, the
+// longest one is the server.
 func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {
@@ -166,8 +168,7 @@ func readableName(name string) string {
 	return string(b)
 }
 
-// canonicalNamePart converts a name to a part of a canonical name: every character outside
-// [A-Za-z0-9_-] becomes "_" (spec: cli-observed 6).
+// canonicalNamePart replaces every character outside [A-Za-z0-9_-] by "_" (spec: cli-observed 6).
 func canonicalNamePart(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -122,7 +122,7 @@ func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *prot
 	return in, invalidInput(call.Name, problems)
 }
 
-// inputFields returns an input's members and problems: invalid input, missing keys. Empty counts as an empty object.
+// inputFields returns the members of an input and its problems. An empty input counts as an empty object.
 func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
 	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
 		return nil, []string{"The input is expected as `object`"}
@@ -189,7 +189,6 @@ func (r Resources) readOne(ctx context.Context, in resourceInput) protocol.ToolR
 	return structuredResult(contents)
 }
 
-// decodeContents decodes the result of resources/read and saves binary parts.
 func (r Resources) decodeContents(server string, raw json.RawMessage) (out ResourceContents, err error) {
 	var result struct {
 		Contents []struct {
@@ -243,7 +242,6 @@ func (r Resources) failedResult(server string, err error) protocol.ToolResult {
 	return protocol.ErrorResult(err.Error())
 }
 
-// structuredResult returns a result with v as structured output and as JSON text.
 func structuredResult(v any) protocol.ToolResult {
 	text, err := protocol.Marshal(v)
 	if err != nil {
@@ -256,7 +254,8 @@ func structuredResult(v any) protocol.ToolResult {
 type Mention struct {
 	Server string // name of the server in the configuration
 	URI    string
-	// [Resources.Mentions] sets the following fields. If the server does not list the resource, Name is its URI.
+	// This field and the following ones are set only by [Resources.Mentions], which reads the resource. If the server
+	// does not list the resource, Name is its URI.
 	Name, Description string
 	Content           json.RawMessage // result of resources/read, unchanged
 	Text              string          // text parts of the content, joined by newlines
@@ -295,8 +294,9 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	return all
 }
 
-// FindMentions finds `@server:uri` in a prompt for servers with these raw names. The longest matching name is used. The
-// `@` must follow white space, an opening bracket or quote. The URI ends before white space or trailing punctuation.
+// FindMentions finds each `@server:uri` in a prompt, where server is one of these raw names. If several names fit, the
+// longest is used. The `@` must be at the beginning of the prompt or follow white space, an opening bracket or a quote.
+// The URI ends before white space, without trailing punctuation.
 func FindMentions(prompt string, servers []string) []Mention {
 	var all []Mention
 	for at := 0; ; {

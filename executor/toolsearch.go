@@ -106,8 +106,9 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// searchTools returns the names of matching deferred tools, best first, at most limit. A query with `select:` or with
-// one exact name also finds tools that are not deferred. The limit does not apply to `select:`.
+// searchTools returns the names of the tools that match a query. A query `select:` with a list of names returns all of
+// these tools, deferred or not. A query with one exact name returns this tool, deferred or not. Any other query
+// searches the deferred tools and returns at most limit names, best first.
 func searchTools(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
 		return selectTools(names, all)
@@ -136,7 +137,6 @@ func searchTools(query string, limit int, all, deferred []protocol.Tool) []strin
 	return matches
 }
 
-// selectTools returns the names of the tools in a comma-separated list, in its order and each once.
 func selectTools(names string, all []protocol.Tool) []string {
 	matches := []string{}
 	for name := range strings.SplitSeq(names, ",") {
@@ -159,8 +159,9 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	return all[i], true
 }
 
-// matchScore rates how well words describe a tool. A part of its name counts most, then a substring of the name, then a
-// word of the description. 0 means that no word matches, or that a word with `+` does not occur in the name.
+// matchScore rates how well words describe a tool. A word counts most if it is a part of the name, less if it is a
+// substring of the name, and least if the description contains it. The result is 0 if no word matches, or if the name
+// does not contain a word that begins with `+`.
 func matchScore(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// RPCError is a JSON-RPC error response of a server, with the code and the message of the response. Data is any JSON
-// value; nil means absent. The function Options.Sample may also return an RPCError.
+// RPCError is a JSON-RPC error: a response of a server, or an error of Options.Sample that is sent to the server. Data
+// is any JSON value; nil means absent.
 type RPCError = connection.Error
 
 type serverRequestHandler struct {
@@ -92,7 +92,6 @@ func (a serverRequestHandler) answerElicitation(ctx context.Context, params json
 	return out, nil
 }
 
-// addSchemaDefaults adds the defaults of the schema to the members that content leaves out.
 func addSchemaDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
 	var s struct {
 		Properties map[string]struct {

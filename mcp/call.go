@@ -16,8 +16,8 @@ import (
 // ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result within Limit. If the call limits the time between two messages, it
-// means that the server sent no message at all within Limit.
+// TimeoutError reports that a server sent no result in time. Normally Limit is the time limit of the whole call. A call
+// may also limit the time between two messages; Limit is then this time, in which the server sent no message.
 type TimeoutError struct {
 	Server, Tool string // the server as configured, and the tool as the server names it
 	Limit        time.Duration
@@ -32,9 +32,9 @@ type CallRequest struct {
 	Tool      string          // name of the tool in any form that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // longest time between two messages of the server; 0 means the limits of its ServerConfig
-	// OnProgress receives the progress of the call, in order, before Call returns; nil means that progress is ignored.
-	// It runs on the goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
+	Timeout   time.Duration   // longest time between two messages of the server; 0 means the limits in its ServerConfig
+	// OnProgress receives the progress of the call, in order; nil means that progress is ignored. It is called before
+	// Call returns, on the same goroutine. If progress arrives faster than OnProgress handles it, some is dropped.
 	OnProgress func(Progress)
 }
 
@@ -42,8 +42,9 @@ type CallRequest struct {
 type Progress = connection.Progress
 
 // Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has
-// IsError set. Call returns an error only for routing errors, in which case nothing was sent. A lost stdio server is
-// restarted first. If ctx is cancelled, so is the call, and its result reports that.
+// IsError set. If ctx is cancelled, the call is cancelled, and the result reports that. Call returns an error only if
+// nothing was sent, because the tool is unknown or its server is not connected (a routing error). A stdio server that
+// was lost is started again first.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
 	if isRoutingError(err) {
@@ -152,10 +153,10 @@ type callError string
 
 func (e callError) Error() string { return string(e) }
 
-// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does
-// so when the tool is called. If a background attempt is due anyway, TryReconnect waits for that attempt instead. ok
-// reports whether the tool can now be called. note tells the model that the attempt failed, or that it is too early for
-// one. Calls with the same useID share an attempt.
+// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The caller calls
+// it before a call of the tool, as the real CLI does. If an attempt in the background is due anyway, TryReconnect waits
+// for that attempt instead. ok reports whether the tool can now be called. note tells the model that the attempt
+// failed, or that it is too early for one. Calls with the same useID share an attempt.
 func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note string, ok bool) {
 	_, err := m.Resolve(tool)
 	failed, ok := errors.AsType[notConnectedError](err)
@@ -180,7 +181,6 @@ func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note st
 	return "", err == nil
 }
 
-// unwrapRPCError returns the *RPCError that err wraps, or err itself.
 func unwrapRPCError(err error) error {
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		return rpc
@@ -201,7 +201,6 @@ func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result j
 	return c
 }
 
-// toolArguments returns the input if it is a JSON object, otherwise an empty object.
 func toolArguments(input json.RawMessage) json.RawMessage {
 	if plainjson.TypeOf(input) == "object" && json.Valid(input) {
 		return input
@@ -209,8 +208,9 @@ func toolArguments(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// LossReason returns why the connection to a server was lost ("exit status 3: boom") and its last lines on standard
-// error. It waits until they are known or ctx ends; both are empty if the server is still connected or gave no reason.
+// LossReason returns why the connection to a server was lost ("exit status 3: boom"), and the last lines that the
+// server wrote to standard error. If the loss is only just being recorded, LossReason waits for that, until ctx ends.
+// Both results are empty if the server is still connected or gave no reason.
 func (m *Manager) LossReason(ctx context.Context, server string) (reason string, stderr []string) {
 	s, err := m.findServer(server)
 	if err != nil {

@@ -19,7 +19,8 @@ type CallRecord struct {
 	Tool      string `json:"tool"`          // mcp__server__tool, see CanonicalName
 	RawTool   string `json:"original_name"` // the tool's name as the server declares it
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Input and Result are JSON values as sent and received. A value above MaxInlineRecord bytes has only its CID.
+	// Input and Result are the JSON values as sent and received. A value of more than MaxInlineRecord bytes is left
+	// out, and only its CID refers to it, see [CallLog.Value].
 	Input     json.RawMessage `json:"input,omitempty"`
 	InputCID  string          `json:"input_cid,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
@@ -31,9 +32,10 @@ type CallRecord struct {
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// CallLogOptions configure a CallLog. The zero value keeps calls without times.
+// CallLogOptions configure a CallLog. With the zero value, the recorded calls have no times.
 type CallLogOptions struct {
-	// Store keeps inputs and results; nil means a new one of at most MaxBytes, where 0 means cas.Options's default.
+	// Store keeps inputs and results. If it is nil, the log creates a store of at most MaxBytes; MaxBytes 0 means the
+	// default of cas.Options.
 	Store    *cas.Store
 	MaxBytes int64
 	// MaxCalls is how many of the newest calls are kept; 0 means 1000.
@@ -47,7 +49,8 @@ type CallLogOptions struct {
 // A CallObserver receives calls and notifications. Its methods may be called from many goroutines, with no lock held.
 type CallObserver interface {
 	RecordCall(c CallRecord)
-	// RecordNotification is called while the server waits; notifications of a call come before the record of the call.
+	// RecordNotification must return quickly, because no message of the server is read meanwhile. The notifications of
+	// a call come before the record of the call.
 	RecordNotification(n NotificationRecord)
 }
 
@@ -101,7 +104,8 @@ func (l *CallLog) Now() time.Time {
 	return l.options.Now()
 }
 
-// Add stores a call and sets Source, both CIDs, and DurationMS from StartedAt. Input and Result must not change later.
+// Add stores a call. It sets Source, InputCID and ResultCID, and computes DurationMS from StartedAt. The caller must
+// not change Input and Result later.
 func (l *CallLog) Add(c CallRecord) {
 	c.Source = RecordSource
 	if !c.StartedAt.IsZero() {
@@ -128,8 +132,8 @@ func (l *CallLog) Notify(n NotificationRecord) {
 	}
 }
 
-// storeValue stores a value and returns its CID, also if the value is too large for the store. inline is the value
-// itself; nil means it is too large for a CallRecord.
+// storeValue stores a value and returns its CID, even if the value is too large for the store. inline is the value
+// itself if it is small enough for a CallRecord, otherwise nil.
 func (l *CallLog) storeValue(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""

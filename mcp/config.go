@@ -42,30 +42,32 @@ type ServerConfig struct {
 	URL     string
 	Headers map[string]string
 	Authorization
-	// Timeout limits a call or, if MaxTotal is set, the time between server messages. 0 means Options.ToolTimeout.
+	// Timeout limits a whole call. If MaxTotal is set, it limits only the time between two messages of the server. 0
+	// means Options.ToolTimeout.
 	Timeout time.Duration
 	// MaxTotal limits a whole call. 0 means that only Timeout limits the call.
 	MaxTotal       time.Duration
 	ConnectTimeout time.Duration // 0 means the default of the manager
 	ShutdownGrace  time.Duration // each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
-	AlwaysLoad     bool          // the tools are loaded without a tool search
+	AlwaysLoad     bool          // the model sees the tools at once, without searching for them first
 	// AutoReconnect says whether a lost server is reconnected in the background; nil means only http and sse servers.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// IsLiteral marks an entry in which variables are not expanded: an entry of "servers" with "transport".
+	// IsLiteral marks an entry in which variables such as ${HOME} are not expanded. This is so for entries below
+	// "servers" that have a "transport".
 	IsLiteral bool
 }
 
 // Authorization says how requests to a remote server are authorized, in addition to its configured headers.
 type Authorization struct {
-	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
-	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty means none.
+	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings; empty means none.
+	// They replace configured headers of the same name. The command runs before each connect. It runs once more when
+	// the server refuses a call for lack of authorization.
 	HeadersHelper string
 	OAuth         oauth.Config
 }
 
-// entryError describes why an entry is skipped.
 type entryError struct{ kind, message string }
 
 // expandConfig expands command, arguments, environment, url, headers and cwd, and returns the names of unset variables.
@@ -110,9 +112,10 @@ type ConfigOptions struct {
 	ValuesOnly bool
 	// NoProject excludes only .mcp.json.
 	NoProject bool
-	// Disabled lists the names of disabled servers, whatever their source.
+	// Disabled lists the names of disabled servers from all sources.
 	Disabled []string
-	// DisabledProject lists the names of servers of .mcp.json that are excluded.
+	// DisabledProject lists the servers that are skipped if they come from .mcp.json. Servers of these names from other
+	// sources are used.
 	DisabledProject []string
 }
 
@@ -218,7 +221,6 @@ func (l *loader) loadValue(value string) error {
 	return nil
 }
 
-// standardJSON converts JSON with comments and trailing commas to standard JSON.
 func standardJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
@@ -228,7 +230,8 @@ func standardJSON(data []byte) ([]byte, error) {
 
 var errNotConfiguration = errors.New("not an MCP configuration")
 
-// loadDocument adds the entries of a whole file. The top-level key determines the dialect.
+// loadDocument adds the entries of a whole file. The top-level key determines the form of the entries: "mcpServers" is
+// the form of the real CLI, "servers" that of editors and of claudeless.
 func (l *loader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(doc, &top) != nil || top == nil {
@@ -408,7 +411,8 @@ func (cfg ServerConfig) Expand(o Options) ServerConfig {
 	return cfg
 }
 
-// OAuthClient returns the OAuth client for the server. The entry must come from Expand. It uses only o.Credentials.
+// OAuthClient returns the OAuth client for the server. It must be called on an entry that Expand returned, because
+// variables must be replaced. Of the options it uses only Credentials.
 func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},
@@ -431,11 +435,11 @@ func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 
 var strictNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
-// ValidName reports whether a server may be added at run time under this name.
+// ValidName reports whether a server that is added by a command or at run time may have this name. Names in
+// configuration files need not follow this rule.
 func ValidName(name string) bool { return strictNamePattern().MatchString(name) }
 
-// parseStrictEntry parses an entry of the servers dialect with "transport": unknown members are errors and values are
-// not expanded.
+// parseStrictEntry parses an entry with "transport", without expanding values. Unknown members are errors.
 func parseStrictEntry(f *entryFields) (ServerConfig, *entryError) {
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, IsLiteral: true}

@@ -24,8 +24,9 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect. The attempt ends when ctx is cancelled or the connect timeout expires. The
-// connection lasts until lifetime is cancelled. The first attempt fails at once if the server demanded a login earlier.
+// connect makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The
+// connection itself lasts until lifetime is cancelled. If isFirst is set and the server demanded a login earlier,
+// connect fails at once.
 func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
@@ -57,7 +58,6 @@ func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult
 	return r
 }
 
-// dialer makes one attempt to connect to a server.
 type dialer struct {
 	*server
 	cfg ServerConfig // with its variables expanded
@@ -198,7 +198,6 @@ func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[str
 	return h.runHelper(ctx)
 }
 
-// runHelper runs the helper and merges its headers over the configured ones.
 func (h helperHeaders) runHelper(ctx context.Context) (map[string]string, error) {
 	environ := slices.Concat(h.options.Environ, []string{"CLAUDE_CODE_MCP_SERVER_NAME=" + h.cfg.Name, "CLAUDE_CODE_MCP_SERVER_URL=" + h.cfg.URL})
 	headers, err := runHeadersHelper(ctx, proc.Command{Path: proc.Shell, Args: []string{"-c", h.cfg.HeadersHelper}, Dir: h.options.CWD, Env: environ}, helperTimeout)
@@ -251,7 +250,6 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 	return a.headers(value), err
 }
 
-// usesOAuth reports whether a login can provide a token for the server.
 func (d dialer) usesOAuth() bool {
 	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
@@ -279,7 +277,6 @@ func hasAuthorization(headers map[string]string) bool {
 	return false
 }
 
-// mergeHeaders returns base with the headers of over, which replace headers of the same name.
 func mergeHeaders(base, over map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, table := range []map[string]string{base, over} {

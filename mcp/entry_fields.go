@@ -21,7 +21,6 @@ type entryFields struct {
 	readNames map[string]bool
 }
 
-// readEntry parses an entry. An entry that is not an object is a problem.
 func readEntry(entry json.RawMessage) *entryFields {
 	f := &entryFields{readNames: map[string]bool{}}
 	if plainjson.TypeOf(entry) != "object" {
@@ -147,7 +146,8 @@ func (f *entryFields) StringMap(name string) map[string]string {
 	return all
 }
 
-// Object returns the members of an object; nil if absent. Problems in the object are recorded in the result, not in f.
+// Object returns a member that is an object, as the fields of this object; nil if absent. Problems in the object are
+// recorded in the returned fields, not in f.
 func (f *entryFields) Object(name string) *entryFields {
 	raw, ok := f.takeMember(name, "object")
 	if !ok {
@@ -168,7 +168,6 @@ func (f *entryFields) Unknown() []string {
 	return names
 }
 
-// distinctMembers lists an object's members in file order, each name once.
 func distinctMembers(object json.RawMessage) (plainjson.Object, error) {
 	all, err := plainjson.Parse(object)
 	return all.Distinct(), err
@@ -180,7 +179,7 @@ var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustC
 // variables maps names of variables to their values. Strings in an entry refer to them, as in ${HOME}.
 type variables map[string]string
 
-// newVariables returns the environment variables ("K=V"), and those of editors, such as workspaceFolder, which is cwd.
+// newVariables returns the environment variables ("K=V") and those that editors define, such as workspaceFolder (cwd).
 func newVariables(environ []string, cwd string) variables {
 	vars := variables{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
 	for _, kv := range environ {

@@ -91,11 +91,11 @@ type listFetcher struct {
 	exact bool          // see Options.IgnoreUndeclared
 }
 
-// fetch fetches the lists that the server declared: those in only, or all if only is nil. It returns them with the
-// other lists of old. It fetches one after another in the real CLI's order, so that runs are reproducible. If a list
-// fails, fetch tries again, with pauses that begin with f.pause; a list that keeps failing is empty. The tools are also
-// fetched from a server that declared no capabilities, unless f.exact is set, because some of these servers have tools.
-// An error means that the server did not answer the request for its tools, or that ctx has ended.
+// fetch fetches the lists that the server declared. If only is not nil, it fetches only those lists, and takes the
+// others from old. It fetches one list after another in the order of the real CLI, so that runs are reproducible. It
+// tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is empty. Some servers
+// declare no capabilities but have tools. Their tools are fetched too, unless f.exact is set. An error means that the
+// server did not answer the request for its tools, or that ctx has ended.
 func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connection.ListKind]bool) (serverLists, error) {
 	out := old
 	out.err = nil
@@ -126,8 +126,8 @@ func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connec
 	}
 }
 
-// fetchLists fetches lists once and returns those that failed and may succeed later. An error means that the server did
-// not answer the request for its tools.
+// fetchLists fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
+// the server did not answer the request for its tools at all.
 func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
 	for _, list := range all {
 		delete(out.warnings, list)

@@ -30,7 +30,8 @@ type Manager struct {
 	cachedCatalogue *catalogue // nil means not built yet
 }
 
-// settleTimeoutMargin is added to ConnectTimeout, so that an attempt to connect can still report its own timeout.
+// settleTimeoutMargin is how much longer than ConnectTimeout the manager waits for servers. In this time, an attempt
+// that reaches ConnectTimeout can still report this.
 const settleTimeoutMargin = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
@@ -49,9 +50,9 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Start connects all servers in parallel. It returns when each is connected or has failed, at the latest after
-// ConnectTimeout; the remaining servers continue to connect. A failed server is not an error of Start: Servers reports
-// it. ctx limits only the waiting; servers run until Close.
+// Start connects all servers in parallel. It returns when each server is connected or has failed, but at the latest
+// after ConnectTimeout. Servers that are not connected by then continue in the background. A failed server is not an
+// error of Start; see Servers. ctx limits only how long Start waits, because servers run until Close.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -76,7 +77,6 @@ func (m *Manager) launch(ctx context.Context, s *server) {
 	m.tasks.Go(func() { (&loopState{server: s}).run(ctx) }) // returns after cancel is called
 }
 
-// settle waits for servers to connect or fail, within ConnectTimeout.
 func (m *Manager) settle(ctx context.Context, servers []*server) error {
 	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleTimeoutMargin)
 	defer stop()
@@ -221,10 +221,10 @@ type ServerChange struct {
 	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
 
-// SetServers makes desired the servers of source: it starts new servers, and stops servers that source set earlier and
-// desired lacks. The source "sdk" also owns the servers that the SDK host configured. Servers of other sources stay,
-// but a server in desired replaces a server with its name, which then belongs to source. A server whose expanded
-// configuration is unchanged keeps its process and connection. SetServers waits for the new servers as Start does.
+// SetServers makes desired the servers of source. It starts new servers, and stops servers that source set earlier if
+// desired lacks them. Servers of other sources stay, but a server in desired replaces a server of the same name, which
+// then belongs to source. A server whose expanded configuration is unchanged keeps its process and connection. The
+// servers that the SDK host configured belong to the source "sdk". SetServers waits for the new servers as Start does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
 	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()
@@ -315,8 +315,8 @@ func (m *Manager) catalogue() *catalogue {
 	return m.cachedCatalogue
 }
 
-// Tools lists the callable tools: servers in config order, the tools of each server in its own order. If two tools
-// have the same canonical name, only the first is listed.
+// Tools lists the callable tools. Servers are in config order, and the tools of a server are in the order of the
+// server. If two tools have the same canonical name, only the first is listed.
 func (m *Manager) Tools() []protocol.Tool {
 	return append([]protocol.Tool(nil), m.catalogue().tools...)
 }
@@ -355,9 +355,10 @@ const (
 	maxToolListingWait = 300 * time.Millisecond
 )
 
-// BeginLogin begins a login to a remote server. It continues in the background until it ends or the server or manager
-// is closed. After the user has approved, the browser is redirected to redirectURI; if redirectURI is empty, to a port
-// that stays open until the login ends. After a successful login, the server is connected again.
+// BeginLogin begins a login to a remote server. The login continues in the background until it ends, or until the
+// server or the manager is closed. After the user has approved, the browser is redirected to redirectURI. If
+// redirectURI is empty, the manager opens a port for the redirect and keeps it open until the login ends. After a
+// successful login, the server is connected again.
 func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oauth.Login, error) {
 	s, err := m.openServer(name)
 	if err != nil {

@@ -29,7 +29,8 @@ const (
 type Options struct {
 	Servers       []ServerConfig // in config order
 	ClientVersion string         // clientInfo.version
-	// Environ is the environment of stdio servers ("K=V"), before their own Env and the CLAUDE variables are added.
+	// Environ is the environment that all stdio servers get ("K=V"). The Env of a server and the CLAUDE variables are
+	// added to it.
 	Environ []string
 	CWD     string   // the working directory of the servers, and the default root
 	Roots   []string // absolute paths for roots/list; empty means CWD
@@ -51,8 +52,8 @@ type Options struct {
 	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
 	// headersHelper or an Authorization header.
 	Credentials Credentials
-	// ResourceUpdated is called when a subscribed resource changes. Several changes of one resource before the call
-	// result in one call. Nil means that changes are ignored.
+	// ResourceUpdated is called when a subscribed resource changes; nil means that changes are ignored. If a resource
+	// changes again before the call, there is still only one call.
 	ResourceUpdated func(server, uri string)
 	// Records stores every call; nil means calls are not recorded.
 	Records *CallLog
@@ -61,10 +62,11 @@ type Options struct {
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
 	// Elicit handles elicitation/create; nil means every request is cancelled.
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
-	// Files stores too large or binary content; nil means that nothing is stored, and long results stay unchanged.
+	// Files stores binary content and results that are too long. nil means that nothing is stored; long results then
+	// stay unchanged, unless MaxOutputTokens is set.
 	Files Files
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, or no limit if Files is nil. The
-	// number of tokens in a result is estimated from its length.
+	// MaxOutputTokens is the value of MAX_MCP_OUTPUT_TOKENS. 0 means the default of the real CLI or, if Files is nil,
+	// no limit. The number of tokens in a result is estimated from its length.
 	MaxOutputTokens int
 	// SDK sends one JSON-RPC message to a server of type "sdk" and returns the response (nil for notifications). Nil
 	// means that such servers cannot connect.
@@ -80,8 +82,8 @@ type Batch struct {
 // Credentials specify where OAuth credentials are stored.
 type Credentials struct {
 	Path string // path of the file; empty means that nothing is stored
-	// Time is the clock that decides whether credentials have expired and how soon a call may reconnect a failed server
-	// (nil means at once). It is required with Path.
+	// Time is the clock. It decides whether credentials have expired, and how soon a call may try again to connect to a
+	// failed server; nil means that a call may do so at once. Time is required if Path is set.
 	Time func() time.Time
 }
 
@@ -96,19 +98,19 @@ func (c Credentials) Now() time.Time {
 // Pauses are the pauses between attempts.
 type Pauses struct {
 	// Retry is the pause after the first failure of a list request; it doubles with each of the three retries. 0 means
-	// 250 ms. A first connect to a remote server is retried after 2, 6 and 16 times this pause.
+	// 250 ms. The first connect to a remote server is also retried three times, after 2, 6 and 16 times Retry.
 	Retry time.Duration
 	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each of
-	// three attempts. If the server ended the stream itself, each pause is longer by five times Reopen. 0 means 1 s.
+	// three attempts. 0 means 1 s. If the server itself ended the stream, five times Reopen is added to each pause.
 	Reopen time.Duration
 	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 means
 	// 30 s, negative means never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.
 	Ping time.Duration
 }
 
-// Files stores parts of results in files. If a method fails, the result does not refer to a file.
+// Files stores parts of results in files. If a method returns an error, the result for the model names no file.
 type Files interface {
 	// SaveBlob stores a binary part and returns the path of the file.
 	SaveBlob(server, mime string, data []byte) (path string, err error)
@@ -122,7 +124,8 @@ type ElicitRequest struct {
 	Server  string
 	Message string
 	Schema  json.RawMessage // requestedSchema; nil means none
-	// URL is a page that the user is asked to open instead of filling in a form; empty means a form.
+	// URL is a page that the user is asked to open instead of filling in a form; empty means a form. ID is the
+	// elicitationId of the server.
 	URL, ID string
 	Params  json.RawMessage // all parameters as the server sent them
 }

@@ -30,9 +30,10 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 }
 
 // ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
-// server that was lost is started again first. The server has 60 s to answer, or its Timeout if that is shorter. The
-// error is a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no response came.
-// The same rules apply to ResourceTemplates, GetPrompt and Subscribe.
+// server that was lost is started again first. The time limit is 60 s, or the Timeout of the server if that is shorter.
+// There are four kinds of errors: a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], and an
+// error that reports that no response came in time. All this also applies to ResourceTemplates, GetPrompt and
+// Subscribe.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)
@@ -64,10 +65,9 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 	return result, err
 }
 
-// requestLimit bounds requests other than tool calls; a shorter ServerConfig.Timeout bounds them too.
+// requestLimit is the time limit of requests other than tool calls. A shorter ServerConfig.Timeout replaces it.
 const requestLimit = 60 * time.Second
 
-// withConnection runs request with the connection of a server, within requestLimit.
 func (m *Manager) withConnection(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
 	s, err := m.openServer(server)
 	if err != nil {
@@ -108,8 +108,9 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 	return unwrapRPCError(st.conn.Ping(ctx))
 }
 
-// Subscribe reports changes of a resource to Options.ResourceUpdated; the subscription is renewed after a reconnect.
-// The error is [ErrNoSubscriptions] if the server does not support this, otherwise one of [Manager.ReadResource].
+// Subscribe subscribes to a resource: its changes are reported to Options.ResourceUpdated. The subscription is renewed
+// after a reconnect. If the server does not support subscriptions, the error is [ErrNoSubscriptions]. All other errors
+// are those of [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 	return m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) error {
 		if !c.InitializeResult().SupportsSubscriptions() {

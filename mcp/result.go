@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// A result of more than maxInlineRunes characters is saved to a file, and only its beginning is shown. A result of
-	// more than maxResultTokens tokens is not shown (observed with 2.1.329, which counts the tokens through the API).
+	// Of a result of more than maxInlineRunes characters, only the beginning is shown, and the whole result is saved to
+	// a file. A result of more than maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the
+	// tokens through the API).
 	maxInlineRunes      = 50_000
 	maxResultTokens     = 25_000
 	previewRunes        = 2000
@@ -30,7 +31,6 @@ const (
 	shownErrorRunes = 10_000
 )
 
-// callResult is a tools/call result; unknown members are ignored.
 type callResult struct {
 	Content           json.RawMessage `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent"`
@@ -39,7 +39,8 @@ type callResult struct {
 	ToolResult        json.RawMessage `json:"toolResult"` // sent by servers older than protocol 2024-11-05
 }
 
-// structuredOutput is the tool_use_result of a call whose result has structured content, resource links or metadata.
+// structuredOutput is the tool_use_result of a call whose result has more than content: it has structured content,
+// resource links or metadata.
 type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
@@ -54,8 +55,8 @@ type resourceLink struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// resultConverter converts the result of a call into what the model receives and the event stream shows. No part of a
-// result is lost silently: oversized or binary content is saved to a file, or its size is reported.
+// resultConverter converts the result of a call into what the model receives and the event stream shows. If content is
+// too long or binary, the model gets a notice: the content is saved to a file, or at least its size is reported.
 type resultConverter struct {
 	Files     Files     // nil means nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
@@ -126,7 +127,6 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 	return r
 }
 
-// failedResult returns a failed tool result; the middle of a long text is omitted.
 func failedResult(text string) protocol.ToolResult {
 	if runes := []rune(text); len(runes) > maxErrorRunes {
 		const half = shownErrorRunes / 2
@@ -138,7 +138,6 @@ func failedResult(text string) protocol.ToolResult {
 	return r
 }
 
-// textOrJSON returns a JSON string's value, and any other value as JSON.
 func textOrJSON(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) != nil {
@@ -147,9 +146,9 @@ func textOrJSON(v json.RawMessage) string {
 	return text
 }
 
-// limitSize shortens a result that is too long. A result above the token limit is replaced by the path of a file with
-// the whole result. A shorter result of more than maxInlineRunes characters is replaced by a preview, unless it
-// contains an image. If neither Files nor MaxTokens is set, results are not limited.
+// limitSize shortens a result that is too long. If the result has too many tokens, it is replaced by the path of a file
+// with the whole result. If it has fewer tokens, but more than maxInlineRunes characters, it is replaced by a preview,
+// unless it contains an image. If neither Files nor MaxTokens is set, results are not limited.
 func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerToken; tokens > resultWarningTokens {
@@ -269,7 +268,6 @@ func (b *blockBuilder) addText(format string, args ...any) {
 	b.blocks = append(b.blocks, protocol.Text(fmt.Sprintf(format, args...)))
 }
 
-// plainText returns the text of an error: text blocks unchanged, other blocks as JSON.
 func (b *blockBuilder) plainText() string { return protocol.Content{Blocks: b.blocks}.Plain() }
 
 // add converts one content item. Unknown kinds become JSON text.
@@ -377,8 +375,9 @@ type calledTool struct {
 	output *outputschema.Schema // nil means any structured content
 }
 
-// outputSchema returns the schema that a tool's results must match. nil means that results are not checked, as for all
-// servers of older revisions. A tool with an invalid schema is not called, and the error has the text of the real CLI.
+// outputSchema returns the schema that a tool's results must match. nil means that results are not checked: the tool
+// has no schema, or the server uses a revision before 2026-07-28. If the schema is invalid, outputSchema returns an
+// error with the text of the real CLI, and the tool is not called.
 func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	st, _ := s.snapshot()
 	if st.initResult.ProtocolVersion != connection.ModernVersion {

@@ -75,7 +75,7 @@ func (l *loopState) connectionLost() <-chan struct{} {
 	return l.conn.Lost()
 }
 
-// refreshReady returns a channel that is ready when the server's lists have changed, or nil while no refresh may start.
+// refreshReady returns a channel that is ready when the server's lists have changed; nil while no refresh may start.
 func (l *loopState) refreshReady() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
@@ -108,7 +108,6 @@ func (l *loopState) connectNow(ctx context.Context) {
 	l.dial(ctx)
 }
 
-// dial connects in the background and sends the outcome to l.dialed.
 func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
 	dialCtx, stop := context.WithCancel(ctx)
@@ -149,7 +148,6 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.resubscribe(ctx, r.conn)
 }
 
-// handleDialFailure updates the status after a failed connect, and schedules another attempt if one may succeed.
 func (l *loopState) handleDialFailure(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
@@ -179,8 +177,8 @@ func (l *loopState) handleDialFailure(err error) {
 	})
 }
 
-// connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry] (observed with
-// 2.1.330: 0.5, 1.5 and 4 s). During a pause the server counts as failed.
+// connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry]. With the default of
+// 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
 var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
 
 // maxReconnects is the number of attempts to reconnect before a server counts as failed; pauses between them double.
@@ -238,7 +236,6 @@ func (l *loopState) closeLater(ctx context.Context, c *connection.Conn) {
 	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
 }
 
-// disconnect closes the connection and cancels an attempt to connect.
 func (l *loopState) disconnect(ctx context.Context) {
 	l.stopRetry()
 	l.attempts = 0
@@ -275,7 +272,7 @@ func (l *loopState) shutdown(ctx context.Context) {
 
 type refreshResult struct {
 	conn  *connection.Conn
-	seen  int64 // number of list changes that the connection had reported before the fetch
+	seen  int64 // number of list changes that the server had reported before the fetch, so the lists contain them
 	lists serverLists
 	err   error
 }

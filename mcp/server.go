@@ -85,9 +85,10 @@ type ServerStatus struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
 	Instructions    string
-	// Error says why the server is not connected, with any exit status and last line of stderr. Empty means no error.
+	// Error tells why the server is not connected; empty means no error. If a process has exited, Error contains its
+	// exit status and its last line on stderr.
 	Error string
-	// WireError is the same error with the text of the real CLI ("Connection closed").
+	// WireError is the text of the real CLI for this error, such as "Connection closed".
 	WireError string
 	PID       int // process id of a stdio server; 0 means not running
 	Attempt   int // number of the attempt to reconnect, from 1
@@ -102,7 +103,7 @@ type ServerStatus struct {
 type server struct {
 	*sharedState
 	cfg           ServerConfig // immutable: a changed configuration is a new server
-	configuredBy  string       // the source that set this server in SetServers; "" means configured; guarded by Manager.mu
+	configuredBy  string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
 	stateRequests chan stateRequest
 	cancel        context.CancelFunc
 	done          chan struct{}               // closed when run has returned and everything is shut down
@@ -150,7 +151,8 @@ func newServer(c *sharedState, cfg ServerConfig) *server {
 	return s
 }
 
-// update calls change, clears fields that the new state excludes, and wakes waiters. It alone changes the status.
+// update calls change with the status, and wakes all that wait for a new status. It also clears fields that make no
+// sense in the new state, such as the connection of a failed server. The status is changed only here.
 func (s *server) update(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,15 +170,13 @@ func (s *server) update(change func(st *status)) {
 	s.version.Add(1)
 }
 
-// snapshot returns the current status and a channel that is closed when it changes.
 func (s *server) snapshot() (status, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current, s.changed
 }
 
-// waitFor waits until isReached is true for the status of the server, and returns that status. If ctx ends first,
-// it returns the last status and the error of ctx.
+// waitFor waits until isReached is true for the status of the server or ctx ends, and returns the last status.
 func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (status, error) {
 	for {
 		st, changed := s.snapshot()
@@ -191,12 +191,10 @@ func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (s
 	}
 }
 
-// waitSettled waits until the server has left the states StateConfigured and StateConnecting.
 func (s *server) waitSettled(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
-// requestState sends a state request and returns when the run goroutine has accepted it.
 func (s *server) requestState(ctx context.Context, r stateRequest) error {
 	r.accepted = make(chan struct{})
 	select {
@@ -246,7 +244,6 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	return st.conn, nil
 }
 
-// connectAgain makes one attempt to connect, for a call, and waits for the outcome.
 func (s *server) connectAgain(ctx context.Context) (status, error) {
 	if err := s.requestState(ctx, stateRequest{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
@@ -254,16 +251,17 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 	return s.waitSettled(ctx)
 }
 
-// callConnectAttempt is the latest attempt to connect a failed server for a call.
+// callConnectAttempt records the latest attempt to connect a failed server that was made because a tool was called.
 type callConnectAttempt struct {
 	mu       sync.Mutex // held during the attempt
-	useID    string     // tool use id of the latest call that did not connect the server
+	useID    string     // tool use id of the latest call after which the server was still not connected
 	note     string     // why the latest call did not connect the server
 	failures int        // failed attempts in a row
 	next     time.Time  // time before which no attempt is made
 }
 
-// firstCallConnectPause is the first pause after a failure; it then doubles (observed with 2.1.330: up to 160 s).
+// firstCallConnectPause is the pause after the first attempt that fails. After each further failure, the pause is twice
+// as long (observed with 2.1.330: up to 160 s).
 const firstCallConnectPause = 10 * time.Second
 
 // connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, note is "".
@@ -297,14 +295,13 @@ func (s *server) currentStatus(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
 }
 
-// addSubscription records a subscription, which is renewed after a reconnect.
 func (s *server) addSubscription(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.subscriptions[uri] = true
 }
 
-// statusReport builds the ServerStatus of a server; configuredBy is the source that added it with SetServers, if any.
+// statusReport builds the ServerStatus of a server. configuredBy is the source that set it with SetServers, or empty.
 func (s *server) statusReport(configuredBy string) ServerStatus {
 	st, _ := s.snapshot()
 	out := ServerStatus{

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 )
 
-// sharedState is the state that all servers of a manager share.
 type sharedState struct {
 	options     Options       // Options without Servers, which are in Manager.servers
 	debug       *debugSink    // nil means off
@@ -37,7 +36,6 @@ func newShared(o Options) *sharedState {
 	}
 }
 
-// acquireSlot waits until one more server may connect.
 func (c *sharedState) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
 	slots := c.remoteSlots
 	if kind == typeStdio || kind == "" {

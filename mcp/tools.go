@@ -43,7 +43,6 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 	return c
 }
 
-// logHiddenTools logs the hidden tools if their number differs from that of the previous table.
 func (c *catalogue) logHiddenTools(before *catalogue, debug *debugSink) {
 	if before != nil && len(before.shadowedTools) == len(c.shadowedTools) {
 		return

@@ -62,7 +62,7 @@ func (p *Pattern) bindShorthand(v diag.Value) bool {
 	return true
 }
 
-// bindNot reads a pattern of type `not`: its key `pattern` contains another pattern; in other types it is a string.
+// bindNot reads a pattern of type `not`. In this type, the key `pattern` contains another pattern, not a string.
 func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	var n struct {
 		Type    PatternType `toml:"type"`

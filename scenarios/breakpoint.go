@@ -13,30 +13,30 @@ import (
 )
 
 // Breakpoint stops calls of a tool and decides about them, like a person at the debugger (docs/debugging.md). If
-// several breakpoints match a call in a phase, the first in file order decides. Calls of sub-agents are stopped too,
-// but not calls that permissions deny. With `--debugger`, these breakpoints decide about a call before the debugger,
-// and about its result after the debugger.
+// several breakpoints match a call in the same phase, the first in file order decides. Calls of sub-agents are stopped
+// too. Calls that permissions deny are not stopped. With `--debugger`, a breakpoint and the debugger may both decide
+// about a call: before the call, the breakpoint is first; after the call, the debugger is first.
 type Breakpoint struct {
 	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an
 	// MCP tool; or a glob over such names (`mcp__fs__*`).
 	Tool string `toml:"tool,required" empty:"no"`
-	// Phase `before` stops calls before the tool runs, `after` when the result is available, also if the call failed or
-	// the decision before the call supplied the result.
+	// Phase is when calls are stopped: `before` the tool runs, or `after` it, when the result is available. The phase
+	// `after` also includes calls that failed, and calls whose result comes from the decision before the call.
 	Phase string `toml:"phase" enum:"before,after" default:"before"`
 	// When is a condition that must also be true. Its variables are tool, phase, input, session and call (id,
 	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not fail).
 	// A condition that cannot be evaluated counts as false and is reported by a warning at the end of the run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. At the
-	// limit, the following breakpoints decide about calls. With a limit, calls of the tool run one after another.
+	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. After that, the
+	// breakpoints below it decide. With a limit, calls of the tool run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
 	// Action is the decision: `continue`; `modify` needs `input` or, after the call, `result`; `skip` needs `result`;
 	// `fail` needs `message`; `replace` needs `replacement`. `skip` and `replace` are possible only before the call.
 	Action string `toml:"action,required" enum:"continue,modify,skip,fail,replace"`
 	// Input is the complete new input. In this and later keys, strings are templates with the variables of `when`.
 	Input json.RawMessage `toml:"input" schema:"object|string"`
-	// Result is the result of `skip`, and of `modify` after the call. A string is the text, any other value is
-	// shown as JSON; after the call, a list of content blocks is used as content.
+	// Result is the result of `skip`, and of `modify` after the call. A string becomes the text of the result. After
+	// the call, a list of content blocks becomes its content. Any other value is shown as JSON.
 	Result json.RawMessage `toml:"result"`
 	// Message is the text of the failed call.
 	Message string `toml:"message"`
@@ -98,7 +98,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// Names returns globs for the canonical names of the tools that Tool denotes.
+// Names returns globs that match the canonical names of all tools that Tool selects.
 func (k *Breakpoint) Names() []string { return toolGlobs(k.Tool) }
 
 // PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the scenario has no file.
@@ -131,7 +131,8 @@ func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint
 	return filled, nil
 }
 
-// toolGlobs returns globs for a tool's canonical names. name is canonical, server/tool, or an MCP tool's bare name.
+// toolGlobs returns globs for the canonical names of a tool. name is a canonical name, server/tool, or the bare name of
+// an MCP tool. A bare name selects the tool of this name of any server.
 func toolGlobs(name string) []string {
 	if name == "" {
 		return nil
@@ -145,7 +146,6 @@ func toolGlobs(name string) []string {
 	return []string{name, "mcp__*__" + name}
 }
 
-// canonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
 func canonicalTool(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
 		return "mcp__" + plainToolPart(server) + "__" + plainToolPart(tool)
@@ -153,7 +153,6 @@ func canonicalTool(name string) string {
 	return name
 }
 
-// plainToolPart replaces every character by "_", except word characters and hyphens.
 func plainToolPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || r == '-') {
@@ -163,7 +162,7 @@ func plainToolPart(s string) string {
 	}, s)
 }
 
-// canonicalToolPart converts a server or tool name to a part of a canonical name. It keeps the characters of globs.
+// canonicalToolPart is like plainToolPart, but keeps characters with a meaning in globs, because s may be a glob.
 func canonicalToolPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || strings.ContainsRune("-*?[]!", r)) {

@@ -16,7 +16,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Compile prepares a scenario built in Go for [NewEngine]. The error lists all problems. Loaded files are compiled.
+// Compile prepares a scenario that was built in Go for [NewEngine]. It is not needed for a scenario that was loaded
+// from a file. The error lists all problems.
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
@@ -26,7 +27,6 @@ func (s *Scenario) Compile() error {
 	return found.Err()
 }
 
-// compiler checks the scenario of one file and compiles its patterns, conditions and templates.
 type compiler struct{ *fill.Checker }
 
 func (c *compiler) compileScenario(s *Scenario) {
@@ -140,8 +140,8 @@ func (c *compiler) compileResponse(r *Response) {
 	c.compileSteps(r.Steps)
 }
 
-// responseText compiles the text of a response. A response such as "hi" is only a string and has no key `text`, so
-// problems of its text are reported at the response.
+// responseText compiles the text of a response. If the response is only a string, such as "hi", the file has no key
+// `text`. Problems of the text are then reported at the position of the response.
 func (c *compiler) responseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
@@ -216,7 +216,6 @@ func (c *compiler) compileCall(t *ToolCall) {
 	}
 }
 
-// hasKey reports whether the current table has a key. Its value may be invalid.
 func (c *compiler) hasKey(key string) (ok bool) {
 	c.WithStep(key, func() { _, ok = c.Source.Index.Lookup(c.Path) })
 	return ok
@@ -307,7 +306,7 @@ func (c *compiler) compileServerExpectation(m *ExpectMCP) {
 	}
 }
 
-// compileOAuthExpectation checks an OAuth expectation and uses its `count` as `times`.
+// compileOAuthExpectation checks an OAuth expectation. The value of its key `count`, if any, becomes `times`.
 func (c *compiler) compileOAuthExpectation(e *Expectation) {
 	o := e.OAuth
 	c.checkGlob("client", o.Client)
@@ -321,7 +320,6 @@ func (c *compiler) compileOAuthExpectation(e *Expectation) {
 	}
 }
 
-// isRuleStart reports whether a rule of the file, or one of its turns, begins at a line.
 func (c *compiler) isRuleStart(s *Scenario, line int) bool {
 	for i, r := range s.Responses {
 		if c.Source.Index.Pos(diag.Path{"responses", i}).Line == line {

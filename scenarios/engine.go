@@ -41,16 +41,15 @@ type Engine struct {
 	turns          int             // number of user prompts so far
 	counts         map[int]int     // number of matches of each rule
 	active         *activeSequence // nil means no turn is expected
-	endedSequence  *activeSequence // the sequence that the last prompt ended; nil means none
+	endedSequence  *activeSequence // the sequence that the last prompt ended because it did not match the next turn; nil means none
 	running        *activeResponse // nil means no response to continue
 	unmet          *unmetResults
 	subagentScript *matchedRule // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
 
 	lastText           string      // text of the last reply with text
-	consecutiveNotices map[int]int // number of prompts written by the CLI that each rule has answered since the user's last prompt
+	consecutiveNotices map[int]int // per rule: how many prompts of the CLI it answered with calls since the user's last prompt
 }
 
-// activeSequence is a rule whose next turn is expected.
 type activeSequence struct {
 	rule     int
 	nextTurn int
@@ -136,7 +135,8 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	return reply, e.addFailure(ctx, h, &reply)
 }
 
-// recordText stores the text of a reply in e.lastText. The model repeats it if no rule answers a prompt of the CLI.
+// recordText stores the text of a reply in e.lastText. When the CLI later writes a prompt that no rule answers, the
+// model repeats this text.
 func (e *Engine) recordText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
@@ -148,8 +148,9 @@ func (e *Engine) recordText(r Request, reply Reply) {
 	}
 }
 
-// isEndless counts the prompts of the CLI that a rule answers with tool calls. After maxConsecutiveNotices of them it
-// returns true, because such calls could cause prompts forever. A rule with once or max_matches is never endless.
+// isEndless reports whether a rule answers prompts of the CLI with tool calls again and again. Such calls could cause
+// prompts forever. isEndless counts these answers of the rule, and returns true when there are more than
+// maxConsecutiveNotices. A rule with once or max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
@@ -212,7 +213,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// selectAnswer returns the turn, rule or default that answers a prompt. If it is a rule, its match is counted.
+// selectAnswer returns what answers a prompt: a turn, a rule or the default. The answer of a rule counts as its match.
 func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {
@@ -349,7 +350,7 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	return ref
 }
 
-// position returns the file position of a rule or, if turn is not negative, of that turn. part is a path inside it.
+// position returns the position of a rule or, if turn is not negative, of its turn. part is the path of a key in it.
 func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	r := &e.scenario.Responses[rule]
 	path := diag.Path{"responses", r.index}
@@ -359,7 +360,7 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	return r.source.Index.Pos(append(path, part...))
 }
 
-// addStepPosition adds to an error the position of the step that was taken last.
+// addStepPosition adds the position of the step in which an error occurred: the latest step of the run.
 func (e *Engine) addStepPosition(run *activeResponse, err error) error {
 	ref := run.rule.ref
 	if run.rule.rule >= 0 {
@@ -384,7 +385,6 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-// checkResult records an unmet expectation if a result does not match the `expect` of its call.
 func (e *Engine) checkResult(c expectedResult, r Result) {
 	t, _, err := compilePattern(c.pattern, nil)
 	if err != nil {
@@ -417,8 +417,9 @@ func (u *unmetResults) list() []ExpectationResult {
 	return slices.Clone(u.all)
 }
 
-// Subagent creates the engine of a sub-agent, which is a separate session. The script answers the first prompt, and the
-// rules answer all others. Without a script, or with an empty one, the rules answer all. Many goroutines may call it.
+// Subagent creates the engine of a sub-agent, which is a separate session. The script, if there is one, answers only
+// the first prompt; the rules answer all others. An empty script counts as none. Subagent may be called by many
+// goroutines.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}, unmet: e.unmet}
 	if s != nil {

@@ -25,7 +25,7 @@ func (x excerptFormatter) Hide(s string) string {
 	return all
 }
 
-// splitRedacted returns the redacted text before and after byte offset at. It moves an offset in a secret to its start.
+// splitRedacted redacts s and splits it at byte offset at, or at the beginning of a secret that includes this offset.
 func (x excerptFormatter) splitRedacted(s string, at int) (before, after string) {
 	if x.secrets == nil {
 		return s[:at], s[at:]
@@ -53,7 +53,6 @@ func (x excerptFormatter) splitRedacted(s string, at int) (before, after string)
 	return parts[0].String(), parts[1].String()
 }
 
-// explainMiss explains why a pattern does not match a prompt and, if possible, where the match stops.
 func (x excerptFormatter) explainMiss(t match.Pattern, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)

@@ -22,7 +22,7 @@ type RunRecord struct {
 	notifications []ObservedNotification
 	requests      []ModelRequest
 	oauthRequests []ObservedOAuthRequest
-	fixturesRead  bool // the journal lines of fixtures were read, so oauthRequests is complete
+	fixturesRead  bool // the journal lines of fixtures were read; only then is oauthRequests complete
 	exitCodes     []int
 	screens       []ObservedScreen
 	telemetry     []string // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
@@ -78,7 +78,8 @@ func (s *RunRecord) AddRequest(r ModelRequest) int {
 	return len(s.requests) - 1
 }
 
-// AddRetries records retries of a request. Retries between the steps of a response without tool calls count too.
+// AddRetries records retries of a request. number is what AddRequest returned for it. Several steps of a response
+// without tool calls are one request, so retries between these steps are added to it, too.
 func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
 
 // MarkFixturesRead records that the journal lines of fixtures were read. Expectations about OAuth are evaluated only
@@ -121,8 +122,8 @@ func (result ExpectationResult) String() string {
 	return text
 }
 
-// CheckExpectations compares a run with the [[expect]] blocks and returns one result for each, in file order. It omits
-// expectations that cannot be checked in this run. `unused` has one result for each rule.
+// CheckExpectations compares a run with the [[expect]] blocks and returns one result for each, in file order. Only
+// `unused` has several results, one for each rule. Blocks that cannot be checked in this run are omitted.
 func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	results := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
@@ -198,8 +199,8 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications from MCP servers that are not in recorded, a list of
-// server names. The Name in a result is the name of the server in the expectation.
+// UnrecordedServers returns the expectations about notifications from an MCP server whose name is not in recorded. The
+// Name of each result is the name or glob of the server in the expectation.
 func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	var all []RuleRef
 	for i := range s.Expect {
@@ -214,7 +215,8 @@ func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	return all
 }
 
-// AcceptsMissingServer reports whether an expectation requires that an MCP server is never called.
+// AcceptsMissingServer reports whether an expectation requires that the MCP server with this name gets no calls. Such a
+// server may be missing.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
@@ -222,7 +224,8 @@ func (s *Scenario) AcceptsMissingServer(name string) bool {
 	})
 }
 
-// UnusedRules returns the rules that answered no prompt, or nothing if an expectation with `unused` checks the rules.
+// UnusedRules returns the rules that answered no prompt. It returns nil if an expectation has `unused`, because that
+// expectation reports these rules.
 func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	var unused []RuleRef
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
@@ -236,7 +239,8 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	return unused
 }
 
-// RuleAt returns the rule whose text contains a line of a file; the zero value means no rule.
+// RuleAt returns the rule that contains a line of a file: the last rule that begins at or before the line. The zero
+// value means that no rule does.
 func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
 	for i := range s.Responses {
 		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && sameFile(at.File, file) {
@@ -254,7 +258,8 @@ func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// checkUnused returns one result for each rule. The result is met if the rule answered a prompt or x.Unused is "warn".
+// checkUnused returns one result for each rule. The result is met if the rule answered a prompt. If x.Unused is "warn",
+// the result is met in any case and only mentions that the rule answered none.
 func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
 	var results []ExpectationResult
 	for i := range s.Responses {
@@ -316,7 +321,8 @@ func indexesWhere[T any](list []T, is func(T) bool) []int {
 	return hits
 }
 
-// matchesToolName reports whether a glob matches a tool or server name. "my.server" also matches canonical my_server.
+// matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain characters that
+// canonical names replace: the glob "my.server" matches the name my_server.
 func matchesToolName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
 }
@@ -338,7 +344,7 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	return ""
 }
 
-// nearestMiss returns a text that explains what happened instead: for a tool, how the most similar call differs.
+// nearestMiss returns the text that tells in the message of an unmet expectation what happened instead.
 func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
@@ -361,7 +367,6 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 	return x.nearestCall(seen.calls)
 }
 
-// nearestPrompt explains why the prompt that is most similar to the expected one does not match.
 func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	want := x.Prompt.comparedText()
 	if len(prompts) == 0 {
@@ -449,7 +454,7 @@ func (x *Expectation) subject() string {
 	return "a call to " + x.Tool
 }
 
-// withCount appends to subject how often it must occur. A negative high means no upper limit.
+// withCount adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.
 func withCount(subject string, low, high int) string {
 	switch {
 	case high == 0:
@@ -466,7 +471,6 @@ func withCount(subject string, low, high int) string {
 	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
 }
 
-// occurrencesText returns "there was one" and similar texts for n events.
 func occurrencesText(n int) string {
 	switch n {
 	case 0:

@@ -9,13 +9,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// matchesCall reports whether the expectation matches a call named "server/tool".
+// matchesCall reports whether the expectation matches the server and the tool in c.name, such as "server/tool".
 func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
 }
 
-// expectsNotification reports whether the expectation is about notifications from the server instead of calls.
 func (m *ExpectMCP) expectsNotification() bool {
 	return m.Progress != "" || m.Log != "" || m.Level != ""
 }
@@ -30,7 +29,6 @@ func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
 }
 
-// subject describes the expected call or notification, for messages.
 func (m *ExpectMCP) subject() string {
 	of := "the MCP server " + m.Server
 	if m.Tool != "" {
@@ -49,7 +47,7 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// describeOthers lists up to three other notifications of the same kind from the server.
+// describeOthers lists up to three notifications that the server sent instead.
 func (m *ExpectMCP) describeOthers(notified []ObservedNotification) string {
 	const most = 3
 	var texts []string
@@ -76,7 +74,6 @@ func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
 }
 
-// subject describes the expected request, for messages.
 func (x *ExpectOAuth) subject() string {
 	var text strings.Builder
 	text.WriteString("an OAuth " + cmp.Or(x.Request, "token") + " request")

@@ -7,8 +7,9 @@ import (
 
 const maxNearestRules = 3
 
-// Explain returns lines that explain why no rule matches a prompt: a summary, the expected turn of a sequence, and the
-// most similar rules. Each rule has its position, the reason, and the place where its pattern stopped matching.
+// Explain returns lines that explain why no rule matches a prompt. The first line is a summary. If a turn of a sequence
+// was expected, the next line is about this turn. The other lines are about the most similar rules: each gives the
+// rule's position, the reason, and the place where the rule's pattern stopped matching.
 func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, maxNearestRules) }
 
 // ExplainAll is like [Engine.Explain] but lists all rules of the scenario.

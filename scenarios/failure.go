@@ -11,7 +11,7 @@ import (
 
 // Failure is a scripted failure of a request to the model.
 type Failure struct {
-	// Type selects the kind of failure, and which of the other keys it uses.
+	// Type is the kind of failure. Each kind uses only some of the other keys.
 	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,stream_error,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash,spend_limit,stream_fault"`
 	// AfterMS is the time after which a `connection_timeout` occurs.
 	AfterMS int `toml:"after_ms" min:"0" max:"31536000000"`
@@ -27,20 +27,21 @@ type Failure struct {
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
 	// Fault is the defect that a `stream_fault` adds to a normal streamed message. Only claudeless serve simulates it.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole completes the block of partial text of a `partial_response`. The CLI shows the text and asks the model to
-	// continue, once.
+	// Whole makes a `partial_response` end after a complete text block. The CLI then shows the text and asks the model
+	// once to continue.
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`
 	// Status is the HTTP status of `server_error` (500 to 599, default 500) and `api_error` (400 to 599).
 	Status int `toml:"status" min:"400" max:"599"`
-	// ErrorType is the error type of an `api_error` (default by status), or of the error event of a `stream_error`
-	// (default `overloaded_error`). After such an event the CLI retries immediately, without streaming.
+	// ErrorType is the error type of an `api_error` (default by status) or of the error event of a `stream_error`
+	// (default `overloaded_error`). After a `stream_error`, the CLI immediately repeats the request without streaming.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests fail before one succeeds, for every type of API failure. By default, all requests
-	// fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a reply.
+	// Times is how many requests fail before one succeeds. It applies to every type of API failure. By default, all
+	// requests fail. If the conversation contains a reply, the CLI compacts the conversation after the first
+	// `prompt_too_long`.
 	Times int `toml:"times" min:"1"`
-	// ExitCode is the exit code of a `crash`; default 1, or derived from the signal.
+	// ExitCode is the exit code of a `crash`. With `signal`, it is derived from the signal; otherwise the default is 1.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
 	// Signal is the signal that ends the process in a `crash`, e.g. `SIGKILL`.
 	Signal string `toml:"signal" enum:"SIGABRT,SIGHUP,SIGINT,SIGKILL,SIGQUIT,SIGSEGV,SIGTERM"`
@@ -175,7 +176,7 @@ func FailureByName(name string) *Failure {
 	return f
 }
 
-// IsStreamFault reports whether a fault changes the streams of the API.
+// IsStreamFault reports whether claudeless serve simulates the fault by changing the streamed messages of the API.
 func IsStreamFault(name string) bool {
 	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
 }

@@ -91,7 +91,7 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	return 0, ""
 }
 
-// matchesEverything reports whether a pattern certainly matches every text. It may return false for one that does.
+// matchesEverything returns true only if a pattern certainly matches every text. False means that this is not certain.
 func matchesEverything(p *Pattern) bool {
 	switch p.Type {
 	case PatternAny:
@@ -160,7 +160,6 @@ type trie struct {
 	rules    map[int]int // rule of the string that ends at a node
 }
 
-// transition leads from a node to a child by a byte.
 type transition struct {
 	node int
 	char byte
@@ -182,7 +181,7 @@ func (t trie) add(text string, rule int) {
 	}
 }
 
-// findSubstring returns the rule of a string that text contains. It considers only rules with an index below before.
+// findSubstring returns the rule of the first string of the trie that text contains, among the rules below before.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

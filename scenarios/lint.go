@@ -19,7 +19,8 @@ type LintOptions struct {
 	Tools []protocol.Tool
 	// Server returns the problems of an entry of [mcp.servers]; nil means that the entries are not checked.
 	Server func(name string, entry map[string]any) []string
-	// Placeholder is the text of an answer that must still be replaced by hand; empty means none.
+	// Placeholder is the text of an answer that a person must still replace. Lint warns of answers with this text;
+	// empty means none.
 	Placeholder string
 }
 
@@ -87,7 +88,6 @@ func toolsOf(defs []protocol.Tool) map[string]inputKeys {
 	return tools
 }
 
-// location identifies a value of a scenario file, for diagnostics.
 type location struct {
 	diagnose func(path diag.Path, offset int, message string) diag.Diagnostic
 	path     diag.Path
@@ -143,7 +143,6 @@ func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	}
 }
 
-// listLengths contains the lengths of the lists `results` and `match` that an expression can use.
 type listLengths struct {
 	results int
 	groups  int // numbered captures; -1 means unknown
@@ -260,7 +259,6 @@ func (l *linter) lintToolName(p location, name string) {
 	}
 }
 
-// lintInput checks the templates inside a JSON value.
 func (l *linter) lintInput(p location, lists listLengths, raw json.RawMessage) {
 	var v any
 	if l.mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
@@ -288,7 +286,7 @@ func (l *linter) mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
-// indexesInRange reports whether all indexes are plain numbers in range. If not, the expressions must be parsed.
+// indexesInRange reports whether every index in src is certainly within its list. Otherwise the caller parses src.
 func indexesInRange(lists listLengths, src string) bool {
 	for _, list := range []struct {
 		name string
@@ -361,7 +359,8 @@ func (l *linter) lintServers() {
 }
 
 // isCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return
-// true for another tool, but never misses a call. If no rule has an answer, it returns true.
+// true for a tool of another server, but never misses a call. If the scenario has no answers, it returns true for every
+// tool.
 func (l *linter) isCalled(name string) bool {
 	want := bareToolName(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {

@@ -232,17 +232,18 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, b
 	return ix, l.bind(ix, tree, s)
 }
 
-// bind decodes an indexed file into s. If the index could not parse the whole file, tree is the content from the TOML
-// decoder, otherwise nil. bind always returns true, the result of decodeFile.
+// bind decodes an indexed file into s. If the index could not parse the whole file, tree is the content of the file
+// from the TOML decoder; otherwise it is nil. bind always returns true, so that decodeFile can return its result.
 func (l *loader) bind(ix *diag.SourceIndex, tree map[string]any, s *Scenario) bool {
 	ix.Convert(tree, convertRustFormat)
 	l.list = append(l.list, ix.Bind(s)...)
 	return true
 }
 
-// syntaxError returns a diagnostic for an error of the TOML decoder. The decoder reports some errors one line late, so
-// the position of firstProblem is used if the decoder reports that line or the next one. It is also used for something
-// that is not closed or is defined twice. Otherwise the position is that of the decoder.
+// syntaxError returns a diagnostic for invalid TOML. firstProblem is the first problem that the index found; err comes
+// from the TOML decoder. If firstProblem says that something is not closed or is defined twice, the result is
+// firstProblem. Otherwise the result has the decoder's message. Its position is that of firstProblem if the decoder
+// reports the same line or the next one, because the decoder reports some errors one line late.
 func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {
@@ -305,12 +306,11 @@ const greetingText = "Hello! No scenario is loaded, so there is nothing else to 
 
 // RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
 type RuleCounter interface {
-	// Next reserves the next match of a rule permanently and returns its number in the run. after is the number of
-	// matches in the session; the returned number is greater. rule is the name and position of the rule.
+	// Next reserves the next match of a rule permanently and returns the number of this match in the run. rule is the
+	// name and position of the rule. after is the number of the rule's matches in the session; the result is greater.
 	Next(rule string, after int) (int, error)
 }
 
-// isUsedUp reports whether a rule has reached its limit after count answers in a session.
 func (r *Rule) isUsedUp(count int) bool {
 	limit := r.maxAnswers()
 	return limit >= 0 && count >= limit
@@ -327,5 +327,5 @@ func (r *Rule) maxAnswers() int {
 	return -1
 }
 
-// maxConsecutiveNotices limits how many CLI prompts a rule without a limit answers between two prompts of the user.
+// maxConsecutiveNotices is how many prompts of the CLI in a row a rule without a limit may answer with tool calls.
 const maxConsecutiveNotices = 20

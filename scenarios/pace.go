@@ -17,7 +17,8 @@ import (
 // Tokens estimates the number of tokens of a text of this many bytes: four bytes per token, at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate returns an estimated usage for a message whose scenario sets none. It counts the last input and the blocks.
+// Estimate estimates the usage of a message for which the scenario sets none. The input tokens are those of the prompt
+// or the results in r, not of the whole conversation. The output tokens are those of the blocks.
 func Estimate(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {
@@ -35,8 +36,8 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 
 var durations = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
 
-// inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines. It
-// does not count the duration of an agent, which differs in each run.
+// inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines. The
+// time that an agent took is left out, because it differs in each run.
 func (r Request) inputBytes() int {
 	text := r.Prompt
 	if r.Results != nil {
@@ -70,8 +71,9 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// WithSignature sets the type of a thinking block and, if it has none, a signature that depends only on the text. The
-// signature is short, because the real CLI estimates the length of the reasoning from it.
+// WithSignature sets the type of a thinking block. If the block has no signature, it adds one that depends only on the
+// text. The signature is short, because the real CLI estimates the length of the reasoning from the length of the
+// signature.
 func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
 	if b.Signature == "" {
@@ -115,8 +117,8 @@ func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	return d
 }
 
-// SplitInput splits the input of a call as the API does: an empty piece, then by default two halves. If a speed or a
-// chunk size is set, the pieces of [Stream.Split] follow the empty piece.
+// SplitInput splits the input of a tool call into the pieces in which it is streamed. As with the API, the first piece
+// is empty. By default, two halves follow. If a speed or a chunk size is set, the pieces of [Stream.Split] follow.
 func (s *Stream) SplitInput(input string) []string {
 	pieces := []string{""}
 	if s.Chunk != (Chunk{}) || s.TokensPerSecond > 0 {

@@ -74,7 +74,6 @@ func (p *Pattern) String() string {
 	}
 }
 
-// compiledRule contains the data that loading adds to a [Rule] or [Turn].
 type compiledRule struct {
 	match  match.Pattern
 	source *fill.Source
@@ -89,8 +88,7 @@ const (
 	promptSourceAny          = "any"
 )
 
-// promptSources selects the prompts that a rule answers: prompts of the user, prompts written by the CLI, or both. The
-// zero value selects the user's prompts.
+// promptSources selects the prompts that a rule answers: the user's, the CLI's or both. The zero value is the user's.
 type promptSources struct {
 	source  string   // the key `source`; empty means that the pattern decides
 	pattern *Pattern // nil means no pattern
@@ -108,7 +106,6 @@ func (a promptSources) AnswersNotifications() bool {
 	})
 }
 
-// includes reports whether the rule answers notifications or, if notification is false, the user's prompts.
 func (a promptSources) includes(notification bool) bool {
 	if notification {
 		return a.AnswersNotifications()
@@ -116,7 +113,6 @@ func (a promptSources) includes(notification bool) bool {
 	return a.source != promptSourceNotification
 }
 
-// groupsOf joins the names of capture groups into one string, without duplicates.
 func groupsOf(names []string) string {
 	if len(names) == 1 {
 		return names[0]

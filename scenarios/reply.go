@@ -17,8 +17,8 @@ import (
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// IsInjected marks a text that the CLI wrote. Such a text does not end a turn sequence. Without IsNotification, it
-	// requests the rest of a truncated reply, and rules answer it as they answer a prompt of the user.
+	// IsInjected marks a text that the CLI wrote. Such a text does not end a turn sequence. If IsNotification is false,
+	// the text requests the rest of a truncated reply, and rules answer it like a prompt of the user.
 	IsInjected bool
 	// IsNotification marks a text that the CLI injected: the end of a background task, feedback of a hook, or a
 	// reminder. Only rules and turns for notifications answer it.
@@ -29,7 +29,8 @@ type Request struct {
 	// Results are the results of the tool calls of the previous reply, in call order. If Results is not nil, the reply
 	// is the next step of the response that made these calls.
 	Results []Result
-	// SideKind is the kind of a request outside the conversation, such as `compact`, which does not change the engine.
+	// SideKind is the kind of a request outside the conversation, such as `compact`. The answer to such a request does
+	// not change the state of the engine. Empty means a request of the conversation.
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
@@ -93,13 +94,15 @@ type Session struct {
 
 // Reply is one message of the model.
 type Reply struct {
-	// Blocks are the content in order. A ToolUse has the name that the scenario uses, an ID only if the scenario sets
-	// one, and an input with evaluated templates and files. No blocks means an empty text.
+	// Blocks are the content blocks in order; no blocks mean an empty text. A ToolUse has the tool name as written in
+	// the scenario. Its ID is empty unless the scenario sets one. In its input, templates are evaluated and files are
+	// inserted.
 	Blocks     []protocol.Block
 	StopReason string // "" means that it follows from the content: tool_use or end_turn
 	Usage      *Usage // nil means the caller estimates
 	DelayMS    int    // wait before the message
-	// Failure happens instead of the message; nil means none. After Times failures, the rest of the reply follows.
+	// Failure happens instead of the message; nil means none. If Failure.Times is set, the message follows after this
+	// number of failed requests.
 	Failure *Failure
 	// Gate is the name of the gate at which the session waits before the message. After is the name of another step's
 	// gate; the session waits until that gate is released, too. Empty means no gate.
@@ -115,7 +118,8 @@ type Reply struct {
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
 	// the scenario makes an unmatched prompt an error.
 	IsUnmatched bool
-	// IsEndless is true if the rule was stopped because its answers to prompts of the CLI kept causing such prompts.
+	// IsEndless is true if the rule was stopped, because it kept answering prompts of the CLI with tool calls, without
+	// a new prompt of the user.
 	IsEndless  bool
 	NearMisses []string
 	// HasMore is true if another message of the response follows.
@@ -140,7 +144,6 @@ func (r RuleRef) String() string {
 	return r.Name
 }
 
-// matchedRule is the rule or turn that answers a prompt.
 type matchedRule struct {
 	ref      RuleRef
 	rule     int // -1 means default_response, or none
@@ -150,7 +153,6 @@ type matchedRule struct {
 	scope    *fill.Scope
 }
 
-// activeResponse is an unfinished response with its remaining steps.
 type activeResponse struct {
 	rule          *matchedRule
 	steps         []Step
@@ -170,7 +172,7 @@ func newResponse(h *matchedRule) *activeResponse {
 	return &activeResponse{rule: h, steps: stepsOf(h.response)}
 }
 
-// stepsOf converts a response to steps: a message with the tool calls, then, after their results, one with the text.
+// stepsOf converts a response to steps. With tool calls and a text, these are two: the calls and then the text.
 func stepsOf(r *Response) []Step {
 	switch {
 	case r == nil:
@@ -237,7 +239,7 @@ func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish sets HasMore and StructuredOutput. A last step without structured output gets that of the response.
+// finish sets HasMore and StructuredOutput. The structured output of the step precedes that of the response.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
@@ -330,7 +332,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 	}
 }
 
-// buildAPIBlock builds redacted thinking or a server tool call. A missing id depends on the position in the scenario.
+// buildAPIBlock builds a block of redacted thinking or a server tool call. A missing id is derived from its position.
 func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
@@ -351,7 +353,6 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	return call, err
 }
 
-// serverCallID derives the id of a server tool call from its position in the scenario.
 func serverCallID(at string) string {
 	sum := sha256.Sum256([]byte(at))
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
@@ -370,7 +371,6 @@ func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string
 	return protocol.RawBlock{JSON: raw}, err
 }
 
-// buildToolUse builds a tool call: it evaluates the templates and adds the canned result.
 func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
 	if c.Input != nil {

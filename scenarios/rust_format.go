@@ -6,9 +6,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// convertRustFormat converts a file in the format of claudeless-rs 0.4: rules with `on`, `say`, `tools` and `then`, and
-// the tables `claude`, `default` and `tools`. Values keep their positions. Files in another format are returned
-// unchanged. Templates are disabled, and tools run even if init does not list them, as in claudeless-rs.
+// convertRustFormat converts a file in the format of claudeless-rs 0.4, which has rules with `on`, `say`, `tools` and
+// `then`, and the tables `claude`, `default` and `tools`. As in claudeless-rs, templates are disabled, and tools run
+// even if init does not list them. Values keep their positions. A file in another format is returned unchanged.
 func convertRustFormat(root diag.Value) diag.Value {
 	if !isRustFormat(root) {
 		return root
@@ -32,7 +32,8 @@ func convertRustFormat(root diag.Value) diag.Value {
 	return root.WithFields(fields...)
 }
 
-// isRustFormat reports whether a rule has `on`, or all keys are of the Rust format and not only the shared `responses`.
+// isRustFormat reports whether a file is in the Rust format. Either a rule has `on`, or the file has only keys of the
+// Rust format, at least one of them not `responses`, which is a key of both formats.
 func isRustFormat(root diag.Value) bool {
 	only, own := true, false
 	for _, f := range root.Fields() {
@@ -105,7 +106,6 @@ func convertRustTools(settings diag.Value) diag.Value {
 	return settings.WithFields(append(fields, diag.Field{Key: "tools", Value: settings.WithFields(tools...)})...)
 }
 
-// renameKeys renames keys of a table. Values that are not tables are returned unchanged.
 func renameKeys(table diag.Value, names map[string]string) diag.Value {
 	if table.Kind != diag.KindTable {
 		return table
@@ -119,7 +119,6 @@ func renameKeys(table diag.Value, names map[string]string) diag.Value {
 	return table.WithFields(fields...)
 }
 
-// convertItems converts the elements of an array; other values are returned unchanged.
 func convertItems(array diag.Value, convert func(diag.Value) diag.Value) diag.Value {
 	if array.Kind != diag.KindArray {
 		return array

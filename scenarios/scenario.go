@@ -51,8 +51,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure reports whether the rule with this name scripts a failure or a fault. After such a failure, the
-// program under test may have a good reason to kill claude.
+// ScriptsFailure reports whether the rule with this name scripts a failure or a fault, or the scenario has a fault. In
+// this case, the program under test may have a good reason to kill claude.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
 	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailure() {
@@ -69,7 +69,6 @@ func (s *Scenario) ScriptsFailure(rule string) bool {
 	return false
 }
 
-// hasFailure reports whether a step of a response scripts a failure or a fault.
 func (r *Response) hasFailure() bool {
 	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
 }
@@ -121,9 +120,9 @@ func (s *Scenario) Digest() string {
 // HideSecrets makes messages redact the secrets of prompts and patterns. Call it before the scenario is used.
 func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
-// rankRules returns the indexes of the rules, the most similar to the prompt first. It compares whether the pattern
-// matches, then the number of matching parts, then the edit distance. It compares parts and distance only for the 30
-// rules that share the most words with the prompt.
+// rankRules returns the indexes of the rules, the most similar to the prompt first. Rules whose pattern matches come
+// first, then rules with more matching parts, then rules with a smaller edit distance. Parts and distances are computed
+// only for the 30 rules that share the most words with the prompt.
 func rankRules(rules []Rule, prompt string) []int {
 	type miss struct{ rule, words, passed, apart int }
 	words := wordsOf(prompt)
@@ -202,9 +201,10 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 	return x.index.Candidates(prompt)
 }
 
-// ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios. It is nil if
-// the scenario has no servers. Fixtures are served by the program at the path self. If records is not empty, each
-// fixture records its messages in a subdirectory of records that has the URL-escaped name of the server.
+// ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios, or nil if the
+// scenario has no servers. In the result, the program at the path self serves the fixtures. If records is not empty,
+// each fixture records its messages in a subdirectory of records. The subdirectory has the URL-escaped name of the
+// server.
 func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

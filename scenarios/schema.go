@@ -18,8 +18,9 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
-	// Seed fixes all ids, jitter and probabilities. In a state directory that is kept, each run has different ids, but
-	// the n-th run always has the same ones. Without a seed, a random seed is used, and the report prints it.
+	// Seed makes ids, jitter and probabilities repeatable. In a state directory that several runs use, each run has
+	// different ids, but the n-th run always has the same ids. Without a seed, a random seed is used and printed in the
+	// report.
 	Seed *int64 `toml:"seed"`
 	// Templates set to false leaves `{{` in texts, tool inputs and canned results; otherwise `{{ expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
@@ -35,8 +36,8 @@ type Scenario struct {
 	Responses []Rule `toml:"responses" alias:"rule,rules"`
 	// ToolExecution configures how tool calls are run.
 	ToolExecution *ToolExecution `toml:"tool_execution"`
-	// Fault adds a defect to the program's output from its start, as observed with the real CLI; `claudeless exec
-	// --faults all` tries all of them.
+	// Fault adds a defect to the program's output from the start of the run. The defects were observed with the real
+	// CLI. `claudeless exec --faults all` tries every defect.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
@@ -46,7 +47,7 @@ type Scenario struct {
 	MCP MCP `toml:"mcp"`
 	// Parity configures how `claudeless parity` calls claude.
 	Parity Parity `toml:"parity"`
-	// Breakpoints stop tool calls and decide about them, like a person at the debugger.
+	// Breakpoints stop tool calls and make scripted decisions about them, as a person does at the debugger.
 	Breakpoints []Breakpoint `toml:"breakpoints"`
 	// Expect states what the run must have done; it is checked at the end of the run.
 	Expect []Expectation `toml:"expect"`
@@ -68,7 +69,8 @@ type Scenario struct {
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
 	// ProjectPath is the stored session's project directory; default `working_directory`, else the run's directory.
 	ProjectPath string `toml:"project_path"`
-	// WorkingDirectory is the directory that transcripts and hooks report; tools and hooks run in the run's directory.
+	// WorkingDirectory is the directory that transcripts and hook inputs report. Tools and hooks still run in the run's
+	// directory.
 	WorkingDirectory string `toml:"working_directory"`
 	// Trusted is true if the directory is trusted; false asks on the interactive screen.
 	Trusted *bool `toml:"trusted" default:"true"`
@@ -104,15 +106,16 @@ type Rule struct {
 	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
-	// Fault adds a defect to the program's output after this rule matches, as observed with the real CLI; `claudeless exec
-	// --faults all` tries all of them.
+	// Fault adds a defect to the program's output after this rule matches. The defects were observed with the real CLI.
+	// `claudeless exec --faults all` tries every defect.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
-	// MaxMatches limits how often the rule may match in the run (of `claudeless exec` or one test), over all processes.
-	// Outside a run, as with claudeless serve, it applies to a session. 0 means never; the default is no limit.
+	// MaxMatches limits how often the rule may match. In a run (of `claudeless exec` or one test), the matches of all
+	// processes count together. Outside a run, as with claudeless serve, each session counts its own matches. 0 means
+	// never; the default is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
-	// Once is true if the rule answers only one prompt of the run (of `claudeless exec` or one test), over all
-	// processes. Outside a run, as with claudeless serve, it answers one prompt of a session; the verdict reports a
-	// second one.
+	// Once limits the rule to one prompt. In a run (of `claudeless exec` or one test), this is one prompt of all
+	// processes together. Outside a run, as with claudeless serve, it is one prompt of each session; the verdict then
+	// reports every further prompt that the rule answered.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
@@ -147,7 +150,8 @@ type Response struct {
 	ToolCalls []ToolCall `toml:"tool_calls"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// Steps are the messages of the answer, each with one request to the model, instead of `text` and `tool_calls`.
+	// Steps are the messages of the answer. They replace `text` and `tool_calls`. Each message answers its own request
+	// to the model.
 	Steps []Step `toml:"steps"`
 	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a
 	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
@@ -186,8 +190,8 @@ type Step struct {
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`
-	// Fault adds a defect to the program's output from this message on, as observed with the real CLI; `claudeless
-	// exec --faults all` tries all of them.
+	// Fault adds a defect to the program's output from this message on. The defects were observed with the real CLI.
+	// `claudeless exec --faults all` tries every defect.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of this message.
 	Stream *Stream `toml:"stream"`
@@ -197,8 +201,8 @@ type Step struct {
 
 // Block is one content block of a message.
 type Block struct {
-	// Type selects the other keys: `text`, `thinking`, `redacted_thinking`, `raw`, or `tool_use` with the keys of a
-	// tool call; for tools that the API runs, `server_tool_use` or a type of result.
+	// Type is the type of the block and selects the other keys. A `tool_use` block has the keys of a tool call.
+	// `server_tool_use` and the types of results are for tools that the API runs.
 	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 	// Text of a `text` block.
 	Text string `toml:"text"`
@@ -245,7 +249,8 @@ type ToolCall struct {
 	IsError bool `toml:"is_error"`
 	// ID is the id of the call; default a new id.
 	ID string `toml:"id" empty:"no"`
-	// Expect is a pattern that the text of the result must match; otherwise an expectation is unmet.
+	// Expect is a pattern that the text of the result must match. If the text does not match, the run has an unmet
+	// expectation.
 	Expect *Pattern `toml:"expect"`
 	// DelayMS is the wait before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
@@ -265,8 +270,9 @@ type Canned struct {
 type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
-	// Steps are the messages of the agent. Expressions see the captures of the prompt that led to the call, the agent's
-	// prompt and the results of the agent's calls. Rules answer later prompts of the agent.
+	// Steps are the messages with which the agent answers its first prompt; rules answer later prompts of the agent.
+	// Expressions see the captures of the prompt that led to the call, the agent's prompt, and the results of the
+	// agent's calls.
 	Steps []Step `toml:"steps"`
 	// Background false makes the call wait for the agent. Default: as the agent's definition says, else true, as in the real
 	// CLI. The input's `run_in_background` takes precedence.
@@ -317,14 +323,14 @@ type Chunk struct {
 	Size int    // characters; 0 means Unit is used
 }
 
-// Frame is output of the program; it has one of `json`, `line` and `stderr`. Frames are written to stdout with
-// `--output-format stream-json` only.
+// Frame is output of the program; it has one of `json`, `line` and `stderr`. `json` and `line` are written to stdout,
+// and only with `--output-format stream-json`.
 type Frame struct {
 	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id` are added.
 	JSON json.RawMessage `toml:"json"`
 	// Line is text that is written unchanged, even if it is not JSON.
 	Line string `toml:"line"`
-	// Times is how often `line` is repeated within one line. Default 1.
+	// Times is how often the text of `line` is repeated, all in one line. Default 1.
 	Times int `toml:"times" min:"1"`
 	// Cut omits the newline after `line`.
 	Cut bool `toml:"cut"`
@@ -332,7 +338,6 @@ type Frame struct {
 	Stderr string `toml:"stderr"`
 }
 
-// compiledScenario contains the data that loading adds to a [Scenario].
 type compiledScenario struct {
 	source  *fill.Source
 	library *fill.Library

@@ -92,8 +92,8 @@ type Expectation struct {
 	Input json.RawMessage `toml:"input"`
 	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order is a number. The first call of this expectation must come after the first call of each expectation with a
-	// lower number.
+	// Order is a number. The first call that this expectation matches must come after the first call of each
+	// expectation with a lower number.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
@@ -172,21 +172,22 @@ type Times struct {
 	Max int // -1 means no upper bound
 }
 
-// API sets options of claudeless serve. claude uses only the answers of `side` to compactions and prompt hooks.
+// API sets options of claudeless serve. claude itself uses only `side`, for compactions and prompt hooks.
 type API struct {
 	// Strict refuses requests without the header `anthropic-version`. The real API refuses such a request; test servers
 	// usually accept it.
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
-	// Diverged selects what happens if a history contains an answer that the scenario would not have given: `follow`
-	// continues with the history and reports it in the journal, `error` refuses the request.
+	// Diverged selects what happens if the history of a request contains an answer that the scenario does not give at
+	// this point: `follow` continues with the history and reports the difference in the journal, `error` refuses the
+	// request.
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`). The part up
-	// to a mark of an earlier request counts as read from the cache. The part up to a new mark counts as written. By
-	// default, the usage counts only the prompt. A scripted `usage` takes precedence.
+	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache (`cache_control`). The
+	// part up to a mark that an earlier request had counts as read from the cache. The part up to a new mark counts as
+	// written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`
@@ -200,7 +201,8 @@ type Side struct {
 	// Kind is the kind of request: `title` requests a session title, `compact` a summary of the conversation,
 	// `probe` checks whether a model is available, `other` is any other request outside the conversation.
 	Kind string `toml:"kind,required" enum:"title,compact,probe,other"`
-	// Text is sent unchanged. Claude Code shows only the `<summary>` element of a summary, without `<analysis>`.
+	// Text is the answer, which is sent unchanged. Claude Code shows only the `<summary>` element of an answer to
+	// `compact`, without `<analysis>`.
 	Text string `toml:"text,required"`
 }
 
@@ -216,7 +218,8 @@ type Parity struct {
 	Argv []string `toml:"argv"`
 	// Stdin is the input of claude; default empty.
 	Stdin string `toml:"stdin"`
-	// Refuses is true if claude should reject this command line. By default, a case that both reject is not compared.
+	// Refuses is true if claude should reject this command line. Without it, a command line that claudeless and the
+	// real claude both reject is not compared.
 	Refuses bool `toml:"refuses"`
 }
 

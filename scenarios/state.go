@@ -114,8 +114,8 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 	return true
 }
 
-// Restore restores a state returned by [Engine.State]. It drops parts that do not fit the current scenario, and then
-// returns an error with their number.
+// Restore restores a state returned by [Engine.State]. Parts that do not fit the current scenario are dropped. Restore
+// then restores the other parts and returns an error with the number of dropped parts.
 func (e *Engine) Restore(data []byte) error {
 	var st savedState
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -162,7 +162,8 @@ func (e *Engine) fingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork returns an independent copy of the engine without sub-agents. Forks may be concurrent if nothing else uses it.
+// Fork returns an independent copy of the engine without sub-agents. Fork may be called concurrently, but only while
+// nothing else uses the engine.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
@@ -183,8 +184,8 @@ func (e *Engine) Fork() *Engine {
 	return n
 }
 
-// Unplayed returns a description and the position of the next step of the last response. ok is false if no step
-// remains, or if a scripted failure ended the response.
+// Unplayed returns the next step that the last response would play: a description and a position. ok is false if no
+// step remains, or if a scripted failure ended the response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running
 	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {

@@ -110,7 +110,8 @@ func (l *unsupportedKeyChecker) checkCall(path diag.Path, c *ToolCall) {
 	}
 }
 
-// isPlainToolName reports whether a name is an MCP tool's without its server. Built-in tools begin with a capital.
+// isPlainToolName reports whether a name is that of an MCP tool without its server. A name that begins with a capital
+// letter is that of a built-in tool.
 func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }

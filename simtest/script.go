@@ -24,7 +24,6 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// scenarioScript is the scenario of a test, with its own directory.
 type scenarioScript struct {
 	tb       testing.TB
 	dir      string
@@ -55,7 +54,6 @@ func newScript(tb testing.TB, place, file string) *scenarioScript {
 	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: file, position: place}
 }
 
-// runID returns the value of CLAUDELESS_RUN.
 func (s *scenarioScript) runID() string       { return s.dir }
 func (s *scenarioScript) journalPath() string { return filepath.Join(s.dir, "journal.jsonl") }
 func (s *scenarioScript) scenarioPath() string {
@@ -195,7 +193,6 @@ func scenarioJSON(rules []*rule) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// firstRuleLine is the line of the first rule in the result of [scenarioJSON].
 const firstRuleLine = 3
 
 // callerPosition returns the file and line of the first caller outside of this package.

@@ -27,7 +27,7 @@ type API struct {
 	script *scenarioScript
 	out    *os.File // the journal
 
-	active sync.RWMutex // Requests in progress hold the lock for reading.
+	active sync.RWMutex // Requests hold the read lock. waitRecorded takes the write lock to wait for them.
 
 	mu     sync.Mutex
 	server http.Handler // handles requests with the current rules
@@ -121,8 +121,8 @@ type Hold struct {
 	name string
 }
 
-// Hold delays the answer to a prompt until [Hold.Release]. The answer is the one given to [Claude.On] for the same
-// prompt or, if prompt is nil, the script of [New]. The test fails if the answer is not released within 30 seconds.
+// Hold delays the answer to a prompt until [Hold.Release]. prompt must be the same as in the call of [Claude.On]; nil
+// means the answer of the script of [New]. The test fails if the answer is not released within 30 seconds.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
 	h := c.script.addHold(prompt)
@@ -138,7 +138,7 @@ func (a *API) Hold(prompt any) *Hold {
 	return h
 }
 
-// Reached waits until the answer is requested. It fails the test if this does not happen within this time.
+// Reached waits until the delayed answer is requested. It fails the test if the request does not come within this time.
 func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {
@@ -157,7 +157,6 @@ func (h *Hold) Release() {
 	}
 }
 
-// gateDir returns the directory in which processes that use the script look for gates.
 func (s *scenarioScript) gateDir() string {
 	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journalPath()})
 }

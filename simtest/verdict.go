@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// reportProblems fails the test if the run has problems, unless the test has already failed or was skipped.
 func (s *scenarioScript) reportProblems() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
@@ -25,7 +24,6 @@ func (s *scenarioScript) reportProblems() {
 	}
 }
 
-// problems returns the problems and the warnings of the run, one text each.
 func (s *scenarioScript) problems() (all, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.KillLeftovers(s.runID(), &in)
@@ -69,7 +67,8 @@ func prefixNonEmpty(mark, text string) string {
 	return mark + text
 }
 
-// positionText returns the position of a finding: the test's line that defined the rule, or the scenario file's line.
+// positionText returns the position of a finding about a line of the scenario. If the test has a scenario file, it is
+// that line; otherwise it is the line of the test that defined the rule.
 func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":

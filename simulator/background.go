@@ -58,9 +58,9 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 // agentSettleTime is how long the result of a turn waits for background agents to finish.
 const agentSettleTime = 300 * time.Millisecond
 
-// waitForAgents waits up to agentSettleTime for background agents, so that the result follows their events, as in the
-// real CLI. It stops waiting for an agent that itself waits, for example before a retry. Without a prompt queue it
-// returns immediately, because then results are held back until all agents have finished.
+// waitForAgents waits up to agentSettleTime for background agents, so that the turn's result follows their events, as
+// in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry. Without a
+// prompt queue it does not wait at all, because results are then held back until all agents have finished.
 func (b *backgroundWork) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
@@ -89,7 +89,7 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condit
 	return nil
 }
 
-// taskEvents returns a channel that signals queued events of tasks. It is nil if events are delivered in fixed order.
+// taskEvents returns a channel that signals queued events of tasks. It is nil if events are not shown as they happen.
 func (b *backgroundWork) taskEvents() <-chan struct{} {
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil

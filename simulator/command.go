@@ -14,7 +14,6 @@ import (
 // localCommands answers prompts without the model: the conversation's own slash commands, and blank prompts.
 type localCommands struct{ *turnContext }
 
-// parse parses the prompt as a slash command. ok is false if the prompt is not a command.
 func (k *localCommands) parse() (slash.Call, bool) {
 	if k.prompts.in.Source == promptSourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
@@ -23,8 +22,7 @@ func (k *localCommands) parse() (slash.Call, bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansion grants the tools of a command's expansion and sets the model of the expansion for the turn. undo
-// removes the grant and restores the model.
+// applyExpansion grants the tools of a command's expansion and sets the model of the expansion for the turn.
 func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if x == nil {
@@ -52,7 +50,6 @@ func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*s
 	return command.Run(ctx, c)
 }
 
-// runBuiltIn runs a slash command of the conversation, see [HandlesCommand].
 func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
@@ -70,7 +67,6 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 	}
 }
 
-// blankPromptText is the real CLI's answer to a prompt that consists of white space.
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
 func (k *localCommands) refuseBlank(ctx context.Context) error {
@@ -110,8 +106,8 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	return k.emitReply(c, outcome, usage)
 }
 
-// runSkillWork runs the agent of a skill. It emits system events of the agent's task immediately. It returns the other
-// events in held; the caller emits them after init.
+// runSkillWork runs the agent of a skill and returns its answer. System events of the agent's task are emitted
+// immediately. All other events are returned in held; the caller emits them after init.
 func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
@@ -284,7 +280,6 @@ func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, p
 	return k.emitReply(c, outcome, nil)
 }
 
-// emitSummary emits the summary that replaces the conversation, and the output of the command.
 func (k *localCommands) emitSummary(shown *protocol.User, reports []string) error {
 	yes := true
 	said := slash.Output("Compacted " + strings.Join(reports, "\n"))

@@ -77,8 +77,8 @@ type summaryOutcome struct {
 	tooShort     bool // the conversation has no reply of the model
 }
 
-// summarize asks the model for a summary and runs the compaction hooks around the request. It emits the status only
-// after a success; the caller reports failures.
+// summarize asks the model for a summary, and runs the compaction hooks before and after the request. After a success
+// it also emits the status; after a failure the caller does.
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
@@ -125,7 +125,6 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	return sum, nil
 }
 
-// emitStatus emits the result of the compaction; problem is the reason of a failure, "" after success.
 func (c *compaction) emitStatus(result, problem string) {
 	fields := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: result}}
 	if problem != "" {

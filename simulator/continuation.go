@@ -13,7 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxStopBlocks is how often in a row Stop hooks may continue a turn (spec: cli-observed 11), unless [Limits] sets it.
+// maxStopBlocks is how often in a row Stop hooks may continue a turn (spec: cli-observed 11). [Limits.MaxStopBlocks]
+// takes precedence.
 const maxStopBlocks = 8
 
 // maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
@@ -72,8 +73,7 @@ func (a *continuation) normalEnd() *turnEndError {
 	return &turnEndError{subtype: "success", terminalReason: "completed"}
 }
 
-// continueTurn asks the model again if structured output is missing or a Stop hook blocked. It returns the text for the
-// model and whether the turn continues.
+// continueTurn asks the model again if structured output is missing or a Stop hook blocked.
 func (a *continuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
 		a.out.emitInjected(text, true)
@@ -82,8 +82,8 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
-// endAfterStructuredOutput ends the turn: it returns end as the error. If the turn has structured output, it first runs
-// the Stop hooks; if they continue the turn, it returns the next request instead.
+// endAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, the Stop hooks
+// run before. If they continue the turn, endAfterStructuredOutput returns the next request instead of an error.
 func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
@@ -97,10 +97,10 @@ func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) 
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
 }
 
-// handleTruncation checks whether a reply without tool calls ended early, and returns the prompt that asks the model to
-// continue; "" means no prompt. It asks for the rest of a reply that reached the token limit or the end of the context
-// window, and asks once more after a refusal. An error ends the turn. After an empty reply it asks once, and the next
-// step of the scripted response answers.
+// handleTruncation checks whether a reply without tool calls ended early. It returns the prompt that asks the model to
+// continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
+// context window. It also follows the first refusal and the first empty reply of a turn. After an empty reply, the next
+// step of the scripted response answers. An error ends the turn.
 func (a *continuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
@@ -137,7 +137,7 @@ func (a *continuation) incompleteReplyMessage(text string) *protocol.User {
 }
 
 func (a *continuation) outputLimitFailure(stop string) apiFailure {
-	api := apiFailure{Connection: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
+	api := apiFailure{APIError: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
 		most := claudecode.FactsOfModel(a.sim.modelName()).MaxOutput
@@ -155,7 +155,7 @@ func (a *continuation) emitRefusalRetry() {
 	a.out.emit(text)
 }
 
-// endRefused ends a turn in which a second reply was refused.
+// endRefused ends a turn in which the model refused a second time.
 func (a *continuation) endRefused() error {
 	a.out.emitSystem("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.sim.modelName()},
@@ -176,7 +176,6 @@ func (a *continuation) endRefused() error {
 
 func (a *continuation) displayModel() string { return claudecode.DisplayModel(a.sim.modelName()) }
 
-// emitHookTrace emits the Stop hooks and their outcome for the transcript.
 func (a *continuation) emitHookTrace(out hook.Outcome) {
 	a.out.emitAll(out.AttachmentEvents())
 	if out.StopHooks != nil {

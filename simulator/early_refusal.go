@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// refusesEarly reports whether the next call may be refused while its message is still streamed. If its tool is known,
-// all earlier calls of the message must already have results. If its tool is unknown, earlier calls without a result
-// are allowed too if they can run in parallel.
+// refusesEarly reports whether the next call may be refused while its message is still streamed. known is true if the
+// tool of the call exists. Then all earlier calls of the message must have results. If the tool does not exist, earlier
+// calls that can run in parallel need no results.
 func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// emitRefusalAt refuses the last call if the stream has reached the point of that refusal. It emits the refusal at
-// once, except a denied permission (InNextBlock), whose parts come between later events (see [message.advanceRefusal]).
+// emitRefusalAt refuses the last call if its refusal is due at this point of the stream. The events of the refusal are
+// emitted at once, unless permission was denied (InNextBlock): then [message.advanceRefusal] emits them one by one,
+// between later events of the stream.
 func (m *message) emitRefusalAt(ctx context.Context, at RefusalPoint) error {
 	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
 		return nil

@@ -11,7 +11,8 @@ import (
 // errStopped ends a turn after its consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEndError describes how a turn ends. It is an error so that it ends all steps. Only [turn.run] makes it a result.
+// turnEndError describes how a turn ends. It is an error, so that every step of the turn returns it. Only [turn.run]
+// converts it to a result.
 type turnEndError struct {
 	subtype          string // "success" or one of the error subtypes
 	terminalReason   string // empty if the result has none
@@ -30,16 +31,14 @@ type turnEndError struct {
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
 
-// endWithoutModel returns the end of a turn that was answered without the model; text is its result.
 func endWithoutModel(text string) *turnEndError {
 	return &turnEndError{subtype: "success", skippedModel: true, result: &text}
 }
 
-// failureSummary is the part of a result that describes a failed request.
 type failureSummary struct {
 	status    int    // HTTP status; 0 if there was no response
 	errorType string // api_error_type; empty if there was no response
-	apiError  string // api_error: the cause of some failures; empty means none
+	apiError  string // value of api_error, the cause of some failures; empty means none
 	hook      protocol.StopFailureHook
 }
 
@@ -53,7 +52,6 @@ type emitter struct {
 	userEvents int // user events of the main conversation so far
 }
 
-// checkOpen returns errStopped after the consumer has stopped iterating.
 func (o *emitter) checkOpen() error {
 	if o.stopped {
 		return errStopped
@@ -81,7 +79,6 @@ func (o *emitter) emit(ev protocol.Event) {
 	o.stopped = o.stopped || !o.yield(ev, nil)
 }
 
-// fail ends the turn by yielding an error.
 func (o *emitter) fail(err error) {
 	if !o.stopped {
 		o.stopped = true
@@ -89,7 +86,6 @@ func (o *emitter) fail(err error) {
 	}
 }
 
-// emitAll assigns ids to events from other packages, and emits them.
 func (o *emitter) emitAll(events []protocol.Event) {
 	for _, ev := range events {
 		o.emit(o.assignIDs(ev))
@@ -112,7 +108,6 @@ func (o *emitter) emitTitle(title string) {
 	o.emitSystem("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
-// emitInjected emits a text that the CLI adds to the conversation as a user message.
 func (o *emitter) emitInjected(text string, synthetic bool) {
 	o.emit(o.injectedMessage(text, synthetic))
 }

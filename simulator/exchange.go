@@ -16,13 +16,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// exchange sends requests to the model and emits its replies or scripted failures.
 type exchange struct {
 	*turnContext
 	round     *toolRound
 	current   *message // the message being streamed; nil if none exists
 	lastReply replyInfo
-	// replyComplete is true if the next reply is not streamed, because a stream broke off or a model is not available.
+	// replyComplete is true if the next reply arrives as a whole, without stream events. This happens after a stream
+	// broke off, and after a model was not available.
 	replyComplete bool
 	fallbacks     int    // number of Limits.FallbackModels used in this turn
 	mainModel     string // the session's model while a fallback model is used
@@ -39,7 +39,6 @@ type replyInfo struct {
 	isContinuation bool    // the next reply continues this one; the Messages API returns both as one message
 }
 
-// record stores the properties of a reply that is about to be streamed.
 func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	before := *a
 	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.request, "", nil, false
@@ -114,7 +113,6 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	return calls, nil
 }
 
-// beforeReply emits the request status, the matched rule and scripted frames, and waits as long as the reply's delay.
 func (x *exchange) beforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequesting()
 	if err := x.emitMatched(req, reply); err != nil {
@@ -159,7 +157,6 @@ func (x *exchange) emitFrame(f scenarios.Frame) error {
 	return nil
 }
 
-// emitRequesting reports that a request is sent, and for which prompts.
 func (x *exchange) emitRequesting() {
 	defer x.prompts.replayPrompt()
 	if !x.sim.options.Display.PartialMessages {
@@ -172,7 +169,7 @@ func (x *exchange) emitRequesting() {
 	x.out.emitSystem("status", fields...)
 }
 
-// emitMatched emits which rule answered. It ends the turn if the scenario treats an unmatched prompt as an error.
+// emitMatched emits which rule answered a prompt. It returns an error if the scenario does not allow that none did.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules
@@ -249,7 +246,6 @@ type rateLimits struct {
 	Overage bool   `json:"isUsingOverage"`
 }
 
-// startMessage creates the message that is streamed next and makes it current.
 func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *message {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.requestModel()
@@ -279,8 +275,8 @@ func (x *exchange) resolveCall(use protocol.ToolUse, index *executor.Index) prot
 	return use
 }
 
-// playFailure simulates a scripted failure: it retries like the real CLI and then emits the error message. It returns
-// nil if a retry succeeded and the reply follows.
+// playFailure simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
+// reply follows. Otherwise it emits the error message and returns the error that ends the turn.
 func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
 	switch f.Type {
 	case scenarios.FailHang:
@@ -344,8 +340,9 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// retry repeats a failed request as often as the real CLI and reports whether it succeeded. After some failures the CLI
-// first sends another request immediately, without an event: smaller, or without streaming (spec: cli-observed 9).
+// retry repeats a failed request as often as the real CLI, and reports whether a retry succeeded. After some failures,
+// the CLI first repeats the request immediately and without an event. This repeated request is smaller or not streamed
+// (spec: cli-observed 9).
 func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.SilentRetries {
@@ -422,7 +419,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.Text, stop),
 		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.timestamp(),
-		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.Connection,
+		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.APIError,
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
@@ -431,7 +428,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	if api.StopReason == "refusal" {
 		ev.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: api.StopReason})
 	}
-	if api.Connection == "prompt_too_long" || api.TerminalReason == "prompt_too_long" {
+	if api.APIError == "prompt_too_long" || api.TerminalReason == "prompt_too_long" {
 		ev.ErrorDetails = api.Body(ev.RequestID)
 	}
 	if api.RefusedMessageID != "" {
@@ -440,7 +437,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	if api.Truncation != "" {
 		ev.APIErrorParams = map[string]string{"cut": api.Truncation}
 	}
-	if api.Connection == failureMediaRemoved {
+	if api.APIError == failureMediaRemoved {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
 	x.prompts.setMessagePromptIDs(ev)
@@ -449,11 +446,10 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
-		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.Connection, input},
+		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, input},
 	}
 }
 
-// streamPartial streams the beginning of a reply that breaks off.
 func (x *exchange) streamPartial(ctx context.Context, f *scenarios.Failure) error {
 	if f.PartialText == "" {
 		return nil

@@ -19,7 +19,7 @@ import (
 type apiFailure struct {
 	Status           int           // HTTP status; 0 means no response
 	Kind             string        // error type of the answer; empty without a response
-	Connection       string        // api_error: the cause of some failures; empty means none
+	APIError         string        // value of api_error, the cause of some failures; empty means none
 	ErrorClass       string        // error of the assistant event
 	RetryClass       string        // error of api_retry; empty means never retried
 	Text             string        // message for the user
@@ -48,7 +48,8 @@ func (api apiFailure) Body(requestID string) string {
 		api.Status, api.Kind, text, requestID)
 }
 
-// ErrorType returns the CLI's api_error_type: a 4xx without its own type is an invalid request (observed with 2.1.330).
+// ErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
+// invalid request (observed with 2.1.330).
 func (api apiFailure) ErrorType() string {
 	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
@@ -70,7 +71,8 @@ func (api apiFailure) Fallback() string {
 	}
 }
 
-// failureMediaRemoved is the value of apiFailure.Connection if an image that the API cannot read was removed.
+// failureMediaRemoved is the value of api_error after an image that the API cannot read was removed from the
+// conversation.
 const failureMediaRemoved = "media_removed"
 
 // interruptedReplyPrompt asks the model to continue a reply that broke off. The received part of the reply is kept.
@@ -122,7 +124,7 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 }
 
 func socketError(text string) apiFailure {
-	return apiFailure{Connection: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
+	return apiFailure{APIError: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
 func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
@@ -195,14 +197,13 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	}
 	for _, k := range known {
 		if strings.Contains(lower, k.part) {
-			api.ErrorClass, api.Connection, api.TerminalReason, api.Text = k.class, k.connection, k.terminal, k.text
+			api.ErrorClass, api.APIError, api.TerminalReason, api.Text = k.class, k.connection, k.terminal, k.text
 			return
 		}
 	}
 	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, maxSilentRetries
 }
 
-// tooLongText returns the message for a too long prompt. It depends on whether the conversation can be compacted.
 func (w failureContext) tooLongText() string {
 	if w.HasReply {
 		return "Prompt is too long"
@@ -278,7 +279,6 @@ func jsonProblem(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-// incompleteProblem returns what is missing at the end of an incomplete text.
 func incompleteProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"

@@ -34,7 +34,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			api := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{})
-			if api.Text != "API Error: "+want || api.Connection != "" || api.ErrorClass != "unknown" {
+			if api.Text != "API Error: "+want || api.APIError != "" || api.ErrorClass != "unknown" {
 				t.Errorf("%+v", api)
 			}
 			said := "Could not parse message into JSON: " + raw + "\nFrom chunk: [ \"event: message_start\", "

@@ -7,7 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fallbackModel returns the next model, or "". An overloaded model is first retried twice (observed with 2.1.330).
+// fallbackModel returns the next model to use after a failure, or "" if there is none. An overloaded model must be
+// retried twice before; if retries are limited to fewer, there is no fallback (observed with 2.1.330).
 func (x *exchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]

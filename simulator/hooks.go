@@ -54,7 +54,6 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
-// addCallFields adds the effort, the prompt id and the agent to the common fields of hook inputs.
 func (p *hookPoints) addCallFields(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
@@ -87,7 +86,7 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 }
 
 // reloadInstructions passes all instruction files to hooks and the model again, because a compaction has removed them.
-// texts is the context of the prompt before the compaction. Context that hooks have added to it since then is kept.
+// texts are the context of the prompt before the compaction hooks ran; what these hooks have added is kept.
 func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
 	said := p.prompts.context[len(texts):]
 	p.prompts.context = texts
@@ -107,7 +106,6 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	return nil
 }
 
-// run runs the hooks of one event as [hookPoints.runWithoutTrace] does, and also emits their transcript attachments.
 func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
@@ -152,7 +150,7 @@ func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*strin
 	return out.Specific.DisplayContent, err
 }
 
-// beginCommand begins the turn of a command answered without the model; absent means that it is not available here.
+// beginCommand begins the turn of a command that is answered without the model. absent means not available here.
 func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	if err := p.beginTurn(ctx); err != nil {
 		return err
@@ -163,7 +161,6 @@ func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	return nil
 }
 
-// beginTurn emits that the prompt was queued, gives the prompt an id, and runs the hooks that start a session.
 func (p *hookPoints) beginTurn(ctx context.Context) error {
 	p.prompts.emitQueued()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
@@ -338,7 +335,6 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 	return s, nil
 }
 
-// hookPrompt returns the prompt in the form that hooks receive.
 func hookPrompt(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
@@ -346,7 +342,6 @@ func hookPrompt(c protocol.Content) string {
 	return strings.TrimSpace(c.Plain())
 }
 
-// emitExpansion emits the events that record a command and its expanded text in the transcript.
 func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 	prompt := p.prompts.acceptedEvent()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
@@ -367,7 +362,6 @@ func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.out.emitAll(out.AttachmentEvents())
 }
 
-// injectedText returns the event that records a text which the CLI adds to the prompt.
 func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,

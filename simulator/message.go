@@ -22,7 +22,7 @@ type message struct {
 	nextChunkAt time.Time // time at which the latest chunk is due; zero before the first
 	calls       []preparedCall
 	round       *toolRound              // emits refusals during the stream
-	final       protocol.MessageSummary // stop reason and usage of the message, and the position of the current block
+	final       protocol.MessageSummary // summary of the message, completed while its blocks are emitted
 
 	text            strings.Builder // streamed part of the open text block
 	started         bool            // message_start was emitted
@@ -253,7 +253,6 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 	return nil
 }
 
-// announceThinking emits the total number of reasoning tokens so far, and how many were added.
 func (m *message) announceThinking(tokens, added int) {
 	if !m.isUnstreamed {
 		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: tokens}, protocol.Field{Key: "estimated_tokens_delta", Value: added})
@@ -296,7 +295,6 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	return m.emitRefusalAt(ctx, BeforeBlockStop)
 }
 
-// emitAssistant emits the assistant event of a complete block; modify may change the event before it is emitted.
 func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
 	m.flushRefusal()
 	ev := m.assistantEvent(b, modify)
@@ -377,7 +375,6 @@ func (m *message) endBrokenStream() {
 	m.emitAbandonedStop()
 }
 
-// emitAbandonedStop emits the message_stop of a message that ends before all its blocks are complete.
 func (m *message) emitAbandonedStop() {
 	stop := m.streamEvent(orderedObject{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}

@@ -40,7 +40,8 @@ type Location interface {
 type Options struct {
 	Model Model
 	Tools Tools
-	// Hooks runs the turn's hooks; hooks around tool calls are a layer of Tools. It may be nil. Close closes it.
+	// Hooks runs the hooks of the turn; nil means no hooks. A layer of Tools runs the hooks around tool calls.
+	// [Simulator.Close] closes the runner.
 	Hooks *hook.Runner
 	Clock Clock
 	Rand  *rand.Rand // source of jitter; nil means no jitter
@@ -106,8 +107,8 @@ func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "up
 type ContextProvider interface {
 	// Init returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
 	Init(ctx context.Context) protocol.Init
-	// FirstPromptContext returns the texts that the model receives in addition to the first prompt: those before and
-	// those after the output of SessionStart hooks.
+	// FirstPromptContext returns the texts that the model receives in addition to the first prompt. The texts in before
+	// precede the output of SessionStart hooks, and the texts in after follow it.
 	FirstPromptContext() (before, after []string)
 }
 
@@ -182,7 +183,8 @@ type Schema interface {
 
 // Commands are the slash commands of a session, except those that the conversation handles ([HandlesCommand]).
 type Commands interface {
-	// Find returns the command with a name. It takes precedence over a command of the conversation with the same name.
+	// Find returns the command with a name. If the conversation also handles a command with this name, the command that
+	// Find returns takes precedence.
 	Find(name string) (Command, bool)
 	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext
@@ -244,7 +246,8 @@ type MentionContent struct {
 
 // MentionReader reads the files and resources that prompts mention with @.
 type MentionReader interface {
-	// Open reads a mentioned file or directory. It returns false for a missing or forbidden path: the mention is text.
+	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is
+	// then ordinary text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
 	// Read reads the MCP resources that a text mentions.
 	Read(ctx context.Context, text string) []MentionContent

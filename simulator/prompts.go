@@ -51,14 +51,12 @@ func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// emitAccepted emits the event that records the prompt in the transcript; refused is true if a hook refused the prompt.
 func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
-// commandAccepted returns the event that records a prompt which is a command of the CLI itself.
 func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 	prompt := p.acceptedEvent()
 	prompt.LocalCommand = true
@@ -72,13 +70,11 @@ func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
 	}
 }
 
-// expandedContent returns the prompt with the command replaced by its text.
 func (p *promptState) expandedContent(x *slash.Expansion) protocol.Content {
 	before, _, _ := p.in.Content.SplitTyped()
 	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
 }
 
-// uuid returns the uuid of the prompt: the host's or a new one.
 func (p *promptState) uuid() string {
 	p.id = cmp.Or(p.id, p.in.UUID)
 	if p.id == "" {
@@ -92,7 +88,6 @@ func isBlank(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
 
-// promptText returns the text of a prompt for the model, without blank blocks.
 func promptText(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
@@ -134,7 +129,6 @@ func (p *promptState) replayPrompt() {
 	p.emitReplay(in, p.uuid())
 }
 
-// emitContext emits the context that no earlier request contained.
 func (p *promptState) emitContext() {
 	if texts := p.context[p.contextSent:]; len(texts) > 0 {
 		p.contextSent = len(p.context)
@@ -142,7 +136,8 @@ func (p *promptState) emitContext() {
 	}
 }
 
-// attachMentions adds the prompt's mentioned files and resources to the context, and returns equivalent Read calls.
+// attachMentions adds the files and resources that the prompt mentions to the context. For each mentioned file, it
+// returns a Read call that has the same effect.
 func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == promptSourceSystem || !strings.Contains(text, "@") {
@@ -180,7 +175,6 @@ func IsReplayable(in protocol.UserMessage) bool {
 	})
 }
 
-// emitReplay sends a prompt back to the host, if the host enabled replays.
 func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(in) {
 		return
@@ -195,7 +189,6 @@ func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	})
 }
 
-// nextUnanswered removes and returns the first absorbed prompt that has not been sent to the model.
 func (p *promptState) nextUnanswered() (text string, ok bool) {
 	if len(p.unanswered) == 0 {
 		return "", false
@@ -213,13 +206,12 @@ func (p *promptState) addAbsorbed(in protocol.UserMessage) {
 	p.absorbedIDs = append(p.absorbedIDs, in.UUID)
 }
 
-// PromptsCompleted reports whether hosts are told that the prompts of a turn were completed. Otherwise the turn ended
-// early, and hosts are told that the prompts were cancelled.
+// PromptsCompleted reports whether hosts get the message that the prompts of a turn were completed. Otherwise the turn
+// ended early, and hosts are told that the prompts were cancelled.
 func PromptsCompleted(r *protocol.Result) bool {
 	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
 }
 
-// endAbsorbed reports to the host whether the absorbed prompts were completed or cancelled.
 func (p *promptState) endAbsorbed(r *protocol.Result) {
 	state := "completed"
 	if !PromptsCompleted(r) {
@@ -242,7 +234,6 @@ func (p *promptState) emitLifecycle(id, state string) {
 	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
-// setMessagePromptIDs adds the uuids of the prompts to the first assistant event of the turn.
 func (p *promptState) setMessagePromptIDs(ev *protocol.Assistant) {
 	if !p.messageLabelled && len(p.in.UUIDs) > 0 {
 		p.messageLabelled = true
@@ -250,7 +241,6 @@ func (p *promptState) setMessagePromptIDs(ev *protocol.Assistant) {
 	}
 }
 
-// setStartPromptIDs adds the uuids of the prompts to the first message_start of the turn.
 func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
 	if !p.startLabelled && len(p.in.UUIDs) > 0 {
 		p.startLabelled = true
@@ -259,8 +249,8 @@ func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
 	}
 }
 
-// promptIDs returns the host's ids of the turn's prompts, for events. uuids are the ids of all merged prompts. uuid is
-// the id of the turn's prompt itself; if the host gave it none, uuid is the last of uuids.
+// promptIDs returns the ids that the host gave to the prompts of the turn, for events. uuids are the ids of all merged
+// prompts. uuid is the id of the turn's prompt itself or, if the host gave it none, the last of uuids.
 func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs
@@ -281,7 +271,6 @@ var (
 	lineRangePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
-// findMentions lists the mentions (@path) in a text without duplicates.
 func findMentions(text string) []Mention {
 	var list []Mention
 	seen := map[string]bool{}

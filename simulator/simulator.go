@@ -52,7 +52,6 @@ type history struct {
 	initialMessage   string   // prompt from a SessionStart hook, answered before the first prompt
 }
 
-// takeInitialMessage returns the prompt with which a SessionStart hook begins the session. Further calls return "".
 func (h *history) takeInitialMessage() string {
 	text := h.initialMessage
 	h.initialMessage = ""
@@ -67,7 +66,6 @@ type retainedMessages struct {
 	prompts   []string // prompts after the last round
 }
 
-// record adds the uuid of an event's message to t, if a compaction may keep that message.
 func (t *retainedMessages) record(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
@@ -98,8 +96,9 @@ func (t *retainedMessages) lastMessageID() string {
 	return ""
 }
 
-// applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if the
-// conversation has two replies or more, the last one with the results of its calls. Other replies are forgotten.
+// applyCompaction returns the uuids of the messages that a compaction keeps. These are the unanswered prompts and, if
+// the conversation has at least two replies, the last reply with the results of its calls. It forgets all other
+// replies.
 func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
@@ -133,7 +132,6 @@ func New(o Options) (*Simulator, error) {
 
 func (s *Simulator) modelName() string { return claudecode.ResolveModel(s.options.State.Model()) }
 
-// requestModel returns the full name of the model of the next request.
 func (s *Simulator) requestModel() string {
 	if s.options.Agent == nil && s.options.Location.Mode() == protocol.ModePlan {
 		return claudecode.PlanningModel(s.options.State.Model())
@@ -157,7 +155,8 @@ const (
 	promptSourceDeferred = "deferred"
 )
 
-// CrashError ends a turn that makes the process exit, because of the scenario or a failed hook. It follows all events.
+// CrashError is the error of a turn that makes the process exit, because of the scenario or a failed hook. It is
+// yielded after all events of the turn.
 type CrashError struct {
 	ExitCode int
 	Signal   string // for example "SIGKILL"; empty means exit with ExitCode

@@ -19,7 +19,7 @@ import (
 
 type toolRound struct {
 	*turnContext
-	isRunning bool                    // calls are running; remains true if a call ends the turn
+	isRunning bool                    // calls are running, or a call has ended the turn
 	aborted   map[int]executor.Result // results of interrupted calls, by index
 }
 
@@ -31,7 +31,7 @@ type executedCall struct {
 	err      error
 }
 
-// displayRank sorts denied calls before calls that ran, because a denial takes less time.
+// displayRank ranks calls that finish simultaneously: denied ones come first, because a denial takes less time.
 func (r *executedCall) displayRank() int {
 	if r.result.Denied != nil {
 		return 0
@@ -77,8 +77,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// refuseCall executes a call that the tools will refuse, and returns the refusal. This happens while the message is
-// still streamed. siblings is the number of other calls in the message.
+// refuseCall passes a call to the tools, although they are known to refuse it, and returns the refusal. This happens
+// while the message is still streamed. siblings is the number of other calls in the message.
 func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
 	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
 	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
@@ -88,14 +88,12 @@ func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings in
 	return r, r.err
 }
 
-// canRunInParallel reports whether the call may run at the same time as adjacent calls. This includes a call that was
-// already refused, because it does not run.
+// canRunInParallel reports whether the call may run alongside adjacent calls. A refused call may: it does not run.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
 
-// runBatch runs calls[start:end] in parallel and emits each result when its call returns. If the output must be
-// repeatable, it emits all results in call order.
+// runBatch runs calls[start:end] in parallel and emits each result when it arrives or, if repeatable, in call order.
 func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var early chan earlyEvent // nil if the output must be repeatable
@@ -144,7 +142,6 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	return stop, nil
 }
 
-// simultaneousCallWindow is the time within which calls count as finishing simultaneously.
 const simultaneousCallWindow = time.Millisecond
 
 // nextFinished waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
@@ -234,7 +231,6 @@ func (d *toolRound) emitResult(c preparedCall, r executedCall) {
 	d.emitOutcome(c, r)
 }
 
-// emitDenial emits the events that precede the result of a call, in particular permission_denied.
 func (d *toolRound) emitDenial(r executedCall) {
 	res := r.result
 	d.background.emitTaskEvents(task.PhaseInTurn)
@@ -322,7 +318,7 @@ func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRest emits results for calls that the interrupt left without one. Calls from index begun on had not started.
+// rejectRest emits a result for each call that the interrupt left without one. Calls from begun on had not started.
 func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
@@ -354,8 +350,8 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 	return cause
 }
 
-// endMidMessage ends the turn before all calls of a message have run. If the user refused a call and stopped the turn,
-// each remaining call gets a result that does not count as a denial.
+// endMidMessage ends the turn before all calls of a message have run. If a refusal by the user stopped the turn, it
+// also emits a result for each remaining call. These results do not count as denials.
 func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
@@ -365,7 +361,6 @@ func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop ex
 	return d.stoppedTurnError(stop)
 }
 
-// stoppedTurnError returns the error that ends a turn because a tool call, or a hook for it, stopped the turn.
 func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
@@ -388,8 +383,7 @@ func (d *toolRound) abortedEnd() *turnEndError {
 	}
 }
 
-// runBatchHooks runs the PostToolBatch hooks after all calls of a message. Then it loads the context that belongs to
-// the calls or, if a hook blocks, returns the error that ends the turn.
+// runBatchHooks runs the PostToolBatch hooks, then loads the context of the calls. A hook that blocks ends the turn.
 func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
@@ -456,7 +450,6 @@ type earlyEvent struct {
 	shown chan struct{}
 }
 
-// earlyEventsKey is the key of the channel for early events in the context of a call.
 type earlyEventsKey struct{}
 
 // ShowEarly shows an event of a call that is still running, and returns when it has been shown. ctx is the context of

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// turnTotals adds up what one turn reports in its result.
 type turnTotals struct {
 	session   *sessionTotals
 	clock     Clock
@@ -34,7 +33,6 @@ type turnTotals struct {
 	firstToken   time.Time
 }
 
-// recordRequest records that the model was asked, and the time of the first request.
 func (l *turnTotals) recordRequest(now time.Time) {
 	if !l.modelAsked {
 		l.firstRequest = now
@@ -42,7 +40,6 @@ func (l *turnTotals) recordRequest(now time.Time) {
 	l.modelAsked = true
 }
 
-// addReply adds a complete or partial reply to the session's totals.
 func (l *turnTotals) addReply(name string, sp replyUsage) {
 	l.session.addReply(name, sp)
 	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
@@ -63,7 +60,7 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.NameInInit(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// checkBudget returns the error that ends a turn without more requests if the budget is spent (spec: cli-observed 3).
+// checkBudget returns the error that ends the turn if the budget is spent (spec: cli-observed 3).
 func (l *turnTotals) checkBudget() error {
 	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.totalUSD() >= l.budgetUSD
 	return l.budgetError()
@@ -96,7 +93,8 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	}
 }
 
-// fillTimes sets the times of the turn's first reply in its result; sent is true if the host gave the prompt a uuid.
+// fillTimes sets the times of the turn's first reply in the turn's result. sent is true if the host gave the prompt a
+// uuid; some fields are set only then.
 func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	if l.firstToken.IsZero() {
 		return
@@ -112,8 +110,8 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	}
 }
 
-// RefreshTotals sets the session's current totals in results that were held back while background agents worked, as the
-// real CLI does. The first result gets the usage since the last result that was shown.
+// RefreshTotals updates results that were held back while background agents worked. As in the real CLI, each result
+// gets the current totals of the session. The first result also gets all usage since the last result that was shown.
 func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	var between sessionTotals
 	between.start(nil)
@@ -147,10 +145,9 @@ type sessionTotals struct {
 type replyUsage struct {
 	usage      scenarios.Usage
 	thinking   int  // output tokens of reasoning
-	isScripted bool // the usage comes from the scenario and covers the whole conversation
+	isScripted bool // usage comes from the scenario and counts the whole conversation, not only this reply
 }
 
-// start sets the costs of earlier runs of the session, and fills in the limits of their models.
 func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
@@ -218,7 +215,6 @@ func (b *sessionTotals) takeModelsSinceResult() map[string]protocol.ModelUsage {
 	return since
 }
 
-// withModelInfo adds the model's limits, canonical name and cost basis to its usage.
 func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	f := claudecode.FactsOfModel(name)
 	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
@@ -229,7 +225,8 @@ func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// streamUsage returns the usage for assistant events: the values of message_start, when the output is not known yet.
+// streamUsage returns the usage for assistant events. It has the values of message_start, with at most one output
+// token, because the rest of the output is not known yet.
 func streamUsage(u scenarios.Usage) protocol.Usage {
 	return protocol.Usage{
 		InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard"),

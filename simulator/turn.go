@@ -154,7 +154,8 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 	return nil
 }
 
-// answerDeferred runs the deferred call with its hooks, then asks the model. A missing tool ends the turn before hooks.
+// answerDeferred runs the deferred call with its hooks, then asks the model. If the tool is missing, the turn ends and
+// the hooks of the call do not run.
 func (t *turn) answerDeferred(ctx context.Context) error {
 	d := t.sim.main.Deferred
 	t.prompts.in.UUIDs = nil // no host sent it, so init and the result do not list it
@@ -309,7 +310,6 @@ func (t *turn) emitResult(end *turnEndError) {
 	t.out.emit(r)
 }
 
-// crashResult returns the result of a session that fails with an error.
 func (t *turn) crashResult(reason string) *protocol.Result {
 	r := FailedResult(reason, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
 	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.results

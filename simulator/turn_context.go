@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// turnContext contains what all steps of a turn share.
 type turnContext struct {
 	sim        *Simulator
 	out        *emitter
@@ -51,7 +50,6 @@ type structuredOutput struct {
 	wasReminded bool
 }
 
-// addScriptedCall returns the blocks of the reply and, if the reply has a scripted structured output, a tool use with it.
 func (st *structuredOutput) addScriptedCall(reply scenarios.Reply) []protocol.Block {
 	if st.schema == nil || reply.StructuredOutput == nil {
 		return reply.Blocks
@@ -66,7 +64,6 @@ func (st *structuredOutput) addScriptedCall(reply scenarios.Reply) []protocol.Bl
 	return append(blocks, use)
 }
 
-// checkCall validates the input of a StructuredOutput call and returns its result.
 func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
 	if mode == protocol.ModeBypass {
@@ -87,7 +84,6 @@ func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.Permis
 // StructuredCalls executes StructuredOutput calls, so that the layers around the tools apply to them.
 type StructuredCalls struct{}
 
-// structuredCallKey is the context key of the round that a call belongs to.
 type structuredCallKey struct{}
 
 // Tools returns no tools, because the session itself adds StructuredOutput to its list of tools.

@@ -86,9 +86,8 @@ func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInp
 	return tool.Text(out.modelText(questions), out)
 }
 
-// modelText returns the text for the model. If the user replied instead of answering, this is the reply (Response).
-// Otherwise it is a list of the answers. If an answer is the user's own text or has notes, the list ends with the
-// advice to read the answers carefully.
+// modelText returns the text for the model: the user's reply (Response) or a list of the answers. If an answer is the
+// user's own text or has notes, the list ends with the advice to read the answers carefully.
 func (o askUserQuestionOutput) modelText(questions []question) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response
@@ -121,8 +120,8 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	}
 }
 
-// answer decodes an answer, which is a string or a list of strings. text is the whole answer, and parts are the chosen
-// options. If only one option may be chosen, parts contains only text (observed with 2.1.330).
+// answer decodes an answer, which is a string or a list of strings. text is the whole answer. parts are the options
+// that the user chose; if the question allows only one option, the only part is text (observed with 2.1.330).
 func (q question) answer(raw json.RawMessage) (text string, parts []string) {
 	switch {
 	case len(raw) == 0:

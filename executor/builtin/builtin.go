@@ -37,10 +37,11 @@ type Options struct {
 	Environ []string
 	// OutputDir is created for results that are too large to show. Empty means that such results are truncated.
 	OutputDir string
-	// Clock provides the time and ids for results, cells and worktrees. Nil means constant time, consecutive numbers.
+	// Clock provides the time, and the ids of saved outputs, notebook cells and worktrees. Nil means that the time is
+	// constant and the ids are consecutive numbers.
 	Clock Clock
-	// Worktree is the git worktree whose root is CWD. Calls may not change files that are in its repository but outside
-	// of the worktree. Nil means that CWD is not such a worktree.
+	// Worktree is the git worktree in which the session works; its root is CWD. Calls may not change a file of the same
+	// repository outside of the worktree. Nil means that the session does not start in a worktree.
 	Worktree *Worktree
 	// Allowed reports whether the session has a tool; nil means that it has all.
 	Allowed func(name string) bool
@@ -64,7 +65,8 @@ type Options struct {
 
 // Access reports which files may be read.
 type Access interface {
-	// IsReadable reports whether a file may be read without permission. Others must be read before they are changed.
+	// IsReadable reports whether a file may be read without permission. Such a file may be changed even if the model
+	// has not read it before.
 	IsReadable(path string) bool
 	// IsHidden reports whether a deny rule forbids reading a file. Searches skip such files.
 	IsHidden(path string) bool
@@ -150,7 +152,8 @@ func newShell(o Options) *tool.Shell {
 	return tool.NewShell(s)
 }
 
-// Close stops the background processes of finished commands. It may be called more than once. Later commands fail.
+// Close stops the background processes that finished commands have left running. Commands that start later fail. Close
+// may be called more than once.
 func (t *Tools) Close() { t.shell.Close() }
 
 // Tools returns the tools of this session, sorted by name, including those that are not simulated.
@@ -253,8 +256,9 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// Reread checks whether the file that an Edit or Write call has written has changed since, for example through a hook.
-// It returns the path of a changed file, otherwise "". It records that the model has not seen the new content.
+// Reread checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted
+// it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the
+// new content.
 func (t *Tools) Reread(call protocol.ToolUse) string {
 	return t.files.ForAgent(call.Agent).Reread(call)
 }
@@ -262,7 +266,8 @@ func (t *Tools) Reread(call protocol.ToolUse) string {
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// Changes returns files that changed after the agent (nil means the session itself) wrote them, each change once.
+// Changes returns the files that changed after the agent had written them. A nil agent means the session itself. Each
+// change is returned only once.
 func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
 	return t.files.ForAgent(agent).Changes()
 }
@@ -273,9 +278,8 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// snapshotFor returns the function with which Bash records the state of a repository, so that results can list the
-// changes of a command. The function returns nil if the session does not have Edit, or if its permission mode is
-// neither bypassPermissions nor auto.
+// snapshotFor returns the function that records the state of a repository before a Bash command. The function returns
+// nil, and no changed files are listed, if the session has no Edit or its mode is neither bypassPermissions nor auto.
 func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {

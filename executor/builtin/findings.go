@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// reviewFinding is one finding of a review. Its keys have the order in which hosts receive them.
+// reviewFinding is one finding of a review. Its fields are in the order in which hosts receive the keys.
 type reviewFinding struct {
 	File         string   `json:"file"`
 	Line         *float64 `json:"line,omitempty"`

@@ -19,7 +19,7 @@ type Modes interface {
 
 type planTools struct {
 	modes Modes         // nil means the mode does not change
-	file  func() string // returns the path of the plan file; nil, or a result of "", means none
+	file  func() string // returns the path of the plan file; nil or "" means no plan file
 }
 
 func (p *planTools) tools() []tool.Tool {
@@ -63,8 +63,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. It saves the plan of the call in the plan file. If the call has no plan, the content of
-// that file is the plan. If the host has already chosen another mode than plan mode, that mode stays.
+// exitPlanMode ends plan mode. The plan is that of the call, which exitPlanMode saves in the plan file. If the call has
+// no plan, the plan is the content of the plan file. If the host has already left plan mode, its new mode stays.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."

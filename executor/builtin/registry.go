@@ -27,7 +27,6 @@ type toolStates struct {
 	answers   scriptedAnswers
 }
 
-// allTools returns all tools, sorted by name, including those that are not simulated.
 func (f toolStates) allTools() []tool.Tool {
 	list := f.runnableTools()
 	for _, t := range claudecode.Tools() {
@@ -39,8 +38,7 @@ func (f toolStates) allTools() []tool.Tool {
 	return list
 }
 
-// runnableTools returns the tools that are simulated. Each function called here lists several related tools in its own
-// file, so a tool that is added to such a list needs no change here.
+// runnableTools returns the tools that are simulated.
 func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
@@ -81,8 +79,8 @@ func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool)
 	return bash.ReplaceOutput(output)
 }
 
-// ShapeResult returns a result with a canned text and, as far as the text determines it, the structured output of the
-// real tool (spec: cli-contract 9.8).
+// ShapeResult returns a successful result with a canned text. For some tools it adds the structured output of the real
+// tool. Values that the text does not contain, such as durations, get a default (spec: cli-contract 9.8).
 func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 	r := tool.Text(s, nil)
 	switch call.Name {
@@ -132,7 +130,6 @@ func agentTool(name string) tool.Tool {
 	}
 }
 
-// unsimulatedTool returns a tool that is listed, but whose calls only a scenario can answer.
 func unsimulatedTool(name string) tool.Tool {
 	t := tool.Tool{
 		Name:        name,
@@ -157,8 +154,8 @@ func unsimulatedTool(name string) tool.Tool {
 	return t
 }
 
-// addMessageKeys adds the keys that the real CLI derives from the keys to and message: type, recipient, recipient_kind
-// and content. It returns false, and adds nothing, if one of the two is not a string.
+// addMessageKeys adds the keys "type", "recipient", "recipient_kind" and "content", which the real CLI derives from the
+// keys "to" and "message". If "to" or "message" is not a string, it adds nothing and returns false.
 func addMessageKeys(in *tool.Keys) bool {
 	var to, text string
 	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {

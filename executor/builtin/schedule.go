@@ -58,7 +58,6 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// newCron parses and checks the schedule of a new job. The second result explains why the schedule is invalid.
 func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
@@ -210,20 +209,17 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	}{in.ID})
 }
 
-// cronJob is a scheduled prompt, from the session or from the file of durable jobs.
 type cronJob struct {
 	task.Job
 	durable bool
 	stored  json.RawMessage // the job as written in the file; nil means that the file does not contain the job yet
 }
 
-// nextRunText returns the time of the next run, rounded to a minute.
 func (j cronJob) nextRunText() string {
 	at := time.UnixMilli(int64(math.Round(j.NextRun()))).In(j.Created.Location())
 	return at.Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
-// allJobs returns the jobs in the file, followed by those of the session.
 func (s *cronJobs) allJobs() []cronJob {
 	all := s.durableJobs()
 	if s.tasks != nil {
@@ -374,8 +370,8 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt returns the first full minute that is not before the end of the delay. If that minute is more than
-// maxWakeupDelay after now, it returns the minute before it.
+// wakeupAt returns the end of the delay, rounded up to a full minute. It rounds down if the full minute would be more
+// than maxWakeupDelay after now.
 func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)

@@ -29,7 +29,7 @@ type checklistTask struct {
 
 // Hooks runs user code around the tools.
 type Hooks interface {
-	// Script returns shell code that runs before each command, in the command's shell.
+	// Script returns shell code that the shell of each command runs before the command.
 	Script() string
 	// RunHooks runs the hooks of an event that a tool raises. If feedback is not empty, the tool must not perform the
 	// action. The events in shown precede the result of the tool.
@@ -273,7 +273,6 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 	return r
 }
 
-// runCompletedHooks runs the TaskCompleted hooks if the update completes a task.
 func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
 	l.mu.Lock()
 	k := l.findTask(in.TaskID)
@@ -324,8 +323,9 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// addDependencies records new dependencies of k in both tasks. It returns the fields of k to which the call adds an id.
-// An unknown task's id is not recorded, but its field counts (observed with 2.1.329). l.mu must be locked.
+// addDependencies records new dependencies between task k and other tasks, in both tasks. changed are the fields of k
+// for which the call names a new task, even if that task does not exist and nothing is recorded (observed with
+// 2.1.329). l.mu must be locked.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {

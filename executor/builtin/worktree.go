@@ -72,8 +72,7 @@ func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// restrictToWorktree wraps the tools that change the file named in file_path, so that they refuse files outside of the
-// worktree.
+// restrictToWorktree makes the tools that write to file_path refuse files of the repository outside of the worktree.
 func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {
@@ -209,8 +208,8 @@ func (s *worktrees) newWorktreeName() string {
 	return gitworktree.RandomName(n)
 }
 
-// createWorktree creates the worktree with this name, or opens an existing one, and stores it in w. head is "Created
-// worktree at" or "Resumed worktree at", with which the message for the model begins.
+// createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. head is the
+// beginning of the message for the model: "Created worktree at" or "Resumed worktree at".
 func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
@@ -223,7 +222,7 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 	return "Created worktree at", nil
 }
 
-// findWorktree sets w to the existing worktree at path. It returns nil, or a result that explains why it cannot.
+// findWorktree stores path and branch of the existing worktree at path in w, or returns why it cannot be entered.
 func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
@@ -277,8 +276,7 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// worktreeToLeave returns the current worktree and the unsaved work in it. The last result explains why the session
-// cannot leave it; nil means that it can.
+// worktreeToLeave returns the current worktree and its unsaved work, or why the session cannot leave it.
 func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	no := func(format string, args ...any) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {

@@ -64,7 +64,6 @@ func estimateTokens(bytes int) int {
 	return scenarios.Tokens(bytes)
 }
 
-// hidesThinking reports whether the client asks for thinking blocks without text.
 func (f *replay) hidesThinking() bool {
 	var thinking struct {
 		Display string `json:"display"`
@@ -72,8 +71,9 @@ func (f *replay) hidesThinking() bool {
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// completeCall completes a scripted call for this request: it sets the offered tool name, and the id and the input if
-// they are missing. It also remembers the script of the sub-agent that the call starts, if the call has one.
+// completeCall fills in a scripted call for this request: the name under which the request offers the tool and, if they
+// are missing, an id and an empty input. If the call starts a sub-agent with a script, completeCall remembers the
+// script for the sub-agent.
 func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.offeredToolName(b.Name)
@@ -94,7 +94,6 @@ func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) pr
 	return b
 }
 
-// offeredToolName returns the name under which the request offers a tool of the scenario.
 func (f *replay) offeredToolName(name string) string {
 	offered := f.request.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
@@ -120,7 +119,7 @@ func (f *replay) offeredToolName(name string) string {
 	return canonical
 }
 
-// addStructuredOutput adds the scripted structured output in the form that the request asks for.
+// addStructuredOutput adds the scripted structured output, as a call of the tool for it or as the text of the message.
 func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 	if a.structured == nil {
 		return

@@ -23,7 +23,7 @@ type healthAnswer struct {
 
 type namespaceState struct {
 	Namespace string `json:"namespace"`
-	// Requests is the number of answered conversation requests, including scripted failures.
+	// Requests is the number of conversation requests that were answered. A scripted failure counts as an answer.
 	Requests int `json:"requests"`
 	// Unmet lists the expectations of the scenario that are not met yet.
 	Unmet []string `json:"unmet"`
@@ -129,7 +129,7 @@ type requestNamespace struct {
 	journalLines      []journalLine   // the latest lines
 	droppedLines      int
 	requests          int             // number of conversation requests
-	sideAnswers       int             // counter for the ids of side answers and refusals
+	sideAnswers       int             // counter that makes the ids of side answers and refusals different
 	summary           journal.Summary // facts about the conversations, for expectations and gates
 	unmetExpectations []scenarios.ExpectationResult
 }
@@ -143,7 +143,6 @@ type journalLine struct {
 	body journal.Body
 }
 
-// maxJournalLines is the number of journal lines that a namespace keeps for the control routes.
 const maxJournalLines = 2000
 
 func (ns *requestNamespace) keepJournalLine(l journalLine) {

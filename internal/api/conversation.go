@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// conversationTurn is the state of an answer to a conversation request.
 type conversationTurn struct {
 	request         *history.Request
 	replay          *replay
@@ -27,8 +26,7 @@ type conversationTurn struct {
 	id              string // id of the response
 }
 
-// serveConversation handles a request that is part of a conversation, or a side request. It returns errors that
-// occurred before the response began.
+// serveConversation handles a conversation or side request. It returns an error only if the response has not begun.
 func (x *exchange) serveConversation() error {
 	r, err := x.readRequest()
 	if err != nil {
@@ -115,8 +113,8 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	return t, nil
 }
 
-// explainUnmatched returns why no rule matches the prompt, if that is an error; nil means that the request can be
-// answered. Text that the client itself added needs no rule.
+// explainUnmatched returns why a prompt that no rule matches must not be answered. Nil means that the request can be
+// answered. A text that the client itself added needs no rule.
 func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	switch {
 	case !t.reply.IsUnmatched || t.reply.Rule.Name != "":
@@ -129,7 +127,6 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
 }
 
-// recordTemplateErrors writes errors and missing values of an answer's templates to the journal.
 func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
@@ -146,7 +143,6 @@ func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	}
 }
 
-// streamEvents converts a message to events, at the pace of the answer.
 func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
 	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.service.Scenario.API.Pad, Seed: t.replay.HistoryDigest()})
 }
@@ -162,9 +158,8 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.service.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits, in order, at the gates of an answer. At its own gates (Gate) it first records that the answer has
-// reached the gate. At gates of other steps (After) it only waits. It returns the error of the context. After a timeout
-// it records a finding, and the response continues.
+// waitAtGates waits at the gates of an answer. It first records that the answer has reached a gate of its own (Gate).
+// The error is that of the context. If a gate is not released in time, it records a finding and continues.
 func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After
@@ -198,8 +193,8 @@ func (x *exchange) recordGate(name, event string) {
 	x.service.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordEvents counts a request and records what happened in the conversation before it: expectations that the results
-// did not meet, prompts that were typed while the model worked, and executed calls. A repeated request is only counted.
+// recordEvents counts a request. If the request is not a repeated one, it also records what its last message reports:
+// results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
 func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
@@ -290,7 +285,6 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	x.sendJSON(e.Status, wire.NewError(e, code, id))
 }
 
-// sendMalformed sends a body, or an event, that is not JSON.
 func (x *exchange) sendMalformed(streamed bool, raw string) {
 	if !streamed {
 		x.sendBytes(http.StatusOK, []byte(raw))
@@ -299,7 +293,6 @@ func (x *exchange) sendMalformed(streamed bool, raw string) {
 	x.sendEvents(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
 }
 
-// sendPartial sends the beginning of an answer and aborts.
 func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
@@ -325,7 +318,6 @@ func (x *exchange) addErrorEvent(s *wire.EventList, fail *scenarios.Failure) {
 	s.Add("error", wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 }
 
-// sendHalfBody sends half of an answer that is not streamed.
 func (x *exchange) sendHalfBody(m *wire.Message, how string) {
 	body, err := protocol.Marshal(m.Body())
 	if err != nil || how == "error" {

@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// diffHistory compares a scripted answer with the history. It returns "" if they are equal. The
-// tools are those that the request offers.
+// diffHistory compares a scripted answer with the history. It returns "" if they are equal.
 func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.ToolUse
@@ -54,8 +53,9 @@ func equalCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
 	})
 }
 
-// equalWithDefaults reports whether a call in the history is the scripted one with defaults of its
-// schema added (Claude Code returns an Edit with `replace_all: false`), or with texts that Claude Code rewrites.
+// equalWithDefaults reports whether a call in the history equals the scripted call. The call in the history may also
+// contain defaults of its schema (Claude Code returns an Edit with `replace_all: false`), and texts that Claude Code
+// has rewritten.
 func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
 	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(has.Input, &y) != nil {
@@ -94,7 +94,7 @@ func isRewritten(input, text string, value any) bool {
 
 var trailingSpace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[ \t]+$`) })
 
-// equalIgnoringDefaults reports whether y equals x, where keys that x lacks may have the default of the schema.
+// equalIgnoringDefaults reports whether y equals x. y may also have keys that x lacks, with the defaults of the schema.
 func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	switch x := x.(type) {
 	case map[string]any:
@@ -121,7 +121,6 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	return equalJSON(x, y)
 }
 
-// matchesToolName reports whether a tool name of the scenario may have this name in a request.
 func matchesToolName(scripted, name string) bool {
 	scripted = scenarios.CanonicalTool(scripted)
 	return scripted == name || scripted == "Task" && name == "Agent" || scripted == "Agent" && name == "Task" ||
@@ -151,7 +150,7 @@ func equalJSON(x, y any) bool {
 	return x == y
 }
 
-// describeCalls formats calls as Bash(echo one): the name, and the `command` of the input or else the whole input.
+// describeCalls formats calls as in Bash(echo one). An input without a `command` is shown as a whole.
 func describeCalls(calls []history.ToolUse) string {
 	if len(calls) == 0 {
 		return "no call"

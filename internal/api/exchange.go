@@ -75,7 +75,6 @@ func rateLimits() [4]rateLimit {
 	}
 }
 
-// refuse responds with an error that is not scripted, and records it.
 func (x *exchange) refuse(no *history.RefusalError) {
 	id := x.setHeaders("")
 	if no.NoRetry {
@@ -106,7 +105,6 @@ func (x *exchange) writeJournal() {
 	x.service.recordJournalLine(x.namespace, *l)
 }
 
-// recordAbort records that the client has disconnected or the server is stopping.
 func (x *exchange) recordAbort() {
 	x.recordDisconnect()
 	x.writeJournal()
@@ -115,7 +113,6 @@ func (x *exchange) recordAbort() {
 // maxRequestBytes is the maximum size of a request, as in the real API.
 const maxRequestBytes = 32 << 20
 
-// readRequest parses a request and records its problems.
 func (x *exchange) readRequest() (*history.Request, error) {
 	if err := x.checkHeaders(); err != nil {
 		return nil, err
@@ -188,7 +185,8 @@ func (x *exchange) readBody() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// reportUnknownKeys records every unknown key once for the namespace, because new client versions add keys.
+// reportUnknownKeys records the unknown keys of a request, each key only once for the namespace. Unknown keys are
+// expected, because new client versions add keys.
 func (x *exchange) reportUnknownKeys(r *history.Request) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// gates are points at which answers wait until they are released. A gate that was reached or released stays so.
+// gates are points at which answers wait until they are released. A gate stays reached or released.
 type gates interface {
 	reach(name string) error
 	await(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrTimeout]

@@ -9,7 +9,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// namespaceMemory holds what one namespace's requests share. Its loss is harmless: a history is enough for an answer.
+// namespaceMemory contains what the requests of one namespace share. It may be lost, because a request can be answered
+// from its history alone.
 type namespaceMemory struct {
 	mu                sync.Mutex
 	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
@@ -21,7 +22,7 @@ type namespaceMemory struct {
 	prompts           *promptCache
 	counter           attemptCounter // shared with other servers; nil means this server is the only one
 
-	ruleClaims   scenarios.RuleCounter  // matches of rules in this run; nil means each session counts separately
+	ruleClaims   scenarios.RuleCounter  // counts the matches of rules over the whole run; nil means that each session counts its own
 	claimedSteps map[history.Digest]int // numbers that [stepRuleCounter.Next] returned, by step
 }
 
@@ -47,21 +48,22 @@ type lastConversation struct {
 	state *conversationState
 	roots []historyRoot
 
-	// lastRequest is the last request, stateBefore the state before it, and failures how often it failed (0 means that
-	// it was answered). If the request is repeated after a cut, the conversation continues from stateBefore.
+	// lastRequest is the last request, and stateBefore is the state before it. failures is how often it has failed; 0
+	// means that it was answered. If the history is cut and this request is repeated, the conversation continues from
+	// stateBefore.
 	lastRequest history.Digest
 	stateBefore *conversationState
 	failures    int
 }
 
-// historyRoot is a history that began a session or continued it after a cut.
+// historyRoot identifies a history that began a session, or that continued a session after its history was cut.
 type historyRoot struct {
 	firstGroup history.Digest // key of the first group of the history
 	// State of the session when its history was cut. Nil means that this history continues from the beginning.
 	state    *conversationState
-	cutAfter history.Digest // if the history was cut: key of the group after which it continues from state
-	retryKey history.Digest // key of a history that repeats a failed request; zero means none
-	failures int            // number of failures of the request that retryKey repeats
+	cutAfter history.Digest // after a cut: key of the last group before the session continues
+	retryKey history.Digest // after a cut: key of the history that repeats a failed request; zero means none
+	failures int            // number of times that this request failed before the cut
 }
 
 // subagentScriptKey identifies the script of a sub-agent by the first prompt that it will receive.
@@ -74,7 +76,7 @@ type subagentScript struct {
 	owner  string // the conversation that uses the script; "" means none yet
 }
 
-// attemptKey returns the key of a history within its conversation: sessions and sub-agents count attempts separately.
+// attemptKey returns the key under which attempts at a history are counted. Sessions and sub-agents count separately.
 func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	if t == (conversationKey{}) {
 		return key
@@ -84,7 +86,7 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 
 // attemptCounter counts attempts for several servers together.
 type attemptCounter interface {
-	// Next returns the number of the next attempt at the history with this name; it exceeds the parameter after.
+	// Next counts an attempt at the history with this name and returns its number, which is greater than after.
 	Next(name string, after int) (int, error)
 }
 
@@ -94,8 +96,9 @@ func (m *namespaceMemory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 // UseRuleCounter makes the counter c count the matches of rules with a limit, over the whole run.
 func (m *namespaceMemory) UseRuleCounter(c scenarios.RuleCounter) { m.ruleClaims = c }
 
-// countAttempt counts one more attempt at a history. retries is the number of earlier attempts that the client
-// reports; they may have gone to another server. If the shared counter fails, the result is this server's own count.
+// countAttempt counts one more attempt at a history and returns its number. retries is the number of earlier attempts
+// that the client reports; they may have gone to another server. If the shared counter fails, the number counts only
+// attempts at this server.
 func (m *namespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +147,8 @@ func newPromptCache(n int) *promptCache {
 	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
-// cacheUsage holds a request's bytes: read from the cache, written to it for five minutes or an hour, and not cached.
+// cacheUsage divides the bytes of a request into those read from the cache, those written to it for five minutes or for
+// an hour, and those not cached.
 type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (

@@ -12,7 +12,7 @@ type replayer struct {
 	idSource
 
 	scenario           *scenarios.Scenario
-	initialEngine      *scenarios.Engine // engine at the beginning of a conversation; requests use a fork of it
+	initialEngine      *scenarios.Engine // engine of a new conversation; each request gets a fork of it
 	usesContext        bool
 	hasSubagentScripts bool
 }
@@ -31,7 +31,7 @@ type replay struct {
 	memory          *namespaceMemory
 	request         *history.Request
 	vars            scenarios.Vars
-	salt            history.Digest // digest of the values, other than the history, on which answers depend
+	salt            history.Digest // digest of everything that answers depend on, except the history
 	findings        []string
 	unofferedTools  []string
 	missingValues   []missingValue
@@ -50,7 +50,7 @@ type replayedGroup struct {
 	key      history.Digest // key of the history up to and including this group
 }
 
-// groupSplitter divides a request's messages into groups, each with a key that identifies the history up to its end.
+// groupSplitter divides the messages of a request into groups. The key of a group identifies the history up to its end.
 type groupSplitter struct {
 	memory          *namespaceMemory
 	conversation    conversationKey // the session and agent of the request
@@ -75,8 +75,9 @@ func (s groupSplitter) splitGroups(messages []*history.Message) []replayedGroup 
 	return groups
 }
 
-// setKeys sets the keys of a group and returns the key of the history up to it. A client repeats a failed prompt as the
-// first blocks of its next one. setKeys then makes two prompts of it, so that the first keeps its key.
+// setKeys sets the keys of a group and returns the key of the history up to the end of the group. If a prompt has
+// failed, the client sends its blocks again at the beginning of the next prompt. setKeys then splits this prompt in
+// two, so that the failed prompt keeps its key.
 func (s groupSplitter) setKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
@@ -96,7 +97,7 @@ func (s groupSplitter) setKeys(g *replayedGroup, key history.Digest) history.Dig
 	return key
 }
 
-// countFailedBlocks returns how many leading blocks of a prompt were a separate prompt that failed.
+// countFailedBlocks returns how many blocks at the beginning of a prompt were sent before, as a prompt that failed.
 func (s groupSplitter) countFailedBlocks(key history.Digest, in *history.Step) int {
 	if in.Kind != history.KindPrompt || len(in.Blocks) < 2 {
 		return 0

@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// responseSender writes a response and records what was sent and whether the client
-// disconnected. It does not depend on scenarios.
+// responseSender writes a response and records what was sent and whether the client disconnected.
 type responseSender struct {
 	w     http.ResponseWriter
 	r     *http.Request
@@ -48,7 +47,6 @@ func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	return s.w
 }
 
-// send responds with a message, streamed if the client requested that.
 func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wire.Message) {
 	if r.Stream {
 		s.sendEvents(script)
@@ -65,8 +63,7 @@ func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wir
 	s.sendJSON(http.StatusOK, m.Body())
 }
 
-// sendEvents sends events at their pace. Events without a pause between them are sent
-// together; false means the client has disconnected.
+// sendEvents sends events at their pace; false means that the client has disconnected.
 func (s *responseSender) sendEvents(script *wire.EventList) bool {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
@@ -116,8 +113,8 @@ func (s *responseSender) waitForClient() {
 	s.recordDisconnect()
 }
 
-// abort ends a started response: "error" and "end" send nothing more, "silence" waits until the client disconnects,
-// "close" closes the connection with FIN, and every other value of how with RST.
+// abort ends a started response. If how is "error" or "end", nothing more is sent. With "silence" it waits until the
+// client disconnects. With "close" it closes the connection with FIN, and with any other value with RST.
 func (s *responseSender) abort(how string) {
 	switch how {
 	case "error", "end":

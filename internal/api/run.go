@@ -29,8 +29,8 @@ func (s *replayer) NewReplay(m *namespaceMemory, r *history.Request) *replay {
 	return f
 }
 
-// Run replays the history. Apart from f, it changes only the memory of the namespace. The error comes from an
-// expression or from ctx, or is a [*history.RefusalError].
+// Run replays the history. It changes only f and the memory of the namespace. The error comes from an expression or
+// from ctx, or is a [*history.RefusalError].
 func (f *replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
@@ -136,7 +136,8 @@ func (f *replay) applyStep(ctx context.Context, st *conversationState, g *replay
 	return f.continueAnswer(ctx, st, g)
 }
 
-// ruleCounterFor returns the counter of rule matches for a step of a group; nil means that the engine counts.
+// ruleCounterFor returns the counter for the matches of rules in a step of group g. Nil means that the engine counts
+// them.
 func (f *replay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil
@@ -150,7 +151,7 @@ func (f *replay) recordMissingValues(reply scenarios.Reply) {
 	}
 }
 
-// applyAPIFault turns a fault that the API can have into a failure. Other faults concern only the CLI.
+// applyAPIFault turns the fault of a reply into a failure if it is a fault of the API.
 func applyAPIFault(reply *scenarios.Reply) {
 	switch {
 	case reply.Failure != nil:
@@ -161,8 +162,8 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// continueAnswer appends the replies that the CLI would request without a new prompt of the user: the next steps after
-// a message without calls, and the replies to prompts that were typed while the model worked.
+// continueAnswer appends the replies that the CLI would request without a new prompt. If the answer has no calls, these
+// are the replies of the next steps, and the replies to prompts that were typed while the model worked.
 func (f *replay) continueAnswer(ctx context.Context, st *conversationState, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
@@ -215,7 +216,6 @@ func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse)
 	return out
 }
 
-// checkAnswer compares an assistant message of the history with the scenario's and records a finding if they differ.
 func (f *replay) checkAnswer(st *conversationState, g *replayedGroup) (*conversationState, error) {
 	a := st.answer
 	if a == nil {
@@ -239,7 +239,6 @@ func (f *replay) checkAnswer(st *conversationState, g *replayedGroup) (*conversa
 	return &next, nil
 }
 
-// setRequestVariables sets the variables that expressions can read from the request, if the scenario uses any.
 func (f *replay) setRequestVariables() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
@@ -289,8 +288,8 @@ func (f *replay) setRequestVariables() {
 	}
 }
 
-// stepRuleCounter numbers the matches of rules for one step of a history. When a later request replays the step, it
-// gets the numbers that it got the first time.
+// stepRuleCounter numbers the matches of rules in one step of a history. If a later request replays the step, each
+// match gets the number that it got the first time.
 type stepRuleCounter struct {
 	replay    *replay
 	key       history.Digest // key of the history up to the step
@@ -298,8 +297,8 @@ type stepRuleCounter struct {
 	isCurrent bool // the step answers this request, not an earlier one
 }
 
-// Next returns a number for the next match of a rule. A step that is replayed gets its earlier number. In a forked
-// session, which begins with the steps of another session, these steps get the numbers of that session.
+// Next returns a number for the next match of a rule. A replayed step gets the number that it got the first time. A
+// forked session begins with the steps of another session; for these steps it gets the numbers of the other session.
 func (c stepRuleCounter) Next(rule string, after int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()

@@ -36,17 +36,17 @@ type Options struct {
 	Clock    Clock
 	// Capture receives the journal, one line per write; nil means no journal.
 	Capture io.Writer
-	// Token is required for the control routes. If it is "", they need no token and are available only from this
-	// machine. The listener controls access to the other routes.
+	// Token is required for the control routes. If it is "", these routes need no token, but accept only requests from
+	// this machine. For all other routes, the listener controls access.
 	Token string
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
 	// values of Environ are redacted in the journal.
 	Environ, Args []string
 	CWD           string
 	PID           int // process id in journal lines
-	// Gates is the directory of gates that are shared with other processes. If it is "", State is used or, without
-	// State, the directory from Environ, see [gate.Dir]. Without any directory, each namespace has its own gates, which
-	// only the control routes can release.
+	// Gates is the directory of gates that are shared with other processes. If it is "", the directory is State or,
+	// without State, the one that Environ names (see [gate.Dir]). Without any directory, each namespace has its own
+	// gates, and only the control routes can release them.
 	Gates string
 	// State is a directory in which several servers share gates and the counts of
 	// request attempts; "" means not shared.
@@ -57,8 +57,8 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run means that requests without a namespace belong to one run, and that the processes of the run share the
-	// directory Gates, which must be set. In these requests, rules with a limit count their matches over the whole run.
+	// Run means that all requests without a namespace belong to one run. In these requests, rules with a limit count
+	// their matches over the whole run. The processes of the run share the directory Gates, which must be set.
 	Run bool
 }
 
@@ -98,7 +98,6 @@ func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal
 	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
 }
 
-// namespaceFor returns the namespace of that name, creating it on first use.
 func (s *service) namespaceFor(name string) *requestNamespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +139,7 @@ func (s *service) resetNamespace(name string) error {
 }
 
 // recordJournalLine writes a journal line and adds it to the summary of the namespace. If the scenario has no
-// expectations, the summary receives only lines about gates, so that the memory of a long-running server does not grow.
+// expectations, it adds only lines about gates, so that the memory of a long-running server does not grow.
 func (s *service) recordJournalLine(ns *requestNamespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
@@ -152,8 +151,8 @@ func (s *service) recordJournalLine(ns *requestNamespace, b journal.Body) {
 	}
 }
 
-// idSource derives ids in the API's form from a seed and a history: the same answer to the same history
-// has the same ids on every server with the same seed.
+// idSource derives ids in the form of the API from a seed and a history. On all servers with the same seed, the same
+// answer to the same history has the same ids.
 type idSource struct{ Seed history.Digest }
 
 // ID returns an id with a prefix such as "msg_".
@@ -164,7 +163,6 @@ func (s idSource) ID(prefix string, key history.Digest, parts ...string) string 
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// sideRequestText returns the answer to a side request: the scripted one, or a minimal one.
 func (s *service) sideRequestText(kind string, last *history.Message) string {
 	if text, ok := s.Scenario.API.SideText(kind); ok {
 		return text

@@ -10,8 +10,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startState returns the state from which the history continues, and the index of the next group. The state is the
-// initial one, that of a sub-agent's script, or the last state of a session whose history was cut.
+// startState returns the state from which the replay starts, and the index of the first group to replay. Usually the
+// replay starts at the beginning of the scenario or of a sub-agent's script. If the history of the session was cut, it
+// starts from the last state of the session.
 func (f *replay) startState() (*conversationState, int) {
 	start := &conversationState{engine: f.initialEngine()}
 	if f.request.Session == "" {
@@ -53,8 +54,8 @@ func (f *replay) startState() (*conversationState, int) {
 	return r.state, from
 }
 
-// findHistoryCut is called for a history that begins differently from the earlier history of its session, because it
-// was cut. It returns a root for the new history, and the index of the last group, with which the session continues. If
+// findHistoryCut is called if a history begins differently from the earlier history of its session, which means that it
+// was cut. It returns a root for the new history, and the index of its last group, with which the session continues. If
 // this group repeats a request that failed, the session continues from the state before that request.
 func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
@@ -68,8 +69,9 @@ func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	return r, from
 }
 
-// recordContinuation prepares a replay that continues after a cut. It adds the attempts before the cut to the number of
-// attempts. It also changes the salt, because the state now depends on the session, not only on the history.
+// recordContinuation prepares a replay that continues a session after a cut. It adds the failures before the cut to the
+// number of attempts. It also changes the salt, because the state now depends on the session and not only on the
+// history.
 func (f *replay) recordContinuation(r historyRoot) {
 	if r.failures > 0 && r.retryKey == f.HistoryDigest() {
 		f.attempt += r.failures
@@ -78,7 +80,7 @@ func (f *replay) recordContinuation(r historyRoot) {
 	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(r.cutAfter[:]))
 }
 
-// questionKey returns the digest of the question in a group. It does not depend on earlier groups.
+// questionKey returns the digest of the steps of a group, except a summary. It does not depend on earlier groups.
 func (g *replayedGroup) questionKey() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
@@ -93,8 +95,7 @@ func (f *replay) conversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index that follows the group with the key at, or -1 if none has that key. A zero key
-// means the beginning of the history.
+// groupIndexAfter returns the index of the group after the one with the key at: 0 for a zero key, -1 if none has it.
 func (f *replay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
@@ -107,7 +108,7 @@ func (f *replay) groupIndexAfter(at history.Digest) int {
 	return -1
 }
 
-// rememberConversation makes st the stored state of the session. Without a stored conversation it does nothing.
+// rememberConversation replaces the last state of the session, if one is stored, by st.
 func (f *replay) rememberConversation(st *conversationState) {
 	if f.request.Session == "" {
 		return
@@ -144,8 +145,7 @@ func (f *replay) initialEngine() *scenarios.Engine {
 	return f.replayer.initialEngine.Fork()
 }
 
-// subagentEngine returns the engine that plays the scripted sub-agent of this conversation. It returns nil if the call
-// that started the sub-agent has no script, or if the memory no longer contains the script.
+// subagentEngine returns the engine that plays the scripted sub-agent of this conversation; nil means no known script.
 func (f *replay) subagentEngine() *scenarios.Engine {
 	t := conversationKey{f.request.Session, f.request.Agent}
 	f.memory.mu.Lock()
@@ -174,7 +174,6 @@ func (f *replay) subagentEngine() *scenarios.Engine {
 	return nil
 }
 
-// rememberSubagent stores the script of a sub-agent that the call will start.
 func (f *replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
@@ -221,8 +220,8 @@ func (f *replay) TakeFindings() []string {
 // MissingValues returns the paths in templates that had no value.
 func (f *replay) MissingValues() []missingValue { return f.missingValues }
 
-// Reply returns, after Run, the first request of the last group and the scenario's reply to it. It
-// returns false if the scenario gave no answer.
+// Reply returns the first request of the last group, and the reply of the scenario to it; ok is false if the scenario
+// gave no answer. Run must be called before.
 func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.finalState == nil || f.finalState.answer == nil {
 		return asked, reply, false
@@ -260,7 +259,7 @@ func (f *replay) RecordFailure() {
 	f.memory.recordOutcome(f.conversationKey(), f.HistoryDigest(), f.attempt, true)
 }
 
-// LastMessage returns the steps of the last user message and the calls whose results it may contain.
+// LastMessage returns the steps of the last user message, and the calls to which its results may belong.
 func (f *replay) LastMessage() ([]history.Step, []history.ToolUse) {
 	g := &f.groups[len(f.groups)-1]
 	return g.Steps, g.Uses

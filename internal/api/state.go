@@ -12,23 +12,23 @@ import (
 type conversationState struct {
 	engine         *scenarios.Engine
 	answer         *scriptedAnswer // answer to the last group; nil means that none exists
-	pendingPrompts []string        // prompts that were added during a turn and are not answered yet
+	pendingPrompts []string        // prompts that were typed while the model worked and are not answered yet
 	context        []string        // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int  // number of failures since the last success, by rule
-	wasReminded    bool            // Claude Code has sent another request after an empty reply to this prompt, which it does only once
+	wasReminded    bool            // Claude Code has repeated its request after an empty reply to this prompt; it does that only once
 }
 
 // scriptedAnswer is the scenario's answer to the last group of a history.
 type scriptedAnswer struct {
 	firstRequest scenarios.Request
 	lastRequest  scenarios.Request // the last request that was answered
-	reply        scenarios.Reply   // first reply, which determines rule, failure, delay and pace
+	reply        scenarios.Reply   // the first reply, which determines rule, failure, delay and pace
 	blocks       []protocol.Block
 	stopReason   string
 	usage        *scenarios.Usage
 	structured   json.RawMessage
 	pendingGates []pendingGate
-	hasMoreSteps bool // another step follows without waiting for results
+	hasMoreSteps bool // the scenario has another step, which does not wait for results
 	hasCalls     bool
 }
 
@@ -36,7 +36,8 @@ func (a *scriptedAnswer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// pendingGate is a gate at which part of an answer waits: its own gate, or the gate of another step.
+// pendingGate is a gate at which a part of an answer waits. Gate is the gate of the part itself, and After is the gate
+// of another step.
 type pendingGate struct {
 	Gate, After string // exactly one of the two is set
 	Rule        scenarios.RuleRef

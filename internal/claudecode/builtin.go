@@ -14,8 +14,8 @@ type BuiltinCommand struct {
 	condition    environmentCondition // environments that have the command; nil means all
 }
 
-// BuiltinCommands lists the built-in commands and skills in the order of init. The instructions of skills belong to the
-// vendor and are not included, so scenarios receive the prompt as it was typed.
+// BuiltinCommands lists the built-in commands and skills in the order of init. The list does not contain the
+// instructions of skills, which belong to the vendor. Therefore a scenario receives the prompt as the user typed it.
 func BuiltinCommands() []BuiltinCommand {
 	skill := func(name, description, hint string, aliases ...string) BuiltinCommand {
 		return BuiltinCommand{name, description, hint, aliases, true, nil}
@@ -109,7 +109,8 @@ func Subcommands() []string {
 	}
 }
 
-// TerminalOnlyCommands returns the commands that exist only on a terminal. They are in none of the other lists.
+// TerminalOnlyCommands returns the commands that exist only on a terminal. (A subscription has a skill with one of
+// these names, schedule.)
 func TerminalOnlyCommands() []string {
 	return []string{
 		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "cd", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",
@@ -141,7 +142,8 @@ type BuiltInSkill struct {
 	Tokens int
 }
 
-// ListedSkills returns the names of the skills that the environment section of the prompt lists.
+// ListedSkills returns the names of the built-in skills that the CLI lists for the model. They depend on the
+// environment.
 func (p Profile) ListedSkills() []string {
 	var names []string
 	for _, k := range BuiltInSkills() {

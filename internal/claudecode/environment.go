@@ -18,8 +18,9 @@ const (
 	NoLogin    Credential = "none"
 )
 
-// Environment is the account and network configuration that a session's environment variables define. The zero value is
-// the one in which the real CLI is recorded: an API key, a non-default base URL, and only requests to the model.
+// Environment is what the environment variables of a session specify about account and network. The zero value
+// describes the environment in which the real CLI is recorded: an API key, a non-default base URL, and no traffic other
+// than requests to the model.
 type Environment struct {
 	Credential      Credential // empty means APIKey
 	UsesDefaultURL  bool       // requests go to the vendor
@@ -28,13 +29,13 @@ type Environment struct {
 	TokenSource     string     // variable that contains the token; empty means none
 }
 
-// EnvironmentVariable is the variable that overrides what [ReadEnvironment] finds in other variables. Its value is a
-// list of words, separated by commas: "oauth,no-traffic".
+// EnvironmentVariable is a variable of claudeless that takes precedence over the variables of the real CLI in
+// [ReadEnvironment]. Its value is a list of words, separated by commas, such as "oauth,no-traffic".
 const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
 
 // ReadEnvironment returns the environment that variables describe. If they contain no credential, it assumes an API
-// key, because most scripted runs have none. The word login in [EnvironmentVariable] prevents this, so that the session
-// is not logged in, as in the real CLI. The error names an unknown word.
+// key, because most scripted runs have none. With the word login in [EnvironmentVariable], it assumes none: as in the
+// real CLI, the session is then not logged in. An unknown word is an error.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	e := Environment{
 		UsesDefaultURL: getenv("ANTHROPIC_BASE_URL") == "" || strings.Contains(getenv("ANTHROPIC_BASE_URL"), "//api.anthropic.com"),
@@ -80,7 +81,7 @@ func hasTelemetry(e Environment) bool { return e.AllowsTelemetry }
 
 func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
-// hasDesignTools is true if traffic is allowed, unless the session uses the vendor's API with a subscription.
+// hasDesignTools reports whether the design skills are offered.
 func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != OAuthToken || !e.UsesDefaultURL)
 }
@@ -107,7 +108,6 @@ func (e Environment) usesVendorAPI() bool {
 	return e.UsesDefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
-// fillInit sets the keys of init that depend on the environment.
 func (e Environment) fillInit(ev *protocol.Init) {
 	ev.ServedByAnthropic = e.UsesDefaultURL
 	ev.AnalyticsDisabled = !e.AllowsTelemetry

@@ -21,15 +21,18 @@ type HookEvent struct {
 	Summary      string // description in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
-	// CanBlock is true if a hook's exit status 2 blocks an action or gives feedback; otherwise it is an ordinary error.
+	// CanBlock is true if a hook with exit status 2 blocks an action or gives feedback. For other events, status 2 is
+	// an ordinary error.
 	CanBlock bool
-	// CanGuardPermissions is true if hooks may decide about permissions. Settings files with invalid ones are ignored.
+	// CanGuardPermissions is true if a hook for the event may protect permissions. Therefore the CLI ignores a whole
+	// settings file if a hook for the event is invalid.
 	CanGuardPermissions bool
-	// DecidesPermission is true if hooks give a permission decision.
+	// DecidesPermission is true if the output of a hook can contain a permission decision.
 	DecidesPermission bool
 	// TextIsContext is true if printed text that is not JSON becomes context for the model.
 	TextIsContext bool
-	// PrecedesPrompt is true if the event precedes a prompt, PrecedesEnd if it precedes the end of a conversation.
+	// PrecedesPrompt is true if the event comes right before a prompt, PrecedesEnd if it comes right before the end of
+	// a reply.
 	PrecedesPrompt, PrecedesEnd bool
 	// FramesOnly is true if the output of the event's hooks appears in frames for the host, but not in the transcript.
 	FramesOnly bool

@@ -50,9 +50,10 @@ type IgnoredKeys struct {
 	AnyKey bool // every key is ignored, not only Enter and digits
 }
 
-// IgnoredKeysOf returns the keys that a dialog ignores. dialog is "permission", "question", "plan", or "dialog/KIND"
-// for a dialog before the session. The period was measured with 2.1.330: keys were sent 0 to 600 ms after the dialog's
-// text. Enter first had an effect after 80 to 150 ms in dialogs before the session, and after 140 to 160 ms in others.
+// IgnoredKeysOf returns which keys a dialog ignores at first, and how long. dialog is "permission", "question", "plan",
+// or "dialog/KIND" for a dialog before the session. The time was measured with 2.1.330: keys were sent 0 to 600 ms
+// after the text of the dialog. Enter had no effect during the first 80 to 150 ms in dialogs before the session, and
+// during the first 140 to 160 ms in others.
 func IgnoredKeysOf(dialog string) IgnoredKeys {
 	const length = 150 * time.Millisecond
 	return map[string]IgnoredKeys{

@@ -28,7 +28,8 @@ func (p Profile) Init() protocol.Init {
 	return ev
 }
 
-// OnlyReports reports whether the result of this built-in agent type is its report, without lines about id and usage.
+// OnlyReports reports whether agents of this built-in type return only their report. The results of other types also
+// have lines about id and usage.
 func OnlyReports(agentType string) bool { return agentType == "Explore" || agentType == "Plan" }
 
 func pluginRows() []versionRow {
@@ -91,8 +92,7 @@ func (p Profile) HasTool(name string) bool {
 	return p.includes(toolRows(), name) && p.env.hasFeature(name)
 }
 
-// unsimulatedRows lists changes of the real CLI that claudeless does not undo for older versions. It simulates these
-// versions as if they already had the changes.
+// unsimulatedRows lists changes of the real CLI that claudeless simulates in all versions, even before the change.
 func unsimulatedRows() []versionRow {
 	return []versionRow{
 		{"no system/informational event about auto mode", "2.1.302"},

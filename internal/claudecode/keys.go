@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// eventKeyRows returns keys of events, each with the version that introduced it. A row names the event's type and
-// subtype and the path of the key. "*" in a path means every key of an object; no subtype means all subtypes.
+// eventKeyRows returns keys of events, each with the version that introduced it. A row has the type and subtype of the
+// event (no subtype means all) and the path of the key, in which "*" means every key of an object.
 func eventKeyRows() []versionRow {
 	return []versionRow{
 		{"system/init original_cwd", "2.1.301"},
@@ -66,7 +66,7 @@ func transcriptKeyRows() []versionRow {
 	}
 }
 
-// hiddenKeyRows returns the keys that sessions in the environment omit, written like [eventKeyRows].
+// hiddenKeyRows returns the keys that events do not have in this environment, written like [eventKeyRows].
 func hiddenKeyRows(e Environment) []versionRow {
 	if !e.usesVendorAPI() {
 		return nil
@@ -86,7 +86,7 @@ func (p Profile) Events() *KeyFilter { return p.filter(eventKeyRows(), hiddenKey
 // TranscriptLines returns the filter for lines of a transcript; nil means that the version has all keys.
 func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeyRows(), nil) }
 
-// filter returns a filter for the rows of later versions and for the hidden rows.
+// filter returns a filter that removes the keys in rows that only later versions have, and all keys in hidden.
 func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 	rows = slices.DeleteFunc(rows, func(r versionRow) bool { return p.isAtLeast(r.since) })
 	var f *KeyFilter

@@ -18,7 +18,7 @@ type ModelFacts struct {
 	ContextWindow, MaxOutput int // in tokens
 	// IsKnown is false for models that the CLI warns about.
 	IsKnown bool
-	// HasListPrice is true if the prices are the model's own list prices, not assumed ones.
+	// HasListPrice is true if the prices are from the price list of the model. The CLI assumes prices for other models.
 	HasListPrice bool
 	// EffortPerTurn is true if the effort can change from turn to turn.
 	EffortPerTurn bool
@@ -90,7 +90,7 @@ func (f ModelFacts) ThinkingMode() string {
 }
 
 // HasAutoMode reports whether an interactive session with the model may be in permission mode auto (observed with
-// 2.1.330). These are the models that think adaptively.
+// 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
 // BashPreference returns how strongly the CLI asks the model to prefer Bash in modes in which the user does not approve
@@ -105,8 +105,8 @@ func (f ModelFacts) BashPreference() string {
 	return ""
 }
 
-// ExplainsAutoMode reports whether the CLI explains mode auto to the model, although it does not ask the model to
-// prefer Bash (observed with 2.1.330).
+// ExplainsAutoMode reports whether the CLI explains mode auto to the model without asking it to prefer Bash (observed
+// with 2.1.330).
 func (f ModelFacts) ExplainsAutoMode() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
@@ -114,7 +114,8 @@ func (f ModelFacts) ExplainsAutoMode() bool {
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return knownModels() }
 
-// Cost returns a reply's price in dollars. It sums in the real CLI's order, on which the digits of a float64 depend.
+// Cost returns the price of a reply in dollars. It adds in the same order as the real CLI, so that the last digits of
+// the float64 are the same.
 func (f ModelFacts) Cost(inputTokens, outputTokens int) float64 {
 	return float64(inputTokens)/million*f.InputPrice + float64(outputTokens)/million*f.OutputPrice
 }
@@ -143,8 +144,9 @@ func BareModel(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// ResolveModel returns the model for a name that a user gave. It resolves short names, in upper or lower case, and old
-// models that a newer one has replaced. Other names are returned unchanged.
+// ResolveModel returns the full name of the model that a user has named. A short name, such as opus, may be in upper or
+// lower case. For an old model that was replaced, it returns the newer one. It returns other names unchanged, but
+// removes a suffix [1m] that makes no difference.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
@@ -172,8 +174,8 @@ func PlanningModel(name string) string {
 	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(name))], name))
 }
 
-// RequestedModelLabel returns the name of a model as the user wrote it. The CLI shows it next to the name of the
-// resolved model. Empty means the user requested the default model.
+// RequestedModelLabel returns the name by which the user requested a model. The CLI shows it next to the resolved name.
+// It is empty if the user requested the default model.
 func RequestedModelLabel(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)
@@ -186,7 +188,7 @@ func RequestedModelLabel(name string) string {
 	return name
 }
 
-// WireModel returns the name that requests and responses contain for a resolved model, without its variant.
+// WireModel returns the name of a resolved model in requests and responses, which is without the variant [1m].
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
 // DisplayModel returns a model's display name: "Opus 5.5" for claude-opus-5-5, dated or not. Unknown names are kept.

@@ -63,7 +63,6 @@ func (p Profile) IsMeasured() bool {
 	return p.isAtLeast(OldestMeasuredVersion) && slices.Compare(p.numbers, versionNumbers(NewestMeasuredVersion)) <= 0
 }
 
-// isAtLeast reports whether the version is not older than since. It returns true if since is empty.
 func (p Profile) isAtLeast(since string) bool {
 	return since == "" || slices.Compare(p.numbers, versionNumbers(since)) >= 0
 }
@@ -93,10 +92,11 @@ const (
 	UserModified Feature = "results report changes made by the host"
 	// DescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
 	DescribesJSON Feature = "responses with invalid JSON are described"
-	// DefaultModeDefault starts sessions in permission mode default. Older measured versions start them in mode auto.
+	// DefaultModeDefault starts sessions in permission mode default. The measured versions before this feature start
+	// them in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
-	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default.
-	// Between 2.1.197 and the first version with the feature, none was measured.
+	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default. No
+	// version between 2.1.197 and the first version with the feature was measured.
 	TerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
@@ -140,8 +140,9 @@ type Delays struct {
 	Answer time.Duration // time until the model answers a request
 }
 
-// Delays returns the pace of the real CLI. Start is the shortest of 40 starts of 2.1.330 on Linux with two cores, up to
-// the init event. Answer is for the network and the model: the CLI itself needs only 10 ms with a local API.
+// Delays returns how long the real CLI takes at least. Start was measured up to the init event: it is the shortest of
+// 40 starts of 2.1.330 on Linux with two cores. Answer is the time of network and model, because the CLI itself needs
+// only 10 ms with a local API.
 func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, Answer: time.Second} }
 
 // DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a

@@ -13,7 +13,8 @@ type RuleText struct {
 	IsClosed   bool   // the text ends with a closing parenthesis
 }
 
-// ParseRuleText splits a rule's text without validating it. Without a closing parenthesis, Content is the rest.
+// ParseRuleText splits the text of a rule without validating it. If there is no closing parenthesis, Content is
+// everything after the opening one.
 func ParseRuleText(text string) RuleText {
 	var r RuleText
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
@@ -23,8 +24,8 @@ func ParseRuleText(text string) RuleText {
 	return r
 }
 
-// PermitsArbitraryCode reports whether a rule about Bash with this content permits a program that runs any code, such
-// as python3:* or py*. Without a user to ask, plan and auto mode ignore such rules (observed with 2.1.330).
+// PermitsArbitraryCode reports whether a Bash rule with this content permits a program that runs any code. Examples are
+// python3:* and py*. Plan mode and auto mode ignore such a rule if there is no user to ask (observed with 2.1.330).
 func PermitsArbitraryCode(content string) bool {
 	prefix, isPrefix := strings.CutSuffix(content, ":*")
 	attached := false

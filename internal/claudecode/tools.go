@@ -26,7 +26,7 @@ const (
 	ListNever         ToolListing = iota // never
 	ListAlways                           // always
 	ListOnRequest                        // if --tools or --allowedTools names it
-	ListWithTaskList                     // on request, and for models that are offered the task list
+	ListWithTaskList                     // like ListOnRequest, and always for models that are offered the task list
 	ListWithUser                         // if a user is there to answer
 	ListWithResources                    // if an MCP server has resources
 )

@@ -102,7 +102,8 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksDoubleDash reports whether the words are an exec command without "--". A later -p makes them look like a prompt.
+// lacksDoubleDash reports whether the words are an exec command without "--" before the command to run. A -p of this
+// command would make all words look like a prompt.
 func lacksDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false
@@ -110,8 +111,8 @@ func lacksDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// unknownCommand returns the error for words that resemble a claudeless command; nil means they are a prompt. A first
-// word with white space, and flags that claude accepts, belong to a prompt, unless "--" or a file of claudeless follows.
+// unknownCommand returns an error if the words are probably a mistyped command, not a prompt. A first word with white
+// space is always a prompt. So are words with flags of claude, unless "--" or a file of claudeless is among them.
 func unknownCommand(s *process.System, words []string, refused bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil

@@ -72,8 +72,8 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// commandFor returns the command for the first word of the command line; nil means that the word is a prompt or a flag.
-// claudeless has all commands. A program called claude has only those of the real CLI, unless claudeless started it.
+// commandFor returns the command with this name; nil means that the word is a prompt or a flag. A program with the name
+// claude has only the commands of the real CLI, unless a claudeless process started it.
 func commandFor(s *process.System, word string) runner {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
@@ -158,8 +158,7 @@ func plainCommand(name string, run runner) runner {
 	}
 }
 
-// helpPrinter prints kong's help, but with the usage line of the command table. For a subcommand that runs another
-// program, the usage line also has the "--" that kong omits.
+// helpPrinter prints kong's help with the usage line of the command table, and adds "--" where kong omits it.
 func helpPrinter(usage string) kong.HelpPrinter {
 	return func(o kong.HelpOptions, c *kong.Context) error {
 		var b strings.Builder

@@ -55,10 +55,10 @@ func (c *versionCmd) Run(s *process.System) error {
 }
 
 type versionReport struct {
-	Claude   string   `json:"claude"`
-	Measured bool     `json:"measured"`
-	Missing  []string `json:"missing"`    // features that newer versions have and this version lacks
-	Unplayed []string `json:"not_played"` // known behaviour of the version that is not simulated
+	Claude      string   `json:"claude"`
+	Measured    bool     `json:"measured"`
+	Missing     []string `json:"missing"`    // features that newer versions have and this version lacks
+	Unsimulated []string `json:"not_played"` // known behaviour of the version that claudeless does not simulate
 }
 
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
@@ -75,7 +75,7 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"features that this version lacks (claudeless does not simulate them for this version):", r.Missing}, {"features that differ in this version (claudeless simulates the behaviour of newer versions):", r.Unplayed}} {
+	}{{"features that this version lacks (claudeless does not simulate them for this version):", r.Missing}, {"features that differ in this version (claudeless simulates the behaviour of newer versions):", r.Unsimulated}} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(&b, "%s\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}
@@ -100,8 +100,7 @@ func helpProgram(s *process.System) *help.Program {
 	return p
 }
 
-// printHelp prints help in the structure of the real CLI when the program runs as claude: usage, description,
-// arguments, options, commands. Otherwise it prints the help of claudeless.
+// printHelp prints the help of claudeless or, when the program runs as claude, help in the form of the real CLI.
 func printHelp(s *process.System) error {
 	p := helpProgram(s)
 	if !s.CalledAsClaude() {

@@ -19,7 +19,6 @@ const (
 	exitSecretFound   = 3
 )
 
-// importCmd creates a scenario from recorded sessions.
 type importCmd struct {
 	Files    []string `arg:"" name:"file" help:"Recorded sessions: transcripts, stream-json logs, journals, SDK recordings or API traffic; the format is detected"`
 	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`

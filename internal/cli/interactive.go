@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-// isInteractive reports whether a run has a terminal and no flag requests another kind of run.
 func isInteractive(s *process.System, f *flags.Flags) bool {
 	return !f.Print && s.Terminal != nil && f.InputFormat != "stream-json"
 }
@@ -93,7 +92,6 @@ func refusalExitError(ctx context.Context, err error) error {
 	return process.SignalOr(ctx, err)
 }
 
-// writeWarnings writes the warnings that were delayed while the terminal showed a screen.
 func writeWarnings(sys *process.System, warnings *bytes.Buffer, err error) error {
 	_, _ = warnings.WriteTo(sys.Stderr) // the reader may have closed stderr
 	return err

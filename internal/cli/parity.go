@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/suite"
 )
 
-// parityCmd compares claudeless with a real claude.
 type parityCmd struct {
 	Claude        string        `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
 	ClaudeVersion string        `placeholder:"V" help:"Download this version of the real claude from npm"`

@@ -89,7 +89,7 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-// loginOf returns the login of the environment, and its description in lines.
+// loginOf returns the login that the environment describes, as a report and as lines of text.
 func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
 	env := plan.Profile.Environment()
 	r := authReport{

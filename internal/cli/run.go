@@ -21,8 +21,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// runPrint runs claude -p: it reads the prompts, writes their events in the chosen
-// format, and derives the exit code from the last result.
+// runPrint runs claude -p. The last result determines the exit code.
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
@@ -107,9 +106,8 @@ type sessionEnd struct {
 	err     error
 }
 
-// exitWithResult converts the end of a run to an exit code: a closed stdout and an interrupt count as success,
-// otherwise the last result decides (spec: cli-observed 2 and 10). The expectations are checked in any case; they
-// are reported if the run was not interrupted.
+// exitWithResult converts the end of a run to an exit code (spec: cli-observed 2 and 10). A closed stdout and an
+// interrupt count as success; otherwise the last result decides. Unless interrupted, it reports missed expectations.
 func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), e.sys, e.session, crashed)
@@ -128,7 +126,7 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	return err
 }
 
-// exitError returns the error that sets the exit code. interrupted is true if a signal or closed stdout ended the run.
+// exitError returns the error that sets the exit code. A signal, a closed stdout or an error counts as interrupted.
 func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
@@ -172,8 +170,8 @@ func signalByName(name string) (syscall.Signal, bool) {
 	return sig, ok
 }
 
-// reportStartError ends a run that could not start. For a session that cannot be resumed, or an invalid
-// configuration file, stream-json output has a result in addition to the text on stderr (spec: cli-observed 8).
+// reportStartError ends a run that could not start. It writes the error to stderr. In two cases, stream-json output
+// also has a result: if a session cannot be resumed, or if the configuration file is invalid (spec: cli-observed 8).
 func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	result := simulator.FailedResult(err.Error())
 	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {
@@ -238,7 +236,8 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// prompts returns the run's prompts. If an earlier run deferred a call, the first continues it; the user may give none.
+// prompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues this call; then
+// the user need not give a prompt.
 func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.DeferredPrompt()
 	if !ok {
@@ -252,8 +251,7 @@ func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *sessio
 	return []protocol.UserMessage{deferred, {Content: protocol.Content{Text: prompt}}}, nil
 }
 
-// enterWorktree creates the worktree of --worktree and moves the run into it; it returns nil without the flag. The
-// worktree is kept when the run ends.
+// enterWorktree creates the worktree of --worktree, which is kept, and moves the run into it; nil means no flag.
 func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
 	if !f.Has("worktree") {
 		return nil, nil

@@ -13,8 +13,9 @@ import (
 // Behavior specifies when a breakpoint stops calls.
 type Behavior string
 
-// The behaviours. BehaviorYield selects the hub's default. BehaviorStop and BehaviorGo apply to calls that succeed,
-// BehaviorException stops only failed calls, and BehaviorStopException stops both.
+// The behaviours. Before a call, only BehaviorStop and BehaviorStopException stop it. After a call, BehaviorStop stops
+// it if it succeeded, BehaviorException if it failed, and BehaviorStopException in both cases. BehaviorGo never stops.
+// BehaviorYield means the hub's default.
 const (
 	BehaviorStop          Behavior = "stop"
 	BehaviorGo            Behavior = "go"
@@ -23,7 +24,7 @@ const (
 	BehaviorStopException Behavior = "stop_exception"
 )
 
-// behaviorScope is the place of a behaviour: the hub's default, or before or after a call. Each allows different ones.
+// behaviorScope is where a behaviour is used. Not every one is allowed in each: the default cannot be BehaviorYield.
 type behaviorScope int
 
 const (
@@ -335,11 +336,11 @@ func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 	return own == BehaviorStop || own == BehaviorStopException
 }
 
-// Rule is a breakpoint that stops the calls it matches in one phase, whatever the behaviours of other breakpoints.
-// Front ends that decide automatically, such as a scenario, use rules. Rules are checked before the named breakpoints,
-// in the order in which they were added.
+// Rule is a breakpoint that stops all calls it matches in one phase; other breakpoints cannot prevent this. Rules are
+// for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in the
+// order in which they were added.
 type Rule struct {
-	Name      string   // name of the breakpoint in the rule's pauses
+	Name      string   // name of the breakpoint in the pauses that the rule causes
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
 	Phase     Phase
 	When      string // condition; empty means always
@@ -437,8 +438,8 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns the first rule or breakpoint whose tools and condition match a call in a phase, and whether
-// it stops the call. It returns nil if none matches. Conditions run without the lock held.
+// matchBreakpoint returns what applies to a call: the first rule that matches or, if none does, the first breakpoint;
+// nil means none. stopped reports whether the call is stopped. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

@@ -17,8 +17,8 @@ type toolUse struct{ session, id string }
 
 // call is a call between Start and Complete. The hub's lock guards it.
 type call struct {
-	// nativeInput is true if the call's input is one JSON object, as claudeless's
-	// own callers send it. It never changes and may be read without the lock.
+	// nativeInput is true if the input of the call is one JSON object, as claudeless's own callers send it. The field
+	// never changes, so that it may be read without the lock.
 	nativeInput bool
 
 	data     CallData
@@ -30,7 +30,7 @@ type call struct {
 	// action is the decision before the call; empty means the call was not stopped.
 	action     Action
 	pausedTime time.Duration // time for which the call was paused before it ran
-	record     *Record       // set when the call is over
+	record     *Record       // set when the call has ended
 	pause      *pause        // nil means not paused
 	size       int           // bytes of the call's values
 }
@@ -79,8 +79,7 @@ func (d CallData) bytes() int {
 	return n + len(d.Input())
 }
 
-// deniedByHook reports whether an agent's hook refused the call. Such a call has no outcome that could be changed,
-// because the agent receives only the reason.
+// deniedByHook reports whether an agent's hook refused the call. The outcome of such a call cannot be changed.
 func (k *call) deniedByHook() bool {
 	return k.data.Client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
@@ -122,7 +121,7 @@ func (p *pause) snapshot() Pause {
 	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
-// storeDecision keeps a pause's decision for a caller that requests it late. Over the limit, it drops the oldest.
+// storeDecision keeps the decision about an ended pause for a later request. Over the limit, it drops the oldest.
 func (p *pauses) storeDecision(id string, d Decision) {
 	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)

@@ -99,8 +99,8 @@ type ForeignCaller struct {
 	Caller Caller
 	// Values replace the call's Input.
 	Values Values
-	// Lease is how long the caller's pauses stay open without a poll; 0 means Options.Lease. For a pause before a call,
-	// this time starts with the caller's first poll.
+	// Lease is how long a pause stays open while its caller does not poll; 0 means Options.Lease. For a pause before a
+	// call, this time begins only with the first poll.
 	Lease time.Duration
 }
 
@@ -109,7 +109,8 @@ type StartedCall struct {
 	CallID string
 	// PauseID is set if the call is stopped; Wait returns the decision.
 	PauseID string
-	// Decision is ActionContinue or ActionReplace if the call is not stopped.
+	// Decision applies if the call is not stopped. It is ActionReplace if a breakpoint specifies a replacement tool,
+	// otherwise ActionContinue.
 	Decision Decision
 }
 
@@ -118,10 +119,12 @@ type Outcome struct {
 	Failed bool
 	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil means null.
 	Result json.RawMessage
-	// ResultCID identifies a result that the caller has stored in its own form; empty means the hub stores Result.
+	// ResultCID is the id of the result in the store, if the caller has already stored it there. If it is empty, the
+	// hub stores Result.
 	ResultCID string
-	// Error and ErrorType describe the failure of a call. Exception is the displayed form of the failure; nil means
-	// that it is derived from Error and ErrorType. ErrorCID is the failure's id in the store; empty means not stored.
+	// Error and ErrorType describe the failure of a call. Exception is the form in which the failure is displayed; if
+	// it is nil, the hub makes it from Error and ErrorType. ErrorCID is the id of the failure in the store; empty means
+	// not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
@@ -143,12 +146,13 @@ type Decision struct {
 	Result        json.RawMessage
 	Type, Message string // raise: the exception
 	Tool          string // replace: canonical name
-	// PauseID is the id of the pause to which this decision belongs. BreakpointName is the breakpoint that stopped the
-	// call; only some gates set it. If both are empty, the call was not stopped.
+	// PauseID is the id of the pause that this decision ends. BreakpointName is the breakpoint that stopped the call;
+	// only a [ScriptedGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
-	// Request is the request of the front end, set while the decision is encoded; nil means that the hub decided.
+	// Request is the request of the front end. It is set only for [Caller.Encode], and is nil if the hub itself
+	// decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty means unknown.
 	InputCID string
@@ -158,8 +162,8 @@ type Decision struct {
 type ResumeRequest struct {
 	// Action is continue, modify, skip, raise or replace. Empty means continue, or modify if there are new arguments.
 	Action string `json:"action"`
-	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. A call of claudeless's own callers
-	// has only one argument, its input: the only element of ModifiedArgs, or the whole ModifiedKwargs.
+	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. For a call of claudeless's own
+	// callers, there is only the input: either the only element of ModifiedArgs, or ModifiedKwargs as a whole.
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`
@@ -170,7 +174,7 @@ type ResumeRequest struct {
 	Exception          json.RawMessage `json:"exception"`
 	ExceptionType      string          `json:"exception_type"`
 	ExceptionMessage   string          `json:"exception_message"`
-	// ReplacementFunction takes precedence over Action.
+	// ReplacementFunction is the function that runs instead; if it is set, Action is ignored.
 	ReplacementFunction string `json:"replacement_function"`
 	// Raw is the whole request, for callers that support further members; nil means none.
 	Raw json.RawMessage `json:"-"`
@@ -179,7 +183,7 @@ type ResumeRequest struct {
 // EvaluationResult is the result of an expression.
 type EvaluationResult struct {
 	SessionID string `json:"session_id"`
-	Output    string `json:"output"` // JSON; for older clients the text that the client returned
+	Output    string `json:"output"` // JSON; for an older client, the text that it returned
 	Stdout    string `json:"stdout"`
 	IsError   bool   `json:"is_error"`
 	ResultCID string `json:"result_cid"` // empty means not stored

@@ -199,7 +199,7 @@ type Subscription struct {
 	c   chan Event
 	hub *hubState
 
-	missed, totalMissed int // guarded by hub.mu: numbers of missed events, since the last delivered event and in total
+	missed, totalMissed int // guarded by hub.mu: events missed since the last delivered one, and in total
 }
 
 const defaultEventQueueLength = 256

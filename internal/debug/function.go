@@ -125,7 +125,8 @@ func (r *registry) Functions() []Function {
 	return all
 }
 
-// FunctionLists returns the names of [Hub.Functions], and their signatures and metadata by name.
+// FunctionLists returns the names of all functions, sorted. It also returns the known signatures and metadata by name
+// of the function.
 func (r *registry) FunctionLists() (names []string, signatures map[string]string, metadata map[string]json.RawMessage) {
 	names, signatures, metadata = []string{}, map[string]string{}, map[string]json.RawMessage{}
 	for _, f := range r.Functions() {

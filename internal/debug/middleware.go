@@ -44,9 +44,9 @@ func (o MiddlewareOptions) shapeResult(use protocol.ToolUse, text string) protoc
 	return o.Run.ShapeResult(use, text)
 }
 
-// Middleware stops calls at g's breakpoints. If the gate fails before a call, the tool does not run and the result is
-// an error; if it fails afterwards, the result is kept. The result's Breakpoints list the decisions in the order in
-// which they were made: the decision of g before the call is the first, the one after the call the last.
+// Middleware stops calls at g's breakpoints. If g fails before a call, the tool does not run and the result is an
+// error. If g fails after a call, the result is kept. Breakpoints in the result lists all decisions in order: first g's
+// decision before the call, then those of inner middleware, then g's decision after the call.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
@@ -123,7 +123,8 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 	return result, err
 }
 
-// restoreShape gives a replaced result the structure that results of the tool have.
+// restoreShape makes a result that was replaced look like other results of the tool, which may have structured output.
+// It does so only for a single text.
 func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(r.Content); ok {
@@ -148,7 +149,6 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	return o, nil
 }
 
-// textOrContent returns a single text as a string, and any other content unchanged.
 func textOrContent(c protocol.Content) any {
 	if text, ok := singleText(c); ok {
 		return text

@@ -74,8 +74,8 @@ func (h *Hub) findOpenPause(id string) (*pause, error) {
 	return nil, NewError(CodePauseNotFound, "", "pause_id", id)
 }
 
-// Wait returns the decision about a pause, immediately or as soon as it is made. When ctx ends first, decided is
-// false. Wait may be called repeatedly; the lease does not run while a caller waits.
+// Wait waits until a pause has a decision, and returns the decision. If ctx ends first, decided is false. Wait may be
+// called repeatedly, even after the decision. While a caller waits, the pause's lease does not run.
 func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided bool, err error) {
 	h.mu.Lock()
 	p, ok := h.pauses.open[pauseID]

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// evalTimeout bounds an evaluation without an explicit limit. It exceeds the 30 s
-// timeout of older clients, so that their own timeout message arrives.
+// evalTimeout limits an evaluation that has no limit of its own. Older clients report a timeout themselves after 30 s;
+// evalTimeout is longer, so that their report arrives.
 const evalTimeout = 35 * time.Second
 
 // EvaluateParams is one expression to evaluate at a pause.
@@ -244,7 +244,7 @@ type sessions struct {
 	bytes int // size of all transcripts
 }
 
-// openSession creates a session. It never uses a start time twice, because the id contains the time. l.mu must be held.
+// openSession creates a session with a unique start time, which its id contains. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.last) {

@@ -110,7 +110,7 @@ func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) 
 	return g.decide(ctx, pauseID)
 }
 
-// decide answers a pause with the action of its breakpoint. If it is impossible, the call fails with the reason.
+// decide answers a pause with its breakpoint's action. If that is impossible, the call fails with the reason.
 func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {

@@ -55,7 +55,7 @@ type ServerManager struct {
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig
-	connected      map[string]time.Time // time since which each server is connected; noticed by statuses
+	connected      map[string]time.Time // when each server was connected, as far as statuses has noticed
 	everConnected  map[string]bool
 }
 
@@ -139,7 +139,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// callableTools lists a server's tools, without tools whose canonical name is already in use.
+// callableTools lists the tools of a server. A tool is missing if an earlier tool has the same canonical name.
 func (m *ServerManager) callableTools(server string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }

@@ -85,8 +85,8 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	return k, nil
 }
 
-// Running lists the calls that have started and are not paused, oldest first. The list may contain calls of older
-// clients that never report an outcome.
+// Running lists the calls that have started and are not paused, oldest first. A call of an older client may stay in the
+// list after its end, because some of these clients do not report it.
 func (h *Hub) Running() []CallData {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -55,7 +55,7 @@ type audit struct {
 	redactor  *redact.Redactor
 	line      int    // line number at which tail begins
 	tail      string // the end of the text so far: a secret may continue in the next part
-	lastFound int    // offset in tail of the last secret found; negative means before tail or none
+	lastFound int    // offset in tail of the last secret found; negative if no secret begins in tail
 	leaks     []Leak
 }
 

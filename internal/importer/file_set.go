@@ -30,7 +30,7 @@ type FileSet struct {
 
 // FileSetOptions configure a FileSet.
 type FileSetOptions struct {
-	Out   string // directory; empty means that the files stay in the temporary location
+	Out   string // output directory; empty means that the files stay in a temporary directory
 	Force bool   // overwrite existing files
 	Raw   bool   // do not search for secrets
 }

@@ -15,7 +15,8 @@ import (
 	"sync"
 )
 
-// StampedSection returns a section: a comment with a title and a digest of the body, by which imports detect edits.
+// StampedSection returns a section of a file: a comment with the title and a digest of the body, then the body. A later
+// import compares the digest with the body to see whether the user has edited the section.
 func StampedSection(title, body string) string {
 	return "# " + title + "; import " + stamp(body) + "\n" + body
 }
@@ -38,8 +39,8 @@ func (s *section) text() string { return "# " + s.title + "; import " + s.stamp 
 
 var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// splitSections splits a text at the stamped titles; before is the text above the first one. The key of a section is
-// the first word of its title with a number: "files 1" is the first section whose title begins with "files".
+// splitSections splits a text into the sections that [StampedSection] wrote; before is the text above them. The key of
+// a section is the first word of its title and a number: "files 2" is the second one that begins with "files".
 func splitSections(text string) (before string, all []section) {
 	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
@@ -62,8 +63,8 @@ func splitSections(text string) (before string, all []section) {
 	return text[:places[0][0]], all
 }
 
-// mergeSections merges two versions of a text. It takes each section from fresh, but a section of old that was edited
-// by hand stays as it is. notes lists the edited sections that differ from fresh, and the sections that were removed.
+// mergeSections merges an old text with the fresh text of a new import. The result has the sections of fresh, but a
+// section edited by hand keeps its old content. notes lists those that differ from fresh, and removed sections.
 func mergeSections(name, old, fresh string) (merged string, notes []string) {
 	before, had := splitSections(old)
 	_, has := splitSections(fresh)
@@ -100,7 +101,7 @@ func (s *section) isNotAboutPrompt() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
-// keepEditedSections returns the edited sections that the new text lacks. It adds a note for each kept or removed one.
+// keepEditedSections returns the remaining sections that were edited by hand, and adds a note for each remaining one.
 func keepEditedSections(name string, remaining map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
@@ -117,9 +118,9 @@ func keepEditedSections(name string, remaining map[string]*section, order []sect
 	return b.String()
 }
 
-// Update merges the file set with the existing files and keeps what the user has edited. In the file main, each section
-// has a stamp that shows whether it was edited. The stamps of the other files are in the section "files" of main. notes
-// lists the edits that hide new content.
+// Update merges the file set with the existing files, and keeps what the user has edited. Whether a text was edited is
+// shown by its stamp, a digest of the original text. In the file main, each section has its own stamp. The stamps of
+// all other files are in the section "files" of main. notes lists the edits that hide new content.
 func (k *FileSet) Update(main string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
@@ -179,8 +180,8 @@ func (k *FileSet) Stamps() string {
 
 var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// parseStamps returns the stamps in the section "files", by file name. If the text has any stamped section, the map
-// also has an entry for the empty name. An empty map therefore means a text without sections.
+// parseStamps returns the stamps in the section "files", by file name. If the text has any sections, the map also has
+// an entry with an empty name. So an empty map means that the text has no sections.
 func parseStamps(text string) map[string]string {
 	_, all := splitSections(text)
 	out := map[string]string{}

@@ -278,9 +278,8 @@ func readFileOrNil(dir, name string) []byte {
 
 type knownSecretReader struct{ environ, values []string }
 
-// add records a value that may be secret together with its name, which decides whether it is secret. Unless
-// [ordinaryValue] matches the value, add also records it as a secret under any name. Of a URL, add records only the
-// password or, without a password, a long user name.
+// add records a value and its name, which may show that it is secret. If [ordinaryValue] does not match the value, it
+// counts as a secret. Of a URL, add records only the password, or else a user name of more than eight characters.
 func (k *knownSecretReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {

@@ -34,13 +34,14 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // name of the scenario; empty means derived from the first file
-	// RivalDir is a directory of scenarios whose prompts the new patterns must not match. Empty means none.
+	// RivalDir is a directory of other scenarios whose rules must stay effective; empty means none. A new pattern is
+	// never just a part of one of their patterns that matches the same prompt.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
 	LinkResults    bool // a reply that repeats a tool result refers to it by a template
 	KeepThinking   bool // keep the model's thinking
-	KeepFiles      bool // write the files that the session read, and let Read calls run
+	KeepFiles      bool // write the files that the session read, so that Read calls can be executed
 	KeepBigResults bool // keep results of more than 200 KB in full
 	Raw            bool // do not redact anything
 	Force          bool // overwrite existing files
@@ -79,8 +80,8 @@ type UnknownLineCount struct {
 // ErrRefused reports that nothing was written.
 var ErrRefused = errors.New("nothing was written")
 
-// Run imports the files. If an input cannot be read, Run imports nothing, and the error contains a [*session.Error]
-// for each such input. With any other error, the outcome contains the results so far.
+// Run imports the files. If inputs cannot be read, Run imports nothing, and the error contains a [*session.Error] for
+// each of these inputs. After any other error, the outcome contains the results up to the error.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	var out Outcome
 	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.KeepFiles, Progress: o.Progress})
@@ -228,11 +229,11 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minLinkedResultLength is the minimum length of a result that is linked. Texts contain shorter results by chance.
+// minLinkedResultLength is the minimum length of a result to which texts may refer; shorter ones may match by chance.
 const minLinkedResultLength = 8
 
-// rememberResults stores the results of a message's calls, so that later texts can refer to them. It ignores messages
-// of sub-agents, which it recognizes by prefix.
+// rememberResults stores the results of the calls in a message, so that later texts can refer to them. It ignores
+// sub-agents, which it recognizes by prefix, the position of the message in the scenario.
 func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) {
 	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
 		return
@@ -249,7 +250,8 @@ func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) 
 	}
 }
 
-// withReferences replaces repeated results in a model's text by references, so that edits of a result change the text.
+// withReferences returns a text of the model in TOML. If the text repeats the result of a call, a template replaces the
+// repeated part. When the user later edits the result, the text changes with it.
 func (w *scenarioWriter) withReferences(prefix, s string) string {
 	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
 		return quoteText(s)

@@ -18,7 +18,7 @@ type patternChooser struct {
 	rivalPatterns []string // patterns of the scenarios in RivalDir
 	exact         bool
 	words         map[string]int     // number of prompts that contain a word
-	index         *suffixarray.Index // index of all distinct prompts; nil means that the text is too long, so that only words are compared
+	index         *suffixarray.Index // index of all distinct prompts; nil if they are too long, and only words are compared
 }
 
 func newPatternChooser(prompts, rivals []string, exact bool) *patternChooser {
@@ -57,8 +57,8 @@ func (p pattern) toml() string {
 	return fmt.Sprintf("{ type = %q, %s = %s }", p.kind, p.key, oneLine(p.text))
 }
 
-// choose returns a pattern that matches a prompt and no other prompt, if possible a short part of its text. typed is
-// the original prompt, shown is the prompt after redaction. The pattern contains no text that redaction removed.
+// choose returns a short pattern that matches a prompt and, if possible, no other. typed is the original prompt, shown
+// is the prompt after redaction. The pattern contains no text that redaction removed.
 func (p *patternChooser) choose(typed, shown string) pattern {
 	switch {
 	case strings.TrimSpace(typed) == "":
@@ -82,7 +82,7 @@ func isVolatile(part string) bool {
 	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
 }
 
-// bestPart returns, from the first line that has one, the longest run of n words in no other prompt; empty means none.
+// bestPart returns the longest run of n words that no other prompt has, from the first line with one; empty means none.
 func (p *patternChooser) bestPart(typed, shown string, n int) string {
 	best := ""
 	for line := range strings.Lines(shown) {

@@ -22,7 +22,7 @@ const (
 	playByFixture                       // answered by the fixture of its MCP server
 	playBySubAgent                      // answered by the script of its sub-agent
 	playDenied                          // denied, as recorded
-	playLive                            // executed, because it only reads and the file set contains the files that it reads
+	playLive                            // executed: the call only reads, and the file set contains the file that it reads
 	playWithoutResult                   // without a result
 )
 
@@ -31,7 +31,7 @@ type playPlans struct {
 	ran, denied map[string]bool    // names of tools whose calls ran, and of tools whose calls were denied
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
-	files       map[string]*string // content by path in the file set; nil means recorded contents differ
+	files       map[string]*string // content by path in the file set; nil means that the file changed during the session
 	keepFiles   bool
 	cwds        []string
 }
@@ -111,8 +111,8 @@ func (p *playPlans) methodFor(c *session.Call) playMethod {
 	return playCanned
 }
 
-// readsFile recognizes a call that only reads one imported file. key is the key of the input that holds the file name.
-// value is what it must hold when the scenario is played.
+// readsFile recognizes a call that only reads one imported file, so that it can be executed. key is the member of the
+// input that names the file, such as file_path; value is its value in the directory where the scenario is played.
 func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
@@ -199,8 +199,7 @@ func (s fileView) apply(content string) string {
 	return strings.Join(lines, "")
 }
 
-// importedFile returns the path of a file in the directory in which the scenario is played, and the content of the
-// file. The content is nil if the file set does not contain the file.
+// importedFile returns the path of a file when the scenario is played, and its content; nil means not in the set.
 func (p *playPlans) importedFile(file string) (name string, content *string) {
 	rel, ok := p.relativePath(file)
 	if !ok {
@@ -211,7 +210,7 @@ func (p *playPlans) importedFile(file string) (name string, content *string) {
 
 var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// containsLines reports whether the imported file contains the lines of found. It may have changed during the session.
+// containsLines reports whether an imported file contains all lines of found, with or without line numbers.
 func containsLines(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")
@@ -222,8 +221,8 @@ func containsLines(found, content string) bool {
 	return true
 }
 
-// isServable reports whether a fixture can return the result of a call. The result must be complete, and the same for
-// all calls with this input. Input and result must not contain placeholders.
+// isServable reports whether a fixture can return the recorded result of a call: it is complete, the same for all calls
+// with this input, and neither it nor the input contains a placeholder.
 func (p *playPlans) isServable(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
@@ -237,7 +236,7 @@ type expectedCalls struct {
 
 type expectedCall struct {
 	tool        string
-	input       map[string]any // the members of fullInput that are short and do not contain a directory
+	input       map[string]any // the members of fullInput that are the same in every run: short values without a directory
 	fullInput   map[string]any
 	fromFixture bool
 }

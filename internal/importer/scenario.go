@@ -93,8 +93,7 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeSessionList writes a comment line about each session except the first, and about each compaction. title
-// describes the first session; the caller writes it above the rules.
+// writeSessionList writes a comment line about each later session and compaction. title describes the first session.
 func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
@@ -299,7 +298,8 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 
 const maxInlineResultBytes = 4 << 10
 
-// resultTOML returns a canned call's result. With an output directory, long ones go to files named after the prompts.
+// resultTOML returns the result of a canned call in TOML. If there is an output directory, a long result goes to a file
+// of its own, such as results/3-1.txt for the first long result of prompt 3.
 func (w *scenarioWriter) resultTOML(s string) string {
 	s = w.truncate(s)
 	if len(s) <= maxInlineResultBytes || w.options.Out == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
-// quoteText quotes a text of a scenario, with directories as templates.
+// quoteText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
 func quoteText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")

@@ -32,8 +32,7 @@ func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnost
 	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileNames returns the file names that have a meaning in an archive. The names argv, stdin and dialogue may have a
-// number as extension, such as argv.2.
+// fileNames returns the file names with a meaning in an archive. argv, stdin and dialogue may have a number: argv.2.
 func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
@@ -234,7 +233,8 @@ type LaneProblem struct {
 
 // Difference is one difference between the lanes.
 type Difference struct {
-	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt". It omits indexes of events and lists.
+	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt". It has no indexes, so all events of
+	// one kind have the same path, and so have all elements of a list.
 	Path string `json:"path"`
 	// Ours and Real are the two values, normalised; empty means absent.
 	Ours string `json:"ours,omitempty"`
@@ -303,8 +303,7 @@ type CaseStep struct {
 	Line  int      `json:"line"` // line in the file of the case
 }
 
-// stepForms returns the form of the argument of each kind of step, such as "text" or "json". A form with a question
-// mark is optional; an empty form means no argument.
+// stepForms returns the form of the argument of each kind of step. "?" means that it is optional; empty means none.
 func stepForms() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",

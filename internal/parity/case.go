@@ -16,14 +16,15 @@ import (
 
 // Case is one test that both lanes execute.
 type Case struct {
-	// Name is the path below the given directory without the extension or, for a case given as a file, the base name.
+	// Name identifies the case. For a case in a given directory, it is the path below this directory without the
+	// extension. For a case that is given as a file, it is the base name of the file.
 	Name string `json:"name"`
 	// File is the path of the case, as given.
 	File string `json:"file"`
 	// Scenario is the scripted model; ScenarioLine is its first line in File.
 	Scenario     []byte `json:"scenario"`
 	ScenarioLine int    `json:"scenario_line"`
-	// Dir is the directory for files that the scenario names.
+	// Dir is the directory that relative file names in the scenario refer to.
 	Dir string `json:"dir"`
 	// Runs are executed in order in the same directories.
 	Runs []CaseRun `json:"runs"`
@@ -37,15 +38,15 @@ type Case struct {
 	Env []string `json:"env,omitempty"`
 	// Refuses is true if the case is about a command line that claude rejects.
 	Refuses bool `json:"refuses,omitempty"`
-	// DefaultURL lets the programs reach the API at its default URL.
+	// DefaultURL lets the programs use the default URL of the API, instead of a URL that is set for the lane.
 	DefaultURL bool `json:"default_url,omitempty"`
 	// InertShell replaces bash by a program that does nothing, so that permissions
 	// of commands are decided but the commands do not run.
 	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures served over HTTP.
 	Servers []CaseServer `json:"servers,omitempty"`
-	// Incomparable lists the parts of the scenario that claudeless serve does not support; nil means none. The case
-	// cannot be compared if there is one, because the real CLI plays scenarios through claudeless serve.
+	// Incomparable lists the parts of the scenario that claudeless serve does not support; nil means none. A case with
+	// such a part cannot be compared, because the real CLI needs claudeless serve to play the scenario.
 	Incomparable []string `json:"incomparable,omitempty"`
 }
 
@@ -114,8 +115,8 @@ func unreadable(name string, err error) diag.Diagnostic {
 	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.Reason(err)}
 }
 
-// readCase reads one file. listed is true if the file was found in a directory. Such a file is not a case if it is a
-// scenario without [parity]; then the result is nil.
+// readCase reads one file. listed is true if the file was found in a directory, not named by the user. A listed
+// scenario without a [parity] table is simply not a case: readCase then returns nil and no problem.
 func readCase(file, name string, listed bool) (*Case, diag.List) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -152,8 +153,7 @@ func diagnosticsOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// findIncomparable records the parts of the scenario that claudeless serve does not support. It omits MCP servers,
-// because the real CLI runs these itself.
+// findIncomparable records what claudeless serve does not support, except MCP servers: the real CLI runs these itself.
 func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// changeKinds are the kinds of changes in the order of the report: options of the command line, events, keys of events,
-// lists such as the tools, values that do not depend on the prompt, and all other values.
+// changeKinds are the kinds of changes, in the order of the report. Options are those of the command line, keys those
+// of events, lists are lists such as the tools, and defaults do not depend on the prompt. All others are values.
 const changeKinds = "options events keys lists defaults values"
 
 // Change is a difference at one path between two versions, over all cases.
@@ -30,8 +30,8 @@ type HelpWords struct {
 	Words map[string][]string
 }
 
-// SetChanges makes this a report about two versions of the real CLI. Such a report lists the differences by path, not
-// by case. Changes of the schema come first.
+// SetChanges makes this a report about two versions of the real CLI. Such a report lists the differences by path, and
+// for each path the cases. Differences in the options and commands come first.
 func (r *Report) SetChanges(before, after HelpWords) {
 	r.Versions = []string{before.Version, after.Version}
 	r.Changes = []Change{}
@@ -65,7 +65,7 @@ func (r *Report) SetChanges(before, after HelpWords) {
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(changeKinds, a.Kind) - strings.Index(changeKinds, b.Kind) })
 }
 
-// kind returns one of changeKinds. moved is true if the value appears in one case and disappears in another.
+// kind returns one of changeKinds. moved means that the value at this path is new in one case and missing in another.
 func (c *Change) kind(moved bool) string {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

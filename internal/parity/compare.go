@@ -90,8 +90,8 @@ type mcpRecordLine struct {
 	}
 }
 
-// parseMCPEvents returns the events of an MCP session. The kind of a response contains the method of its request.
-// Message ids are replaced, and messages that are sent only because a stream was reopened are omitted.
+// parseMCPEvents returns the events of an MCP session, without the ids of messages. The kind of a response contains the
+// method of the request. Messages of [isSentAfterReopening] are omitted if they follow a reopened stream.
 func parseMCPEvents(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
@@ -128,16 +128,15 @@ func parseMCPEvents(list []json.RawMessage) []event {
 
 const listenMethod = "subscriptions/listen"
 
-// isSentAfterReopening reports whether a message is sent because the stream of notifications was reopened. This happens
-// after a second, so it depends on the duration of the run whether a lane sends it.
+// isSentAfterReopening reports whether a message is one of those that follow when the stream of notifications is
+// reopened. The stream is reopened after a second, so only a lane that runs longer has these messages.
 func isSentAfterReopening(kind string) bool {
 	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
 		return kind == "client "+method || kind == "server answer to "+method
 	}) || kind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortListRequests brings the list requests that clients send concurrently, each over its own connection, into a fixed
-// order: tools, prompts, resources, with every request before its response.
+// sortListRequests sorts the requests for lists, and their responses, because clients send these concurrently.
 func sortListRequests(events []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
@@ -176,7 +175,7 @@ type comparison struct {
 	event       int
 }
 
-// differenceKey is equal for differences reported as one: they have the same path, and lack the value on the same side.
+// differenceKey identifies differences that are reported as one: same path, and the same side, if any, lacks the value.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool
@@ -229,9 +228,8 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	}
 }
 
-// compareTranscripts pairs the session files of the two sides by name, and compares each pair. Numbers replace the ids
-// in the names first. Ids that occur only in names are paired by the age of their files: the oldest files of the two
-// sides get the same number, and so on. rank is the order of the tool calls of each side.
+// compareTranscripts compares session files with the same name, after numbers have replaced the ids in the names. Ids
+// that occur only in names get their numbers by the age of the files. rank is the order of the tool calls of each side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
@@ -320,8 +318,7 @@ func (c *comparison) compareObject(path string, a, b map[string]any) {
 // onlyHerePrefix precedes the words of a list that the other side does not have.
 const onlyHerePrefix = "only here: "
 
-// compareList compares two lists. Lists of scalars are compared as a whole: the difference shows the elements that only
-// one side has. Other lists are compared element by element.
+// compareList compares lists element by element. For lists of scalars, it shows the elements that only one side has.
 func (c *comparison) compareList(path, key string, a, b []any) {
 	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
 		if len(a) != len(b) {

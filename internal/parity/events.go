@@ -46,8 +46,8 @@ type block struct {
 }
 
 // kindOf returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or
-// "stream_event/message_start". The kind of a hook's input is the name of the hook event. The kind of an MCP message is
-// its sender and its method. key is the kind with more detail, by which the events of two streams are aligned.
+// "stream_event/message_start". For the input of a hook, this is the name of the hook event. For an MCP message, it is
+// the sender and the method. key is the kind with more detail, by which the events of two streams are aligned.
 func kindOf(raw json.RawMessage) (kind, key string) {
 	var h eventHead
 	if json.Unmarshal(raw, &h) != nil {
@@ -144,8 +144,7 @@ func blockOf(e event) map[string]any {
 
 func textOf(v any) string { s, _ := v.(string); return s }
 
-// sortByCall sorts the events of parallel calls by the order of the calls: adjacent
-// results, and adjacent inputs of the same hook.
+// sortByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
 func sortByCall(events []event, rank map[string]int) {
 	for i := 0; i < len(events); {
 		group, _ := toolCallOf(events[i])
@@ -166,8 +165,8 @@ func sortByCall(events []event, rank map[string]int) {
 	}
 }
 
-// relinkParents repairs the chain of transcript lines after a group was sorted. The line whose parent is in the group
-// gets the group's last line as its parent.
+// relinkParents repairs the chain of transcript lines after the lines of a group were sorted. The line that follows the
+// group gets the last line of the group as its parent.
 func relinkParents(group, rest []event) {
 	if len(group) < 2 {
 		return
@@ -188,8 +187,8 @@ func eventMember(e event, key string) string {
 	return textOf(object[key])
 }
 
-// sortByAgent sorts the events of parallel agents by the rank of the call that started each agent, because the real CLI
-// starts the first agent before the rest of the message has arrived. It returns false without such agents.
+// sortByAgent sorts the events of parallel agents, if any, by the rank of their calls. The recorded order depends on
+// timing, because the real CLI starts the first agent before the rest of the message has arrived.
 func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
@@ -227,8 +226,7 @@ func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	return hasParallelAgents
 }
 
-// modelRequests returns the requests to the model. If there are parallel agents, it sorts consecutive prompts by text,
-// because the order of their requests is random.
+// modelRequests returns the requests as events. If agents ran in parallel, consecutive prompts are sorted by text.
 func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	events := eventsFrom(requests)
 	if !hasParallelAgents {
@@ -249,8 +247,7 @@ func sortRuns(events []event, belongs func(event) bool, compare func(a, b event)
 	}
 }
 
-// toolCallOf returns the id of the call that an event belongs to. Adjacent events of the same group can be sorted by
-// their calls. An empty group means that the event must keep its place.
+// toolCallOf returns the tool call of an event. Only adjacent events with the same group, if any, may be sorted by it.
 func toolCallOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
@@ -303,8 +300,7 @@ func KindOf(raw json.RawMessage) string {
 	return kind
 }
 
-// keepLastStates keeps only the last line of each kind, among lines that repeat the state of a session, and moves it to
-// the end. The real CLI writes these lines whenever it flushes a buffer, which depends on timing.
+// keepLastStates moves the last line of each kind of state to the end: the real CLI repeats these at random times.
 func keepLastStates(events []event) []event {
 	var rest []event
 	last := map[string]event{}

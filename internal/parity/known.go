@@ -21,8 +21,8 @@ type KnownDifference struct {
 	Path Globs `toml:"path,required"`
 	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
 	Case Globs `toml:"case"`
-	// Absent names the sides on which the value or the whole line may be missing: "ours", "real", or both in a list. If
-	// it is empty, the entry does not accept a missing value or line.
+	// Absent names the sides on which the value or the whole line may be missing: "ours", "real", or a list of both. If
+	// it is empty, the value must exist on both sides.
 	Absent Globs `toml:"absent"`
 	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
@@ -38,8 +38,8 @@ type KnownDifference struct {
 	Since string `toml:"since,required"`
 
 	line int
-	// comparedWords are the patterns in Case that matched a compared case. usedWords are the patterns in Path and Case
-	// that matched a difference, and "absent SIDE" for the side on which its value was missing.
+	// comparedWords are the patterns in Case that matched a compared case. usedWords are those in Case and Path that
+	// matched a difference; "absent ours" or "absent real" is added if the value was missing on one side.
 	comparedWords, usedWords map[string]bool
 }
 
@@ -65,8 +65,8 @@ type KnownFile struct {
 // DefaultKnown is the file of known differences in this repository. Elsewhere the embedded list is used.
 const DefaultKnown = "docs/parity/known.toml"
 
-// LoadKnown reads a file of known differences. If the file does not exist, the result is the embedded list for the name
-// [DefaultKnown], and has no entries for any other name.
+// LoadKnown reads a file of known differences. If [DefaultKnown] does not exist, the embedded list takes its place. If
+// another file does not exist, the result has no entries.
 func LoadKnown(name string) (*KnownFile, error) {
 	f := &KnownFile{name: name}
 	src, err := os.ReadFile(name)
@@ -142,7 +142,7 @@ func (k *KnownDifference) appliesTo(version string) bool {
 	return k.Version == "" || matchesGlob(k.Version, version)
 }
 
-// matchingCaseWords returns the patterns in Case that match this case, `*` if Case is empty, and nil if none match.
+// matchingCaseWords returns the patterns in Case that match a case; nil means none. An empty Case gives `*`.
 func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}
@@ -156,8 +156,9 @@ func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) 
 	return words
 }
 
-// Stale reports the patterns of entries that matched no difference although they matched a compared case. A pattern
-// with `*` is reported only if the run compared every case that the file names, because another case might need it.
+// Stale reports the patterns of entries that seem to be no longer needed: they matched a compared case, but no
+// difference. A pattern with `*` might still be needed for a case that was not compared. Therefore it is reported only
+// if the run compared every case that the file names.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
 	whole := f.hasComparedAll(version)
@@ -196,8 +197,8 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 	return list
 }
 
-// NeedsRetry reports whether an entry that names this case would be reported as stale. The caller then compares the
-// case once more, because the difference may not occur every time.
+// NeedsRetry reports whether the case should be compared once more. This is so if an entry names the case but would be
+// reported as stale: the difference may not occur every time.
 func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	whole := f.hasComparedAll(version)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
@@ -205,7 +206,7 @@ func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	})
 }
 
-// hasComparedAll reports whether the run compared every case that an entry for this version names without a `*`.
+// hasComparedAll reports whether the run compared all cases that the file names, without a `*`, for this version.
 func (f *KnownFile) hasComparedAll(version string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {
@@ -217,7 +218,8 @@ func (f *KnownFile) hasComparedAll(version string) bool {
 	return true
 }
 
-// unusedWords returns the words of the entry that matched no difference; whole is true if all cases were run.
+// unusedWords describes the patterns of the entry that matched no difference. whole is true if the run compared all
+// cases; otherwise case patterns with a `*` are left out.
 func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {

@@ -22,7 +22,7 @@ import (
 type Normaliser struct {
 	paths []string // longest first, each followed by its placeholder
 	ids   map[string]string
-	next  *int // last number given to an id; two normalisers may share it
+	next  *int // last number given to an id; the two normalisers of a pair share it
 }
 
 // New creates a Normaliser. The paths of directories are replaced by placeholders such as "<cwd>".
@@ -89,7 +89,7 @@ func (n *Normaliser) Text(s string) string {
 	return s
 }
 
-// numberMatches replaces the ids in s by placeholders. An id is the last group of a match, or the whole match.
+// numberMatches replaces ids in s by placeholders. The id is the last group of expr or, without groups, the match.
 func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	var b strings.Builder
 	end := 0
@@ -101,8 +101,9 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keyPlaceholders lists, for each word, the keys whose values it replaces. If the word is empty, the values are numbered
-// like ids. requestDigest is a hash over ids and times, tail a list of hashes; midnight may fall between the lanes.
+// keyPlaceholders lists keys by the word that replaces their values. If the word is empty, the values are numbered like
+// ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date can
+// differ because midnight may fall between the lanes.
 var keyPlaceholders = [...]struct{ word, keys string }{
 	{"", "uuid session_id sessionId parentUuid request_id requestId tool_use_id parent_tool_use_id promptId " +
 		"agentId agent_id message_id slug run_id runId task_id taskId backgroundTaskId requestDigest tail hash " +
@@ -139,7 +140,6 @@ func (n *Normaliser) JSON(raw json.RawMessage) string {
 	return b.String()
 }
 
-// writeValue writes a decoded value.
 func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 	separator := ""
 	switch x := v.(type) {
@@ -198,8 +198,7 @@ func (n *Normaliser) findIDs(s string) []string {
 	return ids
 }
 
-// normaliserPair holds the normalisers of two recordings. Ids that first occur at the same position get the same
-// number. An id that only one side has does not shift the other numbers.
+// normaliserPair holds two recordings' normalisers. Ids that first occur at the same position get the same number.
 type normaliserPair struct{ ours, theirs *Normaliser }
 
 func newNormaliserPair(ours, theirs *Recording) *normaliserPair {
@@ -240,14 +239,13 @@ func (p *normaliserPair) numberPair(a, b any, key string) {
 	}
 }
 
-// numberEqually gives two ids the same number, unless one of them already has one.
 func (p *normaliserPair) numberEqually(a, b string) {
 	if p.ours.ids[a] == "" && p.theirs.ids[b] == "" {
 		p.theirs.ids[b] = p.ours.ID(a)
 	}
 }
 
-// unlinkLine removes a line that only one side has from the chain of its transcript: the next line gets its parent.
+// unlinkLine gives a line that only one side has its parent's placeholder, so that the next line follows the parent.
 func (n *Normaliser) unlinkLine(line any) {
 	object, _ := line.(map[string]any)
 	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])

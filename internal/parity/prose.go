@@ -54,9 +54,9 @@ const (
 	reminderStart = "<system-reminder>\n"
 )
 
-// sentences replaces the sentences with which the real CLI surrounds the reports and ids of agents, in any JSON. The hash
-// is computed from these sentences.
-func sentences(json string) string {
+// maskSentences replaces the words of the real CLI around the reports and ids of agents by a placeholder, in any JSON text.
+// It also replaces harnessSectionHash, because this hash is computed from those words.
+func maskSentences(json string) string {
 	for pattern, form := range map[string]string{
 		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + proseWord,
 		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + proseWord + ` $2 $3"`,
@@ -69,16 +69,17 @@ func sentences(json string) string {
 	return json
 }
 
-// MaskProse replaces prose of the program. In transcripts, a string becomes [proseWord], except a reminder's tag. Lists
-// and objects are replaced completely. In lists of agents and skills, only descriptions of built-in ones are replaced.
+// MaskProse replaces the prose of the program by placeholders. In transcripts, a string becomes [proseWord], but the
+// tag of a reminder stays. Lists and objects of prose are replaced completely. Lists of agents and skills stay; only
+// the descriptions of the built-in ones are replaced.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
-		r.Runs[i].Stdout = sentences(maskDescriptions(r.Runs[i].Stdout))
+		r.Runs[i].Stdout = maskSentences(maskDescriptions(r.Runs[i].Stdout))
 	}
 	for _, list := range append(slices.Collect(maps.Values(r.Transcripts)), r.Hooks, r.Requests) {
 		for i, raw := range list {
 			kind, _ := kindOf(raw)
-			list[i] = json.RawMessage(sentences(string(maskLine(kind, raw))))
+			list[i] = json.RawMessage(maskSentences(string(maskLine(kind, raw))))
 		}
 	}
 }
@@ -113,7 +114,7 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltIn reports whether the CLI itself provides an agent (if list is "agents") or else a command of this name.
+// isBuiltIn reports whether the CLI provides the command of this name or, if list is "agents", the agent.
 func isBuiltIn(list, name string) bool {
 	if list == "agents" {
 		return slices.Contains([]string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
@@ -122,7 +123,6 @@ func isBuiltIn(list, name string) bool {
 	return ok
 }
 
-// maskLine returns a line with its prose masked.
 func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	rows := proseValues()
 	rows = slices.DeleteFunc(rows, func(row proseValue) bool { return row.kind != kind })

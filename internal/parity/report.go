@@ -34,7 +34,7 @@ type Verdict struct {
 	Version     string       `json:"version"`
 	Status      Status       `json:"status"`
 	Differences []Difference `json:"differences"`
-	// Flaky are paths that differed in an earlier run but not when the case was compared again.
+	// Flaky are paths that differed at first, but no longer when the case was compared again.
 	Flaky []string `json:"flaky,omitempty"`
 	// Reasons explain why the case is not comparable.
 	Reasons []string `json:"why,omitempty"`
@@ -73,8 +73,8 @@ type Report struct {
 	Cases []*Verdict `json:"cases"`
 	// Verbose allows a text longer than one screen.
 	Verbose bool `json:"-"`
-	// Versions are the compared versions of the real CLI, and Changes the
-	// differences between them; nil means claudeless was compared with the real CLI.
+	// Versions are the two versions of the real CLI that were compared, and Changes the differences between them.
+	// Versions is nil if claudeless was compared with the real CLI.
 	Versions []string `json:"between,omitempty"`
 	Changes  []Change `json:"changes,omitempty"`
 }
@@ -196,7 +196,7 @@ func (r *Report) writeTable(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// writeSurfaces writes, for each surface, the number of cases without a difference in it.
+// writeSurfaces writes the number of cases without a difference in each surface, a part of a recording such as stdout.
 func (r *Report) writeSurfaces(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
@@ -218,8 +218,8 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// belongsToSurface reports whether the difference belongs to the surface name: its path begins with it. names are all
-// surfaces. A difference that belongs to none of them, for example because a lane could not be run, counts for all.
+// belongsToSurface reports whether the difference counts for the surface name: its path begins with name, or with none
+// of names, for example because a lane could not be run.
 func (d *Difference) belongsToSurface(name string, names []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == name || !slices.Contains(names, s)

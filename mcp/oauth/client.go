@@ -52,8 +52,9 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no credentials")
 
-// Authorization returns the Authorization header of the next request; empty means no stored token. A token that expired
-// or expires soon is refreshed first. If that fails, the old one is returned, because the server may still accept it.
+// Authorization returns the Authorization header of the next request; empty means that no token is stored. A token that
+// expired or expires soon is refreshed first. If refreshing fails, the header has the old token, because the server may
+// still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,10 +106,10 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a request was refused. Its token is one that another request or
-// process has stored in the meantime, a refreshed one, or one requested with the client's own credentials. If the
-// request needs more scopes, the error is a [*ScopeError], and the next login requests these scopes. If a login is
-// necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
+// Renew returns another Authorization header after a request was refused. If another request or process has stored a
+// new token in the meantime, Renew uses that token. Otherwise it refreshes the token, or requests one with the client's
+// own credentials. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
+// scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +132,7 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	return c.credentials.authorizationHeader(), nil
 }
 
-// stepUp stores the scopes that the next login requests.
+// stepUp stores the scopes that the next login requests: the granted ones and those that the challenge demands.
 func (c *Client) stepUp(ctx context.Context, ch challenge) error {
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
@@ -215,7 +216,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
 }
 
-// newFlow prepares a flow that refreshes a token. Without a challenge, it uses the stored metadata, if any.
+// newFlow prepares a flow that refreshes a token.
 func (c *Client) newFlow(ctx context.Context, ch challenge) (*flow, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.resume(ctx, c.credentials.Discovery)
@@ -251,7 +252,6 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	return s.saveCredentials()
 }
 
-// newHandler returns mcp-go's part of the flow.
 func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
 	method := f.metadata.authMethod()
 	if isPrivateKey(secret) || len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
@@ -324,7 +324,7 @@ func (c *Client) flowError(err error) error {
 	return err
 }
 
-// replaceEntry locks the file and replaces an entry; nil removes it.
+// replaceEntry locks the credentials file and replaces the entry of this server in a top-level member; nil removes it.
 func (c *Client) replaceEntry(member string, entry any) error {
 	if _, err := os.Stat(c.options.Store.Path); err != nil && entry == nil {
 		return nil

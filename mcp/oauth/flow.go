@@ -109,7 +109,7 @@ func (m serverMetadata) authMethod() string {
 	return secretInBody
 }
 
-// isClientLoginOnly reports whether only a client itself can log in, not a user.
+// isClientLoginOnly reports whether users cannot log in: the server accepts only clients that log in as themselves.
 func (m serverMetadata) isClientLoginOnly() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
@@ -135,7 +135,8 @@ type flow struct {
 
 func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
-// discover reads the metadata of the MCP server and of its authorization server, beginning with the latter if known.
+// discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
+// known and the challenge names a metadata URL, the metadata of the authorization server is read first.
 func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*flow, error) {
 	f := &flow{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
@@ -225,7 +226,6 @@ func (f *flow) findServer(ctx context.Context) error {
 	return nil
 }
 
-// check refuses endpoints that are not web addresses, and authorization servers without PKCE.
 func (m serverMetadata) check() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		u, err := url.Parse(endpoint)
@@ -345,7 +345,6 @@ func (d documentCache) client() *http.Client {
 	}}
 }
 
-// read reads a metadata document; found is false if the document is missing.
 func (d documentCache) read(ctx context.Context, at string, target any) (found bool, err error) {
 	body, ok := d.known[at]
 	if !ok {
@@ -376,7 +375,6 @@ func (d documentCache) read(ctx context.Context, at string, target any) (found b
 	return true, nil
 }
 
-// excerpt shortens a text of another program to one line.
 func excerpt(text []byte) string {
 	const longest = 300
 	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "�")), " ")
@@ -386,7 +384,7 @@ func excerpt(text []byte) string {
 	return s
 }
 
-// wellKnownURL returns ORIGIN/.well-known/NAME for the origin of u. If inserted is true, the path of u is appended.
+// wellKnownURL returns ORIGIN/.well-known/NAME with the origin of u, followed by the path of u if inserted is true.
 func wellKnownURL(u *url.URL, name string, inserted bool) string {
 	at := urlOrigin(u) + "/.well-known/" + name
 	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {
@@ -409,8 +407,7 @@ func hideURLPath(text string) string {
 
 func urlOrigin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// coversServer reports whether a resource identifier covers a server: both URLs have the same origin, and the path of
-// the identifier is the path of the server or a prefix of it.
+// coversServer reports whether a resource has the origin of a server, and the path of the server or a prefix of it.
 func coversServer(resource, addressed string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(addressed)

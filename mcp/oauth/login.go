@@ -40,8 +40,8 @@ type Login struct {
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
 const loginTimeout = 5 * time.Minute
 
-// CheckSupport forgets an earlier refusal of the MCP server, and then looks for its authorization server. The error
-// explains why a login is impossible.
+// CheckSupport reports whether a login to the MCP server is possible; the error explains why not. For that it looks for
+// the authorization server. It also forgets that the MCP server refused a request earlier.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +111,9 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	return l, c.flowError(err)
 }
 
-// LoginAsClient logs in as the configured client itself, without a user. It does so only if the client has a secret and
-// the authorization server has no login for users. Otherwise done is false. header is as for Login.
+// LoginAsClient logs in as the configured client itself, without a user. It does nothing, and done is false, if the
+// client has no secret or if the authorization server has a login for users. header is the WWW-Authenticate header of a
+// refused request; empty means unknown.
 func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +147,8 @@ func (c *Client) scopes(f *flow, ch challenge) []string {
 	return scopes
 }
 
-// clientFor returns the client of a login: configured, stored, the real CLI's client metadata document, or a new one.
+// clientFor returns the client of a login. It is the configured client, else the stored one, else the one of the real
+// CLI's client metadata document, else a newly registered one.
 func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":
@@ -235,7 +237,6 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	return nil, fmt.Errorf("the authorization server sent more than %d redirects", maxRedirects)
 }
 
-// isLoopback reports whether a host name always means this machine.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
@@ -271,9 +272,9 @@ func (l *Login) End(err error) {
 // Ended is closed when the login has ended.
 func (l *Login) Ended() <-chan struct{} { return l.ended }
 
-// Wait waits until the login has ended and returns its outcome. If at is not nil, Wait serves the redirect URI with
-// this listener meanwhile, and shows the outcome in the browser. limit is how long Wait waits for the user; 0 means as
-// long as the real CLI does. Wait closes the listener before it returns.
+// Wait waits until the login has ended and returns its outcome. If at is not nil, Wait also serves the redirect URI on
+// this listener: it completes the login, and shows the outcome in the browser. Before it returns, it closes the
+// listener. limit is how long Wait waits for the user; 0 means as long as the real CLI does.
 func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) error {
 	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, loginTimeout), cliError("Authentication timeout"))
 	defer stop()

@@ -14,7 +14,7 @@ import (
 )
 
 // A server that refused a request without a token is not contacted again before a login. If the metadata of its
-// authorization server is unknown, this applies only for refusalLifetime (observed with 2.1.330).
+// authorization server is unknown, it is contacted again after refusalLifetime (observed with 2.1.330).
 const (
 	refusalsFile    = "mcp-needs-auth-cache.json"
 	refusalLifetime = 15 * time.Minute
@@ -42,8 +42,8 @@ func (c *Client) WasRefused() bool {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the metadata
-// of the authorization server was not found and no client is known, it first registers a client, as the real CLI does.
+// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. In one case it
+// first registers a client, as the real CLI does: if the authorization server has no metadata and no client is known.
 // If the registration fails, recordRefusal returns its error and stores nothing. The caller must have locked the store.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()

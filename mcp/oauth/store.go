@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Server identifies a server: its name, type and URL.
+// Server identifies a server by its name, type, URL and headers.
 type Server struct {
 	Name    string
 	Type    string // http or sse
@@ -68,7 +68,7 @@ type clientSecret struct {
 	Value string `json:"clientSecret"`
 }
 
-// key returns the name of the server in the file: its name and a hash of its type, URL and headers.
+// key returns the name of the server's entry in the file.
 func (s Server) key() string {
 	headers := s.Headers
 	if headers == nil {
@@ -113,7 +113,7 @@ func (s Store) read() (plainjson.Object, error) {
 	return doc, nil
 }
 
-// load reads one entry of a member into entry, which stays unchanged if the file has no such entry.
+// load reads the entry key below member, a top-level member of the file, into entry; a missing one changes nothing.
 func (s Store) load(member, key string, entry any) error {
 	doc, err := s.read()
 	if err != nil {

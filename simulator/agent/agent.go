@@ -51,7 +51,8 @@ type DefinitionSource interface {
 
 // ModelSource creates the models of agents.
 type ModelSource interface {
-	// AgentModel returns the model of one agent: the script of the call, or the rules of a new conversation.
+	// AgentModel returns the model that answers the requests of one agent. It plays script, which belongs to the call.
+	// If script is nil, the rules of the scenario answer, as in a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
 	// Name returns the model name that the environment substitutes for name.
 	Name(name string) string
@@ -63,7 +64,8 @@ type Session interface {
 	Options() simulator.Options
 	// Name returns the name by which other sessions address this session.
 	Name() string
-	// Isolate creates a git worktree in which the agent's calls work until Release. An error is the result of the call.
+	// Isolate creates a git worktree in which the agent's calls work until Release. If Isolate fails, its error becomes
+	// the result of the Agent call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
 	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it
 	// returns the path and the branch of the worktree.
@@ -81,9 +83,11 @@ type Options struct {
 	Skills      Skills // nil means no skill runs in an agent
 	// Model is an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model.
 	Model string
-	// CWD is removed from the start of paths in progress messages; empty means nothing is removed.
+	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are
+	// shown as they are.
 	CWD string
-	// Foreground is true if no agent runs in the background. Calls that ask for it count as calls that do not.
+	// Foreground makes all agents run in the foreground. A call that asks for the background is counted like a call
+	// without run_in_background.
 	Foreground bool
 }
 
@@ -93,8 +97,9 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced contains the tools that each conversation ("" means the main one) knows: tools that it has used, and
-	// tools that reports of its agents listed. The value is the round in which the conversation first knew the tool.
+	// announced contains the tools that each conversation knows, and for each tool the round in which the conversation
+	// first knew it. The key "" is the main conversation. A conversation knows the tools that it has used and those
+	// that the reports of its agents listed.
 	announced map[string]map[string]int
 }
 
@@ -201,7 +206,7 @@ func (a *Agents) RecordCall(call protocol.ToolUse) {
 	a.recordTool(conversationOf(call), call.Name, call.Round)
 }
 
-// recordTool records that a conversation knows a tool, and reports whether it did not know the tool before this round.
+// recordTool records that a conversation knows a tool. isNew is false if it knew the tool before this round.
 func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

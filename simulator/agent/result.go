@@ -28,7 +28,6 @@ type runProgress struct {
 	firstPiece    int // bytes of the first streamed piece of the last message
 }
 
-// recordReply records a block of the agent's reply. stream specifies the pieces in which the reply is streamed.
 func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Stream) {
 	if ev.IsAPIErrorMessage {
 		k.lastError = ev
@@ -48,7 +47,8 @@ func (k *runProgress) recordResult(ev *protocol.Result) (waited int) {
 	return waited
 }
 
-// currentUsage returns the agent's usage so far. The tokens of its last message include those of earlier messages.
+// currentUsage returns the agent's usage so far. The tokens of the last message are the total, because the input of a
+// request contains all earlier messages.
 func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	return &task.Usage{
 		TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total,
@@ -65,7 +65,8 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	return u
 }
 
-// firstPieceLength returns the length in bytes of a block's first streamed piece; for thinking, of the signature.
+// firstPieceLength returns the length in bytes of the first streamed piece of a block. For a thinking block, it returns
+// the length of the signature.
 func firstPieceLength(b protocol.Block, stream scenarios.Stream) int {
 	switch b := b.(type) {
 	case protocol.TextBlock:
@@ -140,7 +141,6 @@ func (c *callCounts) countLines(input json.RawMessage) {
 	}
 }
 
-// describeActivity describes a call for task_progress; it shortens paths below cwd.
 func describeActivity(use protocol.ToolUse, cwd, fallback string) string {
 	var in struct {
 		Description string `json:"description"`
@@ -226,7 +226,6 @@ func (w *agentRun) leaveWorktree(ctx context.Context) {
 // promptSectionsHash is the hash that the real CLI reports for a prompt without extra sections.
 const promptSectionsHash = "fba0f54338f777af"
 
-// completedResult returns the result of a foreground call whose agent has finished.
 func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.ToolResult {
 	if end.Status == task.StatusFailed {
 		return protocol.ErrorResult(end.Summary)
@@ -262,7 +261,8 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// toolsUsedLine lists the used tools that are new to the agent's caller (observed with 2.1.330); empty means none.
+// toolsUsedLine lists the tools that the agent has used and that its caller did not know before this round (observed
+// with 2.1.330). It is empty if the agent used no such tool.
 func (w *agentRun) toolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
@@ -310,7 +310,6 @@ func (w *agentRun) callerSendsMessages(ctx context.Context) bool {
 	return err == nil && slices.ContainsFunc(tools, isIt)
 }
 
-// launchedResult returns the result of a background call whose agent was started.
 func (w *agentRun) launchedResult(ctx context.Context) protocol.ToolResult {
 	canContinue, hint := w.callerSendsMessages(ctx), ""
 	if canContinue {

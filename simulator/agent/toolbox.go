@@ -20,7 +20,8 @@ type toolbox struct {
 	definition   Definition
 }
 
-// isToolExcluded reports whether the agent's definition excludes a tool. Its calls are refused without an input check.
+// isToolExcluded reports whether the agent's definition excludes a tool. A call of an excluded tool is refused before
+// its input is checked.
 func (t toolbox) isToolExcluded(name string) bool {
 	return !t.definition.allows(protocol.Tool{Name: name})
 }
@@ -57,7 +58,6 @@ func (t toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) 
 	return nil
 }
 
-// withAgentRef attaches the agent of a call to the context, for the middlewares.
 func withAgentRef(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref
@@ -80,7 +80,8 @@ func reportMissing(session executor.Executor) executor.Middleware {
 	})
 }
 
-// allows reports whether the agent may use a tool. Bash(git *) permits all of Bash; mcp__server permits all its tools.
+// allows reports whether the agent may use a tool. Only the tool of a rule counts, so Bash(git *) permits every Bash
+// command. mcp__server permits all tools of the server.
 func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool {
 		rule = claudecode.ParseRuleText(rule).Tool

@@ -45,16 +45,14 @@ type agentRun struct {
 	crash    *simulator.CrashError // set if the scenario makes the process exit
 }
 
-// name returns the name or id to which messages for the agent are addressed.
 func (w *agentRun) name() string { return cmp.Or(w.input.Name, w.task.ID) }
 
-// displayName returns a short digest of the task id.
+// displayName returns a short digest of the task id. Lists of agents show it in brackets after the name.
 func (w *agentRun) displayName() string {
 	sum := sha256.Sum256([]byte(w.task.ID))
 	return fmt.Sprintf("%.3x", sum)
 }
 
-// start runs a foreground agent to its end, or starts a background agent.
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	w.prepareRun(ctx)
 	if w.task.Background {
@@ -78,7 +76,6 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	return executor.ResultOf(w.completedResult(ctx, end)), nil
 }
 
-// wait runs a foreground agent to its end. The error is set if the scenario makes the process crash.
 func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	t := w.task
 	end := w.run(ctx)
@@ -147,8 +144,8 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finishRun records the end of a run. If the run completed and a message is waiting, it returns that message instead,
-// and the run continues. A message that arrives after the end starts another run.
+// finishRun records the end of a run, unless the run completed and a message is waiting. In that case it returns the
+// message, with which the caller continues the run. A message that arrives later starts another run.
 func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
@@ -170,7 +167,6 @@ func (w *agentRun) recordMessage(message string) {
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// runPrompt runs one prompt up to the agent's answer.
 func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
@@ -216,8 +212,6 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	})
 }
 
-// stoppedEnd returns the end of the task of an agent that was stopped. The end of a foreground agent has no usage, and
-// its summary is only the description.
 func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
@@ -229,7 +223,6 @@ func (w *agentRun) failureEnd(reason string) task.End {
 	return task.End{Status: task.StatusFailed, Summary: w.noticeText("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
 }
 
-// modelFailureEnd returns the end of the task of an agent whose model failed or gave no result.
 func (w *agentRun) modelFailureEnd() task.End {
 	ev := w.progress.lastError
 	if ev == nil {
@@ -243,8 +236,8 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.noticeText("failed: " + why), Error: why}
 }
 
-// noticeText returns the text of the notification about the end of the agent. end describes a stop or a failure; if it
-// is empty, the text is the answer of a foreground agent, or says that a background agent has finished.
+// noticeText returns the text of the notification about the end of the agent. end describes a stop or a failure. If end
+// is empty, the agent has finished: the text says so for a background agent, and is the answer of a foreground agent.
 func (w *agentRun) noticeText(end string) string {
 	switch {
 	case end != "":
@@ -278,7 +271,6 @@ func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
-// playTurn runs one prompt and forwards its events to the caller's conversation.
 func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.progress.lastResult, w.progress.lastError = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
@@ -304,7 +296,6 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 	return nil
 }
 
-// forward forwards an event of the agent's conversation to the conversation of the caller.
 func (w *agentRun) forward(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
@@ -345,7 +336,8 @@ func (w *agentRun) forward(ev protocol.Event) {
 	}
 }
 
-// showRetry reports a model retry as progress of the waiting call, but not in the background (observed with 2.1.329).
+// showRetry reports that the model retries a request of a foreground agent, as progress of the waiting Agent call.
+// Retries of background agents are not reported (observed with 2.1.329).
 func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	if w.task.Background {
 		return
@@ -366,7 +358,8 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	w.task.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// showAssistant shows one block. Texts of foreground agents are shown only on request (spec: cli-contract 9.5).
+// showAssistant shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
+// agents (spec: cli-contract 9.5).
 func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.progress.recordReply(ev, w.agents.options.Session.Options().Display.Stream)
 	w.setAgent(ev)
@@ -388,8 +381,8 @@ func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// showMessage shows a message of the agent. A message is hidden if another agent waits for this agent, unless texts of
-// agents are shown (observed with 2.1.330).
+// showMessage shows a message of the agent. It hides messages of an agent for which another agent waits, unless the
+// session shows the texts of agents (observed with 2.1.330).
 func (w *agentRun) showMessage(ev protocol.Event) {
 	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsAgentText() {
 		ev = &protocol.HiddenEvent{Event: ev}
@@ -416,7 +409,6 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 	}
 }
 
-// showPrompt shows a prompt of the agent, or only records it for a background or nested agent.
 func (w *agentRun) showPrompt(text string) {
 	if w.task.Background {
 		w.recordHiddenPrompt(text)
@@ -425,7 +417,6 @@ func (w *agentRun) showPrompt(text string) {
 	w.showMessage(w.promptEvent(text))
 }
 
-// recordHiddenPrompt records a prompt that only the transcript of the agent contains.
 func (w *agentRun) recordHiddenPrompt(text string) {
 	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(text)})
 }
@@ -447,7 +438,6 @@ func (w *agentRun) setRecipient(ev *protocol.User) {
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }
 
-// runStopHooks runs the SubagentStop hooks; if one blocks, the agent continues with the feedback.
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{
 		AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(),

@@ -70,7 +70,6 @@ type Models interface {
 	Name(name string) string
 }
 
-// customCommand is a command or a skill loaded from disk.
 type customCommand struct {
 	definition catalog.Command
 	models     Models
@@ -109,7 +108,6 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 	return text, err
 }
 
-// replaceVariables returns the body of a command with variables such as ${CLAUDE_SESSION_ID} replaced by their values.
 func replaceVariables(k catalog.Command, project string, now simulator.Snapshot) string {
 	values := []string{
 		"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project,
@@ -120,7 +118,6 @@ func replaceVariables(k catalog.Command, project string, now simulator.Snapshot)
 	return strings.NewReplacer(values...).Replace(k.Body)
 }
 
-// modelOnlySkill is a skill that users cannot invoke.
 type modelOnlySkill string
 
 // Run returns an error message.

@@ -37,7 +37,7 @@ func answerOutputStyle(o Options, name string) string {
 	return b.String() + "\n\nUsage: /output-style <style>"
 }
 
-// renameSession sets the title of the session. It returns the answer and the title that the caller reports to the host.
+// renameSession sets the title of the session. newTitle is empty if the title did not change.
 func renameSession(o Options, title string) (text, newTitle string) {
 	if title == "" {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
@@ -52,7 +52,8 @@ func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// answerColor returns the answer to /color and the prompt bar's color: without a name, the old one, or green if unset.
+// answerColor returns the answer to /color and the new color of the prompt bar. Without a name, the color is the old
+// one, or green if none was set.
 func answerColor(now, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {

@@ -12,7 +12,6 @@ import (
 // blockExitCode is the exit status with which a command blocks the action (spec: cli-contract 5.5).
 const blockExitCode = 2
 
-// hookCall is one run of the hooks of an event.
 type hookCall struct {
 	event     string
 	name      string // "EVENT" or "EVENT:SUBJECT"
@@ -22,8 +21,8 @@ type hookCall struct {
 	stdin     []byte
 	prompt    string     // prompt id; set for events that belong to a prompt
 	effort    string     // empty means that the event has none
-	unchecked *sync.Once // makes the runner report only once that a call was not checked; shared by all its calls
-	ids       []string   // ids for attachments, one for each hook; used if each attachment has its own id
+	unchecked *sync.Once // the runner's uncheckedOnce
+	ids       []string   // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
 }
 
 type hookResult struct {
@@ -32,7 +31,8 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
-	// blockReason is the shown reason of a hook that blocked with exit status 2; rawReason lacks the label of the hook.
+	// blockReason is the reason shown for a hook that blocked with exit status 2. It begins with the label of the hook;
+	// rawReason is the same reason without the label.
 	blockReason, rawReason string
 	isBlocked              bool
 	stdout, stderr         string
@@ -88,7 +88,6 @@ func (a *hookResult) readOutput(event string) {
 	a.output = out
 }
 
-// failedResult returns the result of a configured hook that ended without a verdict.
 func failedResult(ctx, limited context.Context, err error) hookResult {
 	if limited.Err() != nil && ctx.Err() == nil {
 		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true}
@@ -96,7 +95,8 @@ func failedResult(ctx, limited context.Context, err error) hookResult {
 	return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: err.Error()}
 }
 
-// printedOutput returns the hook's output. If that was invalid, stderr is the message about it and is omitted.
+// printedOutput returns the output of the hook on stdout and stderr. If the output on stdout was invalid, it leaves out
+// stderr, because stderr then contains the message about the invalid output.
 func (a *hookResult) printedOutput() string {
 	if a.noVerdict == noVerdictInvalid && a.stdout != "" {
 		return a.stdout

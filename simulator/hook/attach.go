@@ -11,8 +11,9 @@ import (
 
 // Trace contains events and records of hooks.
 type Trace struct {
-	// Frames are hook_started and hook_response of configured hooks, first all hook_started. They are always shown
-	// for SessionStart, otherwise only with --include-hook-events. Nil for SessionEnd.
+	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first.
+	// Frames are always shown for SessionStart, and for other events only with --include-hook-events. Nil for
+	// SessionEnd.
 	Frames []protocol.Event
 	// Notices are informational events that are always shown: system messages, failed hooks, a blocked prompt.
 	Notices []protocol.Event
@@ -38,8 +39,9 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records in the transcript a hook that did not refuse. A hook may also stop the turn: after a tool, only
-// the stop is recorded then; at the end of a turn, the stop is recorded before the hook, and otherwise after it.
+// attachAnswer records in the transcript a hook that did not refuse. If the hook stopped the turn, the stop is
+// recorded, too. After a tool, only the stop is recorded. At the end of a turn, the stop precedes the hook; for all
+// other events, it follows the hook.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -96,7 +98,6 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 	}
 }
 
-// errorOutput returns the error output of a failed hook for the transcript.
 func (a *hookResult) errorOutput() string {
 	if a.exitCode == nil || a.noVerdict == noVerdictInvalid {
 		return a.stderr
@@ -105,7 +106,8 @@ func (a *hookResult) errorOutput() string {
 	return "Failed with non-blocking status code: " + text
 }
 
-// attachBlock records a hook's refusal in the transcript, unless a message to the user or the model contains it.
+// attachBlock records a hook's refusal in the transcript. It records nothing if a message to the user or the model
+// already contains the refusal.
 func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
@@ -141,7 +143,8 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	})
 }
 
-// attachStop records that a hook ends the turn. For hooks of a prompt it records nothing: the user gets the message.
+// attachStop records that a hook ends the turn. It records nothing for a hook of a prompt, because the user gets a
+// message about the stop.
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
@@ -161,7 +164,6 @@ func (t *Trace) attachStopMessage(c *hookCall, reason, fallback string) {
 	t.setRendered(c.name + " hook stopped continuation: " + reason)
 }
 
-// attachContext records in the transcript the context that hooks add for the model.
 func (t *Trace) attachContext(c *hookCall, texts ...string) {
 	named := *c
 	switch {
@@ -176,7 +178,7 @@ func (t *Trace) attachContext(c *hookCall, texts ...string) {
 	t.setRendered(named.name + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
-// takeID returns the id for the next attachment: the event's id, or a new one if each attachment has its own.
+// takeID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
 func (c *hookCall) takeID() string {
 	if len(c.ids) == 0 {
 		return c.toolUseID
@@ -186,8 +188,7 @@ func (c *hookCall) takeID() string {
 	return id
 }
 
-// isConversationStart reports whether the event is the start of a conversation. For such an event, one attachment
-// records the contexts from all hooks.
+// isConversationStart reports whether a conversation starts. One attachment then records the contexts of all hooks.
 func (c *hookCall) isConversationStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }
@@ -262,7 +263,6 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	}
 }
 
-// setRendered sets the text that the model receives for the last attachment.
 func (t *Trace) setRendered(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
 func originFields(c *hookCall) []protocol.Field {

@@ -22,7 +22,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// notFoundExitCode is the exit status of a shell for an unknown command.
 const notFoundExitCode = 127
 
 // outputDrainTimeout limits the wait for the end of the output. A process left running may keep the output open.
@@ -117,7 +116,6 @@ const (
 	waitCancelled
 )
 
-// waitForCommand waits for the command and records its output in the meantime.
 func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
 	var look <-chan time.Time
 	if r.options.ProgressEvery > 0 {
@@ -218,7 +216,6 @@ func detachedResult(p *proc.Process, out *outputWatcher) hookResult {
 	return a
 }
 
-// shellCommand returns the command line of a hook. Without args, it runs a shell.
 func shellCommand(e *hookEntry) []string {
 	c := e.config
 	switch {
@@ -253,7 +250,8 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 }
 
 type outputWatcher struct {
-	// asyncTime receives the time limit if the first line of output asks for the background; 0 means unspecified.
+	// asyncTime receives a value if the first line of output asks that the command run in the background. The value is
+	// the requested time limit; 0 means unspecified.
 	asyncTime chan time.Duration
 	ended     chan struct{} // closed at the end of the output
 
@@ -267,7 +265,6 @@ func (w *outputWatcher) output() string {
 	return w.text.String()
 }
 
-// add appends output, up to maxOutputBytes in total, and returns the output so far.
 func (w *outputWatcher) add(piece []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -308,7 +305,8 @@ func (w *outputWatcher) wait(d time.Duration) {
 	}
 }
 
-// envEvents are the events whose hooks may write shell code to CLAUDE_ENV_FILE. Later commands run it in this order.
+// envEvents are the events whose hooks may write shell code to CLAUDE_ENV_FILE. Later shell commands run this code in
+// the order of envEvents.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
 // envFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommand for place.
@@ -357,11 +355,11 @@ func (r *Runner) Script() string {
 	return strings.Join(parts, "\n")
 }
 
-// maxResponseBytes bounds the response body of an HTTP hook, in bytes.
 const maxResponseBytes = 1 << 20
 
-// postInput sends the input to an HTTP hook. A 2xx body must be empty or JSON, and is then interpreted like a command's
-// standard output. Everything else, a failed request included, is an error, which blocks only with onFailure "block".
+// postInput sends the input to an HTTP hook. A 2xx response must have no body or a JSON body, which is interpreted like
+// the standard output of a command. Any other response is an error, and so is a failed request. An error blocks only
+// with onFailure "block".
 func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

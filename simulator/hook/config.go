@@ -59,11 +59,11 @@ func (e *hookEntry) blocksOnFailure(event string) bool {
 	return e.mustAnswer && !claudecode.HookEventNamed(event).PrecedesEnd
 }
 
-// displayLabel returns the label for transcripts, on one line.
 func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 
-// matches reports whether the matcher accepts the subject of the event. An event without a subject always matches,
-// unless it is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that tool.
+// matches reports whether the matcher accepts the subject of the event. Every matcher accepts an event that has no
+// subject, but not if the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of
+// that tool.
 func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):

@@ -22,8 +22,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Callback asks the host to run a hook and returns the output object unchanged. It fails if the host reports a failure;
-// the error wraps [ErrHostGone] if the host is gone. When ctx ends, it must tell the host to stop and return soon.
+// Callback asks the host to run a hook and returns the output object unchanged. It fails if the host reports a failure.
+// If the host is gone, the error wraps [ErrHostGone]. When ctx ends, an implementation must tell the host to stop, and
+// return soon.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrHostGone means that the host has disconnected.
@@ -86,7 +87,8 @@ type Source struct {
 
 // Input is one event.
 type Input struct {
-	// Base contains the common keys. Empty ones are filled from Options, and HookEventName always from Event.
+	// Base contains the keys that all hook inputs have. Empty keys are set from Options. HookEventName is always set
+	// from Event.
 	Base  protocol.HookBase
 	Event protocol.HookInput
 	// ToolUseID is passed to callbacks separately. Empty means a new id, with the prefix "hook-" for PostToolBatch.
@@ -99,7 +101,7 @@ type Runner struct {
 	closing chan struct{} // closed by Close to end asynchronous hooks
 	jobs    sync.WaitGroup
 
-	uncheckedOnce sync.Once // limits the notice that a hook did not check a call to one per session
+	uncheckedOnce sync.Once // limits the notice about calls that a hook did not check to one for each session
 
 	mu      sync.Mutex
 	entries map[string][]*hookEntry // by event; first the hooks of settings, then the callbacks of the host
@@ -115,7 +117,8 @@ type detachedHook struct {
 	result hookResult
 }
 
-// TakeResponses returns the hook_response events, without ids, of finished asynchronous hooks, each event once.
+// TakeResponses returns the hook_response events of asynchronous hooks that have finished since the last call. The
+// events have no ids.
 func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,8 +259,9 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match, without equivalent
-// duplicates. It remembers that they have run, because some run only once per session. After Close it returns none.
+// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
+// hooks it returns one. It records that the hooks have run, because some run only once per session. After Close it
+// returns none.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -290,7 +294,6 @@ func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 	return ok && r.options.MatchRule(e.config.If, use)
 }
 
-// toolOf returns the call of an event; ok is false for events without one.
 func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	switch in := in.(type) {
 	case protocol.PreToolUseHook:

@@ -66,8 +66,8 @@ type Policy struct {
 	PolicyHooks      int  `json:"policyHookCount"`
 }
 
-// List lists the hooks of settings files, given in rising precedence. Events have the order in which the real CLI lists
-// them. The matchers of an event have the order in which the files first contain them (observed with 2.1.329). Invalid
+// List lists the hooks of settings files. sources are in rising precedence. Events are in the order of the real CLI.
+// The matchers of an event are in the order in which they first occur in the files (observed with 2.1.329). Invalid
 // files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
 	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}

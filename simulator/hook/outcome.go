@@ -10,13 +10,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Outcome combines results of an event's hooks. The zero value has no effect. Callers set its events' session and uuid.
+// Outcome combines the results of the hooks of an event. The zero value has no effect. The caller must set the session
+// id and the uuid of the events in an Outcome.
 type Outcome struct {
 	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
 	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model receives the reason (PostToolUse).
 	Block bool
-	// Reason is the reason of the first hook that blocked. If none blocked, it is the reason of the hook whose Decision
-	// is used. If a command blocked, it is "[command]: stderr".
+	// Reason is the reason of the first hook that blocked. If none blocked, it is the reason of the hook whose decision
+	// is in Decision. If a command blocked, Reason is "[command]: stderr".
 	Reason string
 	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order. They are
 	// shown as a tool result (PreToolUse), as the result of the turn (UserPromptSubmit) or as user messages (Stop).
@@ -53,7 +54,8 @@ type Changes struct {
 type Failures struct {
 	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
 	Failed bool
-	// NotExecuted is the result of a call that must not run for lack of a usable PreToolUse answer; empty means none.
+	// NotExecuted is the result of a call that must not run, because no PreToolUse hook gave a usable answer. Empty
+	// means none.
 	NotExecuted string
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.
@@ -157,8 +159,9 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// addMessage records a hook's message to the user in the transcript and adds a notice of it, except at the start of a
-// conversation, at the end of an agent, and for events such as MessageDisplay whose hooks are visible only as frames.
+// addMessage records a hook's message to the user in the transcript and adds a notice that shows the message. There is
+// no notice at the start of a conversation, at the end of an agent, and for events such as MessageDisplay, whose hooks
+// are visible only as frames.
 func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 	switch {
@@ -169,8 +172,7 @@ func (o *Outcome) addMessage(c *hookCall, text string) {
 	}
 }
 
-// refusalReason returns the reason of a refusal. reason is the text for users. bare is the reason as the hook wrote it,
-// and may be empty. refused is false if the hook did not refuse.
+// refusalReason returns the reason for users, and bare, the reason as the hook wrote it, which may be empty.
 func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
 	if a.isBlocked {
 		return a.blockReason, a.rawReason, true
@@ -251,7 +253,6 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	o.Specific.Retry = o.Specific.Retry || s.Retry
 }
 
-// dropNull returns raw, or nil if it is absent or null.
 func dropNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -350,7 +351,6 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	}
 }
 
-// refusePrompt stops a prompt before it is sent to the model. suffix is appended to the reason.
 func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome protocol.PromptOutcome) {
 	if !o.Block {
 		o.Reason = reason

@@ -60,8 +60,9 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &wrongEventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// A form describes an object. It lists the keys in the order of checking, each with its type. "!" marks a required key.
-// A type is boolean, string, record (any object), choices as a|b, the name of an object's form, or a list of a type.
+// A form describes the keys of an object, in the order in which they are checked. A key is followed by ":" and its
+// type; "!" marks a required key. A type is boolean, string, record (any object), a choice such as allow|deny, the name
+// of another form, or [] and the type of the elements of a list.
 const (
 	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
@@ -228,8 +229,7 @@ func jsonType(value any) string {
 	return "number"
 }
 
-// isAsync reports whether the first line of a command's output asks that the command run in the background, and returns
-// the requested time limit; 0 means unspecified.
+// isAsync reports whether a command's first line of output asks to run it in the background; limit 0 means unspecified.
 func isAsync(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {

@@ -16,7 +16,7 @@ const (
 	unexpectedErrorText = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 
-// originalPrompt separates the reason of a refusal from the prompt.
+// originalPrompt is the text between the reason of a refusal and the refused prompt.
 const originalPrompt = "\n\nOriginal prompt: "
 
 // blockText returns the message with which an event reports that a hook blocked (spec: cli-contract 5.3).
@@ -63,7 +63,7 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// invalidAnswerText describes a failed callback; like the text of the real CLI, it does not contain the host's text.
+// invalidAnswerText is the message about a callback that failed. Like the real CLI's, it does not quote the host.
 const invalidAnswerText = "the SDK host replied with an error or an invalid answer."
 
 // hostSilentText is shown if the host does not answer whether a turn may end.

@@ -30,7 +30,8 @@ type HookedTools interface {
 	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerRef
 	// Rewrite converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is
-	// false if the output does not have the tool's structure or the tool is unknown; then the result is unchanged.
+	// false if the tool is unknown or the output does not have the tool's structure. The caller then keeps the result
+	// unchanged.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
 	// ReplaceInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
 	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
@@ -177,7 +178,8 @@ func (h *hookMiddleware) runAfter(ctx context.Context, use protocol.ToolUse, res
 	}
 }
 
-// applyRewrite replaces a tool's result by the output of a hook. The output of an MCP tool may be any value.
+// applyRewrite replaces a tool's result by the output of a hook. An output that does not have the structure of a
+// built-in tool's output is ignored. For an MCP tool, the output may be any value.
 func (h *hookMiddleware) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
@@ -228,7 +230,7 @@ func hookToolName(tool string) string {
 	return tool
 }
 
-// visibleEvents returns the events to show with a call's result, except frames, which it shows immediately if possible.
+// visibleEvents returns the events to show with the result of a call, except frames that could be shown at once.
 func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
 	var events []protocol.Event
 	for _, frame := range out.Frames {
@@ -239,7 +241,7 @@ func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
-// splitTurnEnds returns events that end the turn as ends, others as others. Transcripts show ends after the result.
+// splitTurnEnds separates the events by which a hook ends the turn. In transcripts, they follow the call's result.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)
@@ -299,7 +301,6 @@ func hookRejection(text string) executor.Result {
 	return r
 }
 
-// deferIgnoredEvent reports that one of several parallel calls cannot be deferred.
 func deferIgnoredEvent(tool string) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
 		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
@@ -320,9 +321,9 @@ func replacedContent(raw json.RawMessage) protocol.Content {
 	return protocol.Content{Text: string(plainjson.Compact(raw))}
 }
 
-// AskHooks combines PermissionRequest hooks with a prompter: both are asked at the same time. The first decision is
-// used, and the other one is cancelled (spec: cli-contract 5.4). Without a prompter only the hooks are asked. If they
-// return no decision, the answer is zero with Undecided set.
+// AskHooks returns a prompter that asks PermissionRequest hooks and ask at the same time. The first decision is used,
+// and the other question is cancelled (spec: cli-contract 5.4). If ask is nil, only the hooks are asked. If the hooks
+// then make no decision, the answer is zero with Undecided set.
 func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 	return &racingPrompter{hooks: newHooks(o), ask: ask}
 }
@@ -388,7 +389,7 @@ func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protoc
 }
 
 // suggestionsForHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
-// suggestions, hooks do not receive the first one, a rule that allows the command.
+// suggestions, the first one, which is a rule that allows the command, is left out.
 func suggestionsForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]

@@ -106,7 +106,8 @@ func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessa
 	return changed
 }
 
-// RefusesImmediately reports whether a call is denied without a hook, classifier or prompter. asked is nil without one.
+// RefusesImmediately reports whether a call is denied without asking a hook, a classifier or a prompter. asked is the
+// prompter of the session; nil means that the session has none.
 func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
 		return false
@@ -179,7 +180,6 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	return use
 }
 
-// sameContent reports whether two inputs are equal except for the path of the file.
 func sameContent(a, b json.RawMessage) bool {
 	before, after := objectKeys(a), objectKeys(b)
 	delete(before, "file_path")
@@ -255,7 +255,7 @@ func runAccepted(
 }
 
 // permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to
-// the question. Its reason code is kept, unless a PreToolUse hook requested the question.
+// the question. The result has the reason code of d, unless a PreToolUse hook asked and no hook answered.
 func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
 	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
 	if a.Source == hookDecisionSource {
@@ -346,7 +346,6 @@ func inputIssue(bad executor.Result) (issue string, schema bool) {
 	return strings.CutPrefix(issue, "InputValidationError: ")
 }
 
-// hookPromptReasonCode is the reason code of a question that a PreToolUse hook requests.
 const hookPromptReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"

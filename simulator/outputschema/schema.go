@@ -195,7 +195,8 @@ func subschemas(object map[string]any, key string) (all []any) {
 	return all
 }
 
-// checkCombinations returns an error for a keyword that lacks another keyword that it requires.
+// checkCombinations returns an error if a keyword has no effect or is not allowed without another one, such as "if"
+// without "then" and "else".
 func checkCombinations(object map[string]any) error {
 	has := func(key string) bool { _, ok := object[key]; return ok }
 	switch _, tuple := object["items"].([]any); {
@@ -227,8 +228,7 @@ type errorFormatter struct {
 	lines   []string
 }
 
-// formatErrors adds the lines for a validation error: first those of its causes, then its own. An error that only
-// groups causes has no line of its own.
+// formatErrors adds the lines for a validation error: those of its causes, then its own unless it only groups causes.
 func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
@@ -251,7 +251,7 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 }
 
 // describeRequirement describes the violated requirement in the words of the real CLI's validator. For a value of
-// --json-schema, the text also lists the allowed values, or the values that were found.
+// --json-schema, the text also contains the allowed values or the actual value, as in "(got 3)".
 func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)

@@ -31,16 +31,15 @@ type call struct {
 	parseErr error
 	path     string // absolute path of the file or directory
 	domain   string
-	url      string // path in the URL to fetch, such as "/docs/api"; domain is its host
+	urlPath  string // path of the URL to fetch, such as "/docs/api"; the host is in domain
 	subject  string // agent type or skill name
 }
 
-// judge decides whether a call may run, from the current mode, rules and directories.
 type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// afterBypass is true if the mode before plan mode was bypassPermissions. In this case plan mode has no classifier.
+	// afterBypass is true if the mode before plan mode was bypassPermissions. Then no classifier decides in plan mode.
 	afterBypass bool
 }
 
@@ -84,7 +83,7 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.path = j.resolver.callPath(path)
 	case claudecode.ClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain, c.url = strings.Map(asciiForm, u.Hostname()), path.Join("/", u.Path)
+			c.domain, c.urlPath = strings.Map(asciiForm, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ClassAgent:
 		c.subject = firstString(in.SubagentType)
@@ -111,9 +110,9 @@ func asciiForm(r rune) rune {
 func (c *call) isDocumentation() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
-		return isBelow("/anthropics", c.url)
+		return isBelow("/anthropics", c.urlPath)
 	case "huggingface.co", "vercel.com":
-		return isBelow("/docs", c.url)
+		return isBelow("/docs", c.urlPath)
 	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com",
 		"cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com", "developer.android.com",
 		"developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com",
@@ -143,13 +142,11 @@ func firstString(values ...any) string {
 	return ""
 }
 
-// hasString reports whether one of the values is a string, even an empty one.
 func hasString(values ...any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
-// serverPrefix returns the prefix that an MCP tool's rules use: "mcp__" and the server's name. If the tool's definition
-// has no server, the prefix is the tool's name up to its second double underscore.
+// serverPrefix returns the prefix that rules use for an MCP tool: "mcp__" and the name of the server.
 func serverPrefix(name string, tool protocol.Tool) string {
 	if tool.Server != "" {
 		return "mcp__" + normalizeName(tool.Server)
@@ -208,8 +205,8 @@ const (
 // Verdict is the outcome of [Policy.Decide], with the texts and events that report it.
 type Verdict struct {
 	Behavior Behavior
-	// Decision is shown in tool_result_meta. For an Ask, it is the decision that applies without a prompter. Zero means
-	// the call did not reach the permission checks.
+	// Decision is the decision that tool_result_meta shows. If the verdict is Ask, Decision applies only in a session
+	// without a prompter. The zero value means that the call did not reach the permission checks.
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // why the call did not run, such as "user-rejected"; empty when it runs
 	Message          string // tool result of a denial
@@ -234,8 +231,8 @@ type Verdict struct {
 	RuleSource string
 }
 
-// Denial returns the result of a denied call and the event to show before it; the event may be nil. An Ask counts as
-// denied, for sessions without a prompter.
+// Denial returns the result of a denied call and the event to show before the result; the event may be nil. A session
+// without a prompter also calls it for an Ask, which then counts as a denial.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult
 	event := v.Event
@@ -252,7 +249,6 @@ func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	return r, event
 }
 
-// deniesPaths reports whether a deny rule restricts the paths to read or to edit.
 func (s *ruleset) deniesPaths() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
@@ -295,7 +291,6 @@ func (r *rule) matchesPath(c *call) bool {
 	return false
 }
 
-// matchesParam reports whether the call has the parameter that the rule names, with a value that matches.
 func (r *rule) matchesParam(c *call) bool {
 	if r.value == nil || r.tool != c.name {
 		return false
@@ -366,7 +361,8 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// matchesAnyPart reports whether a deny or ask rule applies to a command part, with or without variables and wrappers.
+// matchesAnyPart reports whether a deny or ask rule applies to the call or to one of the commands in its command line.
+// Each command is compared both with and without its variables and wrappers.
 func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.matchesParam(c) {
 		return true
@@ -398,7 +394,6 @@ func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 	})
 }
 
-// coversPath reports whether a path rule of this behavior covers the tool's access to the path.
 func (s *ruleset) coversPath(behavior, tool, path string) bool {
 	file := &call{judge: &judge{resolver: s.resolver}, name: tool, kind: classOf(tool), path: path}
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
@@ -406,7 +401,6 @@ func (s *ruleset) coversPath(behavior, tool, path string) bool {
 	})
 }
 
-// isAccessible reports whether commands may access a path like file tools: in a working directory or by an allow rule.
 func (j *judge) isAccessible(tool, path string) bool {
 	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }
@@ -428,7 +422,6 @@ func (v Verdict) withReasonCode(code string) Verdict {
 	return v
 }
 
-// withRuleSource sets the source of the deciding rule; an empty source changes nothing.
 func (v Verdict) withRuleSource(source string) Verdict {
 	if source != "" {
 		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleReasonCode(source)

@@ -74,7 +74,6 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	return v
 }
 
-// judgeOf returns the judge for the calls of an agent. An agent may have its own mode.
 func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
 	if agent == nil || agent.Mode == "" {
 		return &p.judge

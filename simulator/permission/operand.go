@@ -46,8 +46,9 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	return fileAccess{read: ops}
 }
 
-// gitOperands returns the files that git diff and git grep read, relative to the current directory or to the
-// directories of -C. Files of other git subcommands are not checked against deny rules (observed with 2.1.330).
+// gitOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
+// and, if the command has -C, also relative to the directories of -C. Files of other git subcommands are not checked
+// against deny rules (observed with 2.1.330).
 func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	at, dirs := 1, []string{}
 	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
@@ -75,8 +76,8 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether the command is awk or one of its variants. They print files, but [readingVerb] returns
-// nothing for them, because they need no permission for their files.
+// printsFiles reports whether the command is awk or one of its variants. awk needs no permission to read files, so
+// [readingVerb] returns nothing for it. Deny rules still apply to its files.
 func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
@@ -93,7 +94,8 @@ func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redir
 	return access
 }
 
-// directoriesAfterCD returns the possible directories of the shell after a cd to an operand, including the given ones.
+// directoriesAfterCD returns the directories in which the shell may be after a cd to an operand. The given directories
+// are among them, because the cd may not take effect.
 func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directories) {
 		for _, path := range pathsOf(operands) {
@@ -148,7 +150,8 @@ func (c commandLine) nestedScripts(depth int) []commandLine {
 
 type fileOperand struct {
 	text string // the path that the word names; the word as written if it may name several
-	// paths are the files that the word names, with ~ expanded; for a glob, its base directory, itself and its matches.
+	// paths are the files that the word names, with ~ expanded. For a glob, paths contains the directory before its
+	// first wildcard, the glob itself, and the matches.
 	paths    []string
 	isKnown  bool // paths contains every file that the word can name
 	hasGlob  bool
@@ -235,7 +238,7 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 }
 
 // optionFiles returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
-// option contains the search pattern or script. In this case the first operand is a file, not the pattern.
+// option supplies the search pattern or the script. The first operand is then a file instead of the pattern.
 func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -272,8 +275,7 @@ func optionFileOperand(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
 }
 
-// isPatternOption reports whether an option such as -e or -f supplies the search pattern or the script. Without such an
-// option, the first operand is the pattern or the script.
+// isPatternOption reports whether an option such as -e or -f supplies the search pattern or the script.
 func isPatternOption(command, arg string) bool {
 	switch command {
 	case "grep", "egrep", "fgrep", "rg":
@@ -314,7 +316,8 @@ func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 	return nil
 }
 
-// looksExpandable reports whether a path looks expandable by the shell, although it is quoted (observed with 2.1.330).
+// looksExpandable reports whether a path contains syntax that an unquoted shell word expands, such as "$". The CLI asks
+// about such a path even if it is quoted (observed with 2.1.330).
 func looksExpandable(path string) bool {
 	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }

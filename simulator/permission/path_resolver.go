@@ -21,7 +21,6 @@ type Directory struct {
 	Source string `json:"source"` // "cliArg", "session", …; "localSettings" for a directory from any settings file
 }
 
-// pathResolver resolves paths as written in calls and command lines. It knows the working directories of the session.
 type pathResolver struct {
 	cwd        string        // directory in which the session began
 	home       string        // home directory; empty means unknown
@@ -32,7 +31,8 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// addDirectory adds a working directory, unless it was added before. CWD, always the first one, can be added again.
+// addDirectory adds a working directory, unless it was added before. CWD is the first working directory from the start,
+// and can be added once more.
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -95,7 +95,6 @@ func (p *pathResolver) followLinks(path string) string {
 	return at
 }
 
-// absolutePath returns the absolute, clean form of a path. A relative path begins at p.cwd.
 func (p *pathResolver) absolutePath(path string) string { return p.absFrom(p.cwd, path) }
 
 // callPath returns the absolute, clean form of a path in a call.

@@ -37,7 +37,8 @@ type Options struct {
 	NoPrompts bool
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when the session starts in that mode.
 	BypassAllowed bool
-	// AskSkill reports whether loading a skill that brings permissions needs permission; nil means that none does.
+	// AskSkill reports whether loading a skill needs permission, because the skill brings permission rules of its own.
+	// Nil means that no skill needs permission.
 	AskSkill func(name string) bool
 	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
 	PlanDir string

@@ -31,8 +31,9 @@ func (c commandLine) removalApproval() *approvalRequest {
 
 var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
-// withClosedQuote repairs a command line whose last word begins with a single quote that is never closed: a quote replaces
-// the last character, as in the real CLI (observed with 2.1.330). It returns nil for other command lines.
+// withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real
+// CLI (observed with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for
+// other command lines.
 func (c commandLine) withClosedQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
@@ -136,7 +137,6 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 	return nil
 }
 
-// variableRemovalApproval asks about removing, through a variable, the working directory or one found from it.
 func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name := baseName(cmd)
 	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderDirectory) })
@@ -176,7 +176,7 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyCommandOutput reports whether a target, or its directory as in dir/*, consists only of output of commands.
+// isOnlyCommandOutput reports whether a target such as $(cmd)/* has only output of commands before stars and slashes.
 func isOnlyCommandOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
@@ -281,7 +281,7 @@ func isSystemDirectory(name string) bool {
 	}, name)
 }
 
-// emptiedDirectory returns the directory that removal of a target such as dir/* empties. all is false if none exists.
+// emptiedDirectory returns the directory that removing a target such as dir/* empties; all is false for others.
 func emptiedDirectory(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)

@@ -54,8 +54,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// describe returns a short description of a call of a built-in tool: the description of a command, a path, or an
-// address; empty means use the tool's description.
+// describe returns a short description of a call of a built-in tool; empty means use the tool's description.
 func (p *Policy) describe(use protocol.ToolUse) string {
 	var input struct {
 		Description  string `json:"description"`
@@ -83,7 +82,6 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortenQuoted shortens a text that a description quotes: of more than 50 characters, 49 and an ellipsis remain.
 func shortenQuoted(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {
@@ -92,7 +90,7 @@ func shortenQuoted(s string) string {
 	return s
 }
 
-// displayPath returns a path for users: relative to the working directory if it is inside, else to the home directory.
+// displayPath returns a path as shown to users: relative to the working directory, or with "~" in the home directory.
 func (p *Policy) displayPath(path string) string {
 	if path == "" {
 		return ""

@@ -132,7 +132,6 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\(`, "(", `\)`, ")", `\\`, `\`).Replace(s)
 }
 
-// canonicalName returns "Agent" for both names of the agent tool, and any other name unchanged.
 func canonicalName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -226,7 +225,7 @@ func (s *ruleset) pathDenySource() string {
 	return ""
 }
 
-// isDeniedAsWritten reports whether a rule denies a call if links are not followed.
+// isDeniedAsWritten reports whether a deny rule applies to the path of a call as written, without following links.
 func isDeniedAsWritten(c *call) bool {
 	judge, resolver, written := *c.judge, *c.judge.resolver, *c
 	resolver.fileSystem, judge.resolver, written.judge = nil, &resolver, &judge

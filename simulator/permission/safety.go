@@ -120,7 +120,6 @@ func (c commandLine) sensitivePath(path string) *approvalRequest {
 	return c.sensitiveFileApproval(abs)
 }
 
-// sensitiveChangeApproval returns the question about the first sensitive file that the command line changes.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {

@@ -33,8 +33,9 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without ask rule r, or nil if r's message
-// is kept: r concerns the line's only command, or there is no other reason to ask (observed with 2.1.330).
+// verdictWithoutRule returns the question that the command line would cause without the ask rule r. It returns nil if
+// the message about r is used: r concerns the line's only command, or there is no other reason to ask (observed with
+// 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -81,9 +82,9 @@ type commandVerdict struct {
 	approval         *approvalRequest // the question if the command is not allowed; nil means a plain request for approval
 }
 
-// decidePart decides the simple command at index i. Questions that no allow rule can answer come first: those of ask
-// rules, of the command's form, and of its paths. Otherwise the command is allowed by an allow rule, because it only
-// reads, or because the mode allows it to change files.
+// decidePart decides about the simple command at index i. First it returns questions that no allow rule can answer:
+// those of ask rules, of the command's form, and of its paths. Without such a question, the command is allowed if an
+// allow rule applies to it, if it only reads, or if the mode allows it to change files.
 func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
@@ -246,7 +247,8 @@ var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 })
 
-// allowedByRule reports whether an allow rule applies to the command. exact is true if one equals the complete command.
+// allowedByRule reports whether an allow rule applies to the command (match), and whether the text of a rule equals the
+// complete command (exact).
 func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string

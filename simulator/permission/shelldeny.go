@@ -9,9 +9,9 @@ import (
 )
 
 // pathDenial refuses a command line that uses a path which a deny rule for reading or editing covers; nil means no
-// refusal. After a cd, paths are also resolved in the new directory, and a refusal there takes precedence. Like the
-// real CLI (observed with 2.1.330), it checks plain file names only. It ignores globs, braces and redirections of
-// compound commands, and every line that contains a list in a subshell, such as (a; b).
+// refusal. After a cd, paths are also resolved in the new directory; a refusal there takes precedence. The check has
+// the gaps of the real CLI (observed with 2.1.330). It ignores globs, braces and redirections of compound commands. It
+// also ignores every line that contains a list in a subshell, such as (a; b).
 func (c commandLine) pathDenial() *Verdict {
 	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
@@ -47,7 +47,7 @@ func (c commandLine) pathDenial() *Verdict {
 	return refused
 }
 
-// hidesPaths reports whether an obstacle prevents the analysis of all the line's paths (observed with 2.1.330).
+// hidesPaths reports whether, because of an obstacle, some paths of the line cannot be found (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.ObstacleNested, shellcmd.ObstacleNestedInQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,

@@ -59,7 +59,6 @@ func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approvalRequ
 	return q
 }
 
-// redirectionApproval returns the question about the files that redirections of the command line write or read.
 func (c commandLine) redirectionApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -108,8 +107,9 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// pathApprovals returns the question about a command's first path that needs permission, as outside or inside; both are
-// nil if no path needs permission. outside must always be asked, inside only if nothing else allows the command.
+// pathApprovals returns the question about the first path of a command that needs permission, as outside or inside;
+// both are nil if no path does. outside must be asked even if a rule allows the command. inside is about a path in a
+// working directory and is asked only if nothing else allows the command.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
@@ -195,7 +195,6 @@ func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest
 	return paths, nil
 }
 
-// readApproval returns the question about a path outside the working directories that a command only reads.
 func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	q := &approvalRequest{
 		message:     what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
@@ -246,7 +245,6 @@ func (c commandLine) optionApproval(name string) *approvalRequest {
 	return q
 }
 
-// refusedText returns the text that a refusal quotes: of a pipeline only cmd, otherwise the whole command line.
 func (c commandLine) refusedText(cmd shellcmd.Command) string {
 	if c.script.IsPipeline {
 		return cmd.Text

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// approvalRequest is the reason why a command line needs permission.
 type approvalRequest struct {
 	message        string
 	reasonType     string
@@ -66,7 +65,6 @@ func sedApproval() *approvalRequest {
 	}
 }
 
-// directoryOf returns the working directory to suggest for a path: itself if it is a directory, otherwise its parent.
 func (c *call) directoryOf(path string) string {
 	path = filepath.Clean(path)
 	if disk := c.judge.resolver.fileSystem; disk != nil && disk.IsDir(path) {
@@ -79,7 +77,6 @@ func (c *call) addDirectoryUpdate(path string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
 }
 
-// editSuggestion suggests acceptEdits unless the current mode (acceptEdits or auto) already allows edits.
 func (c *call) editSuggestion() []protocol.PermissionUpdate {
 	if c.judge.allowsEdits() {
 		return nil
@@ -91,7 +88,6 @@ func acceptEditsUpdate() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
-// allow permits the call; reason is the reason type of the decision.
 func (c *call) allow(reason string) Verdict {
 	return Verdict{
 		Behavior: Allow,
@@ -99,7 +95,8 @@ func (c *call) allow(reason string) Verdict {
 	}
 }
 
-// allowByRule allows the call because of a rule. A rule in the user's settings is a permanent permission.
+// allowByRule allows the call because of a rule. If the rule is in the user's own settings, the decision is recorded as
+// the user's permanent permission.
 func (c *call) allowByRule() Verdict {
 	v, rules := c.allow("rule"), c.judge.rules.rules
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.matchesAnyPart(c) })
@@ -117,7 +114,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask returns a question. If nobody can answer, message is the result. reasonType and reason explain the question.
+// ask returns a question. If no user can answer, message is the result. reasonType and reason explain the question.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
@@ -166,7 +163,8 @@ func (c *call) deny(reasonType, message string) Verdict {
 	}
 }
 
-// denyFile refuses a call because of its file. The refusal is an input error of the tool, without an event.
+// denyFile refuses a call because a rule protects its file. The model receives the refusal as an input error of the
+// tool, and no event reports the refusal.
 func (c *call) denyFile(message, source string) Verdict {
 	return Verdict{
 		Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
@@ -298,7 +296,6 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
-// needsApprovalText is the message of a question about a command, unless a check supplies a more specific message.
 const needsApprovalText = "This command requires approval"
 
 // unclearApproval returns a question with the reason as its message and an empty list of suggestions.
@@ -377,8 +374,8 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	}
 }
 
-// wrapperApproval returns the question about a find or awk command that may run other commands or change files, even if
-// a rule allows the command; nil means none.
+// wrapperApproval returns the question about a find or awk command that may run other commands or change files; nil
+// means none. The question is asked even if a rule allows the command.
 func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return unclearApproval("awk program contains system() which executes arbitrary commands").withReasonCode(missSemantics)
@@ -395,7 +392,7 @@ func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	return nil
 }
 
-// unansweredMessage returns the message of a denial that was made because nobody answered the question.
+// unansweredMessage returns the message of a denial that was made because the question was not answered.
 func (c *call) unansweredMessage() string {
 	what := "use " + c.use.Name
 	switch c.kind {

@@ -49,7 +49,8 @@ type ToolUse struct {
 	Siblings int `json:"-"`
 	// Round is the position of the call's message among the messages with calls, from 1. It is not encoded.
 	Round int `json:"-"`
-	// ObservedInput is the input for hosts and hooks, as with absolute paths; nil if equal to Input. It is not encoded.
+	// ObservedInput is the input that hosts and hooks see, for example with an absolute path. Nil means that they see
+	// Input. It is not encoded.
 	ObservedInput json.RawMessage `json:"-"`
 }
 
@@ -67,13 +68,14 @@ type AgentRef struct {
 	Type  string // "general-purpose", …
 	Depth int    // 1 means started by the main conversation
 	Dir   string // worktree in which the agent works; empty means the directory of the session
-	// NoPrompts is true if nobody may be asked about the agent's calls, as in the agent of a skill that the user typed.
+	// NoPrompts is true if no user may be asked about the agent's calls, as in the agent of a skill that the user typed.
 	// Calls that need permission are denied, without an event.
 	NoPrompts bool
 	Mode      string // permission mode of the agent's calls; empty means the mode of the session
 }
 
-// HookVerdict is a PreToolUse hook's decision. "allow" skips the question but not deny or ask rules; "ask" always asks.
+// HookVerdict is the decision of a PreToolUse hook. "allow" permits a call that would need a question, but does not
+// overrule deny and ask rules. "ask" causes a question about a call that would be permitted.
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
@@ -202,8 +204,8 @@ func (c Content) Plain() string {
 	return strings.Join(texts, "\n")
 }
 
-// SplitTyped separates the text that the user typed (the string, or a last text block) from the blocks before it. It
-// returns false if the last block is not text.
+// SplitTyped separates the text that the user typed from the blocks before it. The typed text is the string or the last
+// block. ok is false if the last block is not text.
 func (c Content) SplitTyped() (before []Block, text string, ok bool) {
 	if c.Blocks == nil {
 		return nil, c.Text, true

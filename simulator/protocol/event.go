@@ -112,7 +112,7 @@ type Assistant struct {
 	TaskDescription    string            `json:"task_description,omitempty"`
 	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
 	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
-	// LocalCommandOutcome is set when the command failed.
+	// LocalCommandOutcome tells that a slash command failed or was not available; nil means neither.
 	LocalCommandOutcome *CommandOutcome `json:"local_command_outcome,omitempty"`
 	UserMessageUUID     string          `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string        `json:"user_message_uuids,omitempty"`

@@ -90,7 +90,7 @@ type HookAttachment struct {
 	Type     string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
 	Fields   []Field
 	Rendered string  // text for the model; empty means none
-	Notice   *System // the event that shows the text to the user, with the uuid of the line; nil means none
+	Notice   *System // event that shows the text to the user and has the same uuid as the line; nil means none
 }
 
 // MarshalJSON writes the attachment as one object.

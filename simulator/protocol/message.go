@@ -17,11 +17,13 @@ type UserMessage struct {
 	Verbatim bool
 	// Synthetic is true if no person wrote the prompt (the host's isSynthetic).
 	Synthetic bool
-	// Source is the prompt's origin: "sdk" (default), "system", or "deferred" for a deferred call instead of a prompt.
+	// Source is the origin of the prompt: "sdk" (default) or "system". "deferred" means that the turn answers a
+	// deferred call instead of a prompt.
 	Source string
 }
 
-// AssistantMessage is an assistant event's message: on the stream, one block and nil StopReason (spec: cli-observed 2).
+// AssistantMessage is the message of an assistant event. On the stream, each event has one block of the message, and
+// StopReason is nil (spec: cli-observed 2).
 type AssistantMessage struct {
 	Diagnostics       Null[struct{}]    `json:"diagnostics,omitzero"`
 	ID                string            `json:"id"`
@@ -63,8 +65,8 @@ func SyntheticMessage(id, text, stop string) AssistantMessage {
 // SyntheticModel is the model name in messages that the CLI wrote.
 const SyntheticModel = "<synthetic>"
 
-// Usage counts tokens. A streamed message has neither ServerToolUse nor the fields of type [Null]; a result has all of
-// them. In a synthetic message, the fields of type [Null] have the JSON value null.
+// Usage counts tokens. In a streamed message, ServerToolUse and the fields of type [Null] are absent. In a result, all
+// of these fields are present. In a synthetic message, the fields of type [Null] have the JSON value null.
 type Usage struct {
 	InputTokens              int                 `json:"input_tokens"`
 	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
@@ -141,7 +143,8 @@ type ModelUsage struct {
 	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }
 
-// Null is an optional field that can be null. The zero value is absent (use omitzero). Set with a nil Value is null.
+// Null is an optional field that can be null. The zero value is an absent field (use omitzero). If Set is true and
+// Value is nil, the field is present and null.
 type Null[T any] struct {
 	Set   bool
 	Value *T

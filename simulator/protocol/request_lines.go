@@ -61,7 +61,7 @@ type RequestLine struct {
 	Params        RequestParams `json:"params"`
 	Base          string        `json:"base,omitempty"` // id of the previous request of the same process
 	Keep          int           `json:"keep"`           // number of messages taken over from Base
-	Tail          []string      `json:"tail"`           // hashes of the messages after those from Base
+	Tail          []string      `json:"tail"`           // hashes of the messages that follow those taken over from Base
 	CacheControl  []CacheMark   `json:"cacheControl"`
 	EchoInputs    bool          `json:"echoWireToolInputs"`
 	Thread        RequestThread `json:"thread"`

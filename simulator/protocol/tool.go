@@ -35,7 +35,7 @@ type ToolResult struct {
 	Server string
 	// Feedback is what a person typed when permitting the call. The model receives it next to the result, as a prompt.
 	Feedback string
-	LeftTo   string // directory in which a shell command ended and from which the shell returned; empty means none
+	LeftTo   string // directory to which a shell command changed, if the shell then returned to its old directory; empty means none
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
 
@@ -57,7 +57,8 @@ type MCPResult struct {
 type MCPCall struct {
 	Server, Tool string     // names as the server uses them
 	Result       *MCPResult // nil if there is only content
-	// NotReadOnly is why a tool may change something ("no_hint", "declared"); empty if read-only or the call failed.
+	// NotReadOnly is why the tool may have changed something: "declared" or "no_hint". It is empty if the tool is
+	// read-only or the call failed.
 	NotReadOnly string
 }
 
@@ -103,7 +104,8 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// A classifier or rule may approve SafetySensitive calls, also permanently. SafetyDangerous calls are approved singly.
+// A SafetySensitive call may be approved by a classifier or a rule, also permanently. Each SafetyDangerous call needs
+// its own approval.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"
@@ -123,8 +125,9 @@ type PermissionRequest struct {
 	RuleSource         string       // source of the rule that requires the question; may be empty
 	Hook               *HookVerdict // the hook's decision that requires the question; may be nil
 	Server             *ServerRef
-	// ServerAskOnly is server_policy_ask_only: false if a rule requires the question, true for MCP tools without such a
-	// rule, otherwise nil. In plan mode, it is nil for all MCP tools. Nil omits the key.
+	// ServerAskOnly is the value of server_policy_ask_only. It is false if a rule requires the question, and true for
+	// an MCP tool without such a rule. It is nil for other tools, and in plan mode for all MCP tools. Nil omits the
+	// key.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }
@@ -147,7 +150,7 @@ type PermissionAnswer struct {
 	Undecided bool
 	// AskFailure is the text of the tool result if asking failed (spec: cli-contract 6.3).
 	AskFailure string
-	// CallFailed is true if a call with an AskFailure counts as failed rather than denied.
+	// CallFailed is true if a call with an AskFailure counts as failed. Otherwise the call counts as denied.
 	CallFailed bool
 	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
 	Source string

@@ -34,7 +34,7 @@ type PromptAccepted struct {
 	Injected       bool // text that the CLI added (hook feedback, reminders)
 	LocalCommand   bool // a command that runs without the model
 	UnknownCommand bool // a command that is not available here
-	// Expansion is the command that the prompt calls or was expanded from; it may be nil.
+	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
 	Expansion *Expansion
 }
 
@@ -88,9 +88,9 @@ type ToolExecuted struct {
 // AttachmentAdded is context in transcripts besides messages: a mentioned file, or the outcome of a hook.
 type AttachmentAdded struct {
 	Attachment any    // an object with a type
-	Role       string // role of the message that gives the text to the model, "system" or "user"; empty means no message
+	Role       string // "system" or "user", the role of the message in which the model receives the text; empty means no message
 	Rendered   string // text for the model; empty if it is not recorded
-	Tool       string // built-in tool that the attachment stands for, added to tools-used; empty means none
+	Tool       string // built-in tool that counts as used because of the attachment (for tools-used); empty means none
 	AgentID    string // agent to whose conversation the attachment belongs; empty for the main conversation
 	UUID       string // empty means a new uuid
 }

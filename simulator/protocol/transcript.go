@@ -3,7 +3,7 @@ package protocol
 import "encoding/json"
 
 // Envelope contains the keys common to user, assistant, attachment and system lines of a transcript (spec: cli-contract
-// 8.3). Each kind of line embeds the three parts in its own order, which is the key order of the real CLI.
+// 8.3). Each kind of line embeds LineHead, LineID and LineTrailer in the order of the real CLI's keys.
 type Envelope struct {
 	LineHead
 	LineID
@@ -68,7 +68,7 @@ type UserLine struct {
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
 	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
 	IsSummary      bool `json:"isCompactSummary,omitempty"`
-	// RepeatsSummary marks the output of /compact if it includes reports of hooks.
+	// RepeatsSummary is a key that the real CLI sets in the output of /compact if the output includes reports of hooks.
 	RepeatsSummary bool `json:"repeatsCompactSummary,omitempty"`
 	LineID
 	// RefusedMessageID is the id of the refused reply that an injected text follows.
@@ -109,7 +109,7 @@ type UserLine struct {
 	RowSource    string `json:"rowSource,omitempty"`
 	OwnNote      bool   `json:"ownNote,omitempty"` // the text asks the model to continue; it has no RowSource
 	HookText     bool   `json:"hookText,omitempty"`
-	HookTextLead string `json:"hookTextLead,omitempty"` // text with which requests introduce the output of a hook
+	HookTextLead string `json:"hookTextLead,omitempty"` // text that precedes the output of a hook in requests to the model
 	LineTrailer
 }
 

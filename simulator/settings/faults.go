@@ -21,7 +21,8 @@ func (f Fault) String() string {
 	return f.Location + " (" + f.Key + "): " + f.Text
 }
 
-// Report formats faults like the real CLI on stderr with text output, with our own explanations; empty means no faults.
+// Report formats faults as the real CLI prints them on stderr if its output format is text. The explanations are
+// claudeless's own. It returns "" if there are no faults.
 func Report(faults []Fault) string {
 	said := formatReport(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
@@ -67,7 +68,7 @@ func formatReport(faults []Fault, whole, entries string) string {
 const maxReportedFaults = 10
 
 // invalidFileFaults reports the invalid keys that make the CLI ignore a file. Invalid hooks that may protect
-// permissions are reported twice: before all other keys, and once more where the key "hooks" has its place.
+// permissions are reported twice, as in the CLI: before all other keys, and again at the position of the key "hooks".
 func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := knownKeys()
@@ -202,7 +203,6 @@ func ToolPatternError(name string) string {
 		"mcp__<server>__, and anywhere in deny and ask rules", name)
 }
 
-// pruneHooks returns a hooks table without its invalid hooks, and a fault for each of these.
 func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	events, err := plainjson.Parse(raw)
 	if err != nil {
@@ -279,8 +279,8 @@ func (o invalidHook) wholeFileFault() Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// valueFault returns the fault in the words for values of any key, such as "Expected string, but received number". ok
-// is false without such words for the problem.
+// valueFault returns the fault in the words that the CLI uses for values of any key, such as "Expected string, but
+// received number". ok is false if the CLI has no such words for the problem.
 func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
 	case o.validTypes != nil:
@@ -370,11 +370,10 @@ func truncate(text string) string {
 	return string(runes[:min(len(runes), most)])
 }
 
-// invalidGuardHint explains why an invalid hook of some events makes the CLI ignore the whole file.
 const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// hookFaults reports the invalid hooks that make the CLI ignore the whole file. first reports them in the words for
-// hooks, second in the words for values of any key.
+// hookFaults returns the faults for the invalid hooks that make the CLI ignore the whole file. The CLI reports these
+// hooks twice: first in the words for hooks, then in the words for values of any key (second).
 func hookFaults(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
 	for _, known := range claudecode.HookEvents() {

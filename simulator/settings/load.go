@@ -280,7 +280,6 @@ func decode[T any](d decoder, key string, target *T) {
 	}
 }
 
-// appendStrings appends the strings in the list with this key to have. Strings that have already contains are omitted.
 func (d decoder) appendStrings(have []string, key string) []string {
 	var list []any
 	decode(d, key, &list)
@@ -296,7 +295,6 @@ func (d decoder) appendStrings(have []string, key string) []string {
 	return have
 }
 
-// decodeDisable reads a key whose only valid value is "disable".
 func (d decoder) decodeDisable(key string, target *bool) {
 	var value string
 	decode(d, key, &value)
@@ -349,8 +347,7 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 	return invalidKeys(file)
 }
 
-// dropUntrusted removes the allow rules and directories of the project's file unless the folder or a parent is trusted
-// (spec: cli-contract 6.1).
+// dropUntrusted removes the allow rules and directories of an untrusted project's file (spec: cli-contract 6.1).
 func (s *Settings) dropUntrusted(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }

@@ -136,7 +136,6 @@ func mapOf(c validator) validator {
 	}
 }
 
-// checkObject returns a check for objects that validates these fields if they are present.
 func checkObject(fields map[string]validator) validator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -149,7 +148,6 @@ func checkObject(fields map[string]validator) validator {
 	}
 }
 
-// requireFields returns a check for objects that have these fields and pass c.
 func requireFields(c validator, keys ...string) validator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -161,7 +159,8 @@ func requireFields(c validator, keys ...string) validator {
 	}
 }
 
-// validGuardHooks validates hooks of events that guard permissions. pruneHooks removes other invalid hooks one by one.
+// validGuardHooks validates the hooks of events that guard permissions. It ignores hooks of other events, because
+// pruneHooks removes them one by one if they are invalid.
 func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
@@ -208,7 +207,6 @@ func requiredHookFields(kind string) []string {
 	}
 }
 
-// validEventNames returns the names of the hook events, in the order in which messages list them.
 func validEventNames() string {
 	var names []string
 	for _, e := range claudecode.HookEvents() {

@@ -55,7 +55,7 @@ type Options struct {
 type Layer struct {
 	Source Source
 	Path   string // empty means not from a file
-	Root   string // base directory of rules with one leading slash
+	Root   string // directory to which path patterns with one leading slash are relative
 	Raw    json.RawMessage
 }
 
@@ -70,7 +70,8 @@ type Rule struct {
 // Permissions is the merged permissions table.
 type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
-	// DefaultMode is empty if no file sets it, or a project file sets one that it must not: bypassPermissions, auto.
+	// DefaultMode is the mode that the files set; empty means none. A project file must not set the modes
+	// bypassPermissions and auto; if it does, DefaultMode is empty.
 	DefaultMode   string
 	Directories   []Directory
 	DisableBypass bool // bypassPermissions is not available at all
@@ -254,8 +255,9 @@ func (l *ServerList) Denies(s Server) bool {
 	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
 }
 
-// Allows reports whether the server may be used. If the list has command lines, a stdio server must match one of
-// them; if it has URLs, a remote server must match one; otherwise one of the names must match.
+// Allows reports whether the server may be used. If the list contains command lines, a stdio server must match one of
+// them. If the list contains URLs, a remote server must match one of them. In all other cases, the name of the server
+// must match.
 func (l *ServerList) Allows(s Server) bool {
 	if l == nil {
 		return true
@@ -343,8 +345,8 @@ func isRestrictiveKey(key string) bool {
 	return false
 }
 
-// dropUnmanaged removes the rules and hooks that managed settings disable. In a user's settings, disableAllHooks
-// disables the user's hooks. In managed settings, it disables all hooks.
+// dropUnmanaged removes the rules and hooks that settings disable as a whole. disableAllHooks in managed settings
+// removes all hooks. In other settings, it removes all hooks except the managed ones.
 func (s *Settings) dropUnmanaged() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {

@@ -12,7 +12,7 @@ var indexedArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArguments appends the arguments to body, unless used is true: a placeholder in body already contains them.
+// appendArguments appends the arguments to body, unless used is true because a placeholder was replaced by them.
 func appendArguments(body, args string, used bool) string {
 	if used || args == "" {
 		return body
@@ -20,7 +20,6 @@ func appendArguments(body, args string, used bool) string {
 	return body + "\n\nARGUMENTS: " + args
 }
 
-// fillPlaceholders replaces the placeholders in body; used is true if at least one had a value.
 func fillPlaceholders(body, args string, names []string) (text string, used bool) {
 	words := SplitWords(args)
 	var b strings.Builder

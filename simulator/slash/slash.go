@@ -55,7 +55,8 @@ type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
-	// Tools are permission rules for the turn that begins with this text. Model is its model; empty is the session's.
+	// Tools are permission rules for the turn that begins with this text. Model is the model for this turn; empty means
+	// the session's model.
 	Tools []string
 	Model string
 }
@@ -73,9 +74,9 @@ type Outcome struct {
 	Text string
 	// Name is the canonical name of the command; empty means the typed name.
 	Name string
-	// IsUnknown is true if the command is not available here; then the result contains no command name.
+	// IsUnknown is true if the command is not available here. In this case, the result event contains no command name.
 	IsUnknown bool
-	IsPrompt  bool // the transcript keeps the command as a prompt without arguments
+	IsPrompt  bool // the transcript records the command as an ordinary prompt, without its arguments
 	// Title is the new name of the session; empty means that the session keeps its name.
 	Title string
 	// Model is the model that the session uses from now on; nil means that the session keeps its model. The init event
@@ -87,7 +88,7 @@ type Outcome struct {
 	IsSilent bool
 	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means no agent.
 	Work func(context.Context) (string, error)
-	// Result is the command's name in the result event; empty means the typed name.
+	// Result is the name that the result event has for the command, such as "custom"; empty means the typed name.
 	Result string
 }
 

@@ -79,7 +79,6 @@ func parseCronPart(part string, low, high int) (uint64, bool) {
 	return bits, true
 }
 
-// parseCronNumber parses a number of at most four digits.
 func parseCronNumber(s string) (int, bool) {
 	if s == "" || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -109,8 +108,7 @@ func (c Schedule) Next(t time.Time) (time.Time, bool) {
 
 func (c Schedule) matchesField(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
-// matchesDay reports whether the schedule matches the day of t. If the schedule limits both the day of the month and
-// the day of the week, one of them must match.
+// matchesDay reports whether the day of t matches. If day of month and day of week are limited, one match suffices.
 func (c Schedule) matchesDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
 	day, weekday := c.matchesField(cronDay, t.Day()), c.matchesField(cronWeekday, int(t.Weekday()))
@@ -155,7 +153,6 @@ func (c Schedule) String() string {
 	return c.expr
 }
 
-// stepOfField returns n if the field is "*/n".
 func stepOfField(field string) (int, bool) {
 	step, ok := strings.CutPrefix(field, "*/")
 	if !ok {

@@ -27,9 +27,10 @@ const (
 	fiveMinuteJobInterval = 285 * time.Second
 )
 
-// NextRun returns the first run time in Unix milliseconds. If At is set, it is At. A recurring job runs later than
-// scheduled by a fraction of its period, but a job for every five minutes runs after fiveMinuteJobInterval. A job that
-// runs once runs a little earlier if its time is a full or half hour (observed with 2.1.329).
+// NextRun returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
+// deviates from the schedule as in the real CLI (observed with 2.1.329). A recurring job runs later by a fraction of
+// its period. A job for every five minutes runs fiveMinuteJobInterval after its creation. A job that runs once, at a
+// full or half hour, runs a little earlier.
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

@@ -20,7 +20,8 @@ type Options struct {
 	Now   func() time.Time // nil means always time.Time{}
 	// Dir returns the current directory of output files; nil or empty means no output files.
 	Dir func() string
-	// Ordered makes runs repeatable: background agents run one at a time between turns, and only then show events.
+	// Ordered makes runs repeatable: background agents run between turns, one after another, and the events of an agent
+	// are shown when it has finished.
 	Ordered bool
 }
 
@@ -60,7 +61,8 @@ type Set struct {
 	notices       []Notification
 	waitingAgents []func() // agents that run between turns (Ordered)
 	agentRunning  bool     // an agent taken from waitingAgents is running
-	// isLaunching is true if a call has started a background task, and the reply to its result has not been shown yet.
+	// isLaunching is true after a call has started a background task, until the model's reply to the result of the call
+	// is shown. In the meantime, events of background tasks are held back.
 	isLaunching bool
 	scheduled   []Job
 	closed      bool
@@ -265,8 +267,8 @@ func (s *Set) MarkShown() {
 	s.shownSignal = make(chan struct{})
 }
 
-// MarkLaunched is called when the model has replied to the results of the calls so far, or when the session waits for
-// that reply. From then on, the events of the tasks that these calls started may be shown.
+// MarkLaunched releases the events of background tasks that calls have just started. It is called when the model has
+// replied to the results of these calls, or when the session waits for that reply.
 func (s *Set) MarkLaunched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

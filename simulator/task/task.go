@@ -303,7 +303,6 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambientFields()...)}
 }
 
-// ambientFields returns the keys that make hosts hide a task.
 func (t *Task) ambientFields() []protocol.Field {
 	if !t.IsAmbient {
 		return nil
@@ -356,8 +355,7 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn that begins with a notification about a task. runID is the id of the task's
-// run, or empty if the task still runs.
+// runOrigin returns the origin of a turn that begins with a notification about a task. runID is empty if it still runs.
 func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -395,7 +393,6 @@ func (s *Set) newRunID() string {
 	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
 
-// padOrTrim makes text n characters long: it adds leading zeros to a short text and cuts the start of a long one.
 func padOrTrim(text string, n int) string {
 	if len(text) >= n {
 		return text[len(text)-n:]

@@ -17,8 +17,8 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines which skill, plugin and MCP server the next lines of the model name as their cause: a skill
-// after it was loaded, and the server of the last call of a round.
+// attribution determines which skill, plugin and MCP server the next lines of the model name as their cause. A skill is
+// a cause after it was loaded. A server is a cause after it ran the last MCP call of a round.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool              // the model has written since the last result
@@ -41,7 +41,6 @@ func (c *attribution) recordSkill(name string) {
 	}
 }
 
-// forMessage returns the attribution of a line of the model.
 func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protocol.Attribution {
 	if skill := c.agents[agentID]; skill != "" {
 		var of attribution
@@ -105,8 +104,8 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
-// recordUser records a user line of a sub-agent. The first line is the agent's prompt: its content is recorded as a
-// string, and the context of the prompt is recorded after it.
+// recordUser records a user line of a sub-agent. The first line is the agent's prompt. The content of the prompt is
+// recorded as a string; then the lines with the context of the prompt follow.
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {

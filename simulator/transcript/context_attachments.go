@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// contextAttachments writes the attachments that contain the [SessionContext].
 type contextAttachments struct {
 	conversation       *conversation
 	lines              *lineWriter

@@ -32,7 +32,7 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.filesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptOf returns an event's prompt id. Lines that follow get the same one, unless the event is injected text.
+// promptOf returns the prompt id of an event. The lines that follow get it too, unless the event is injected text.
 func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
@@ -74,7 +74,6 @@ func (th *conversation) dirOf(agentID string) string {
 	return cmp.Or(own, th.options.Context.CurrentDirectory(), th.options.CWD)
 }
 
-// timestampOr returns the timestamp, or the current time if it is empty.
 func (th *conversation) timestampOr(timestamp string) string {
 	if timestamp != "" {
 		return timestamp

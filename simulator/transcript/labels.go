@@ -45,8 +45,7 @@ func (l *sessionListWriter) openingLines() []any {
 	return lines
 }
 
-// closingLines returns the lines that describe the conversation so far, such as the last prompt and the title. Most of
-// them also occur in the opening lines.
+// closingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
 func (l *sessionListWriter) closingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
@@ -100,7 +99,8 @@ func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
-// recordPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of its source.
+// recordPrompt records the prompt that lists of sessions show. In a fork, lists first show the first prompt of the
+// source.
 func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
 	l.rawPrompt = protocol.Content{}
@@ -117,7 +117,6 @@ func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// recordTools records a message's called tools, and reports whether one is new. It ignores tools that were not offered.
 func (l *sessionListWriter) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
 	if ev.Final == nil {
 		return false

@@ -9,7 +9,8 @@ type lineWriter struct {
 	opened            bool  // the lines at the head of the file are written
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that are written together with the next ones
-	// pending returns the history to copy before a fork's first line, given its first prompt id; nil means nothing.
+	// pending returns the lines that a fork copies from its source before its first own line. promptID is the id of the
+	// fork's first prompt. nil means that there is nothing to copy.
 	pending func(promptID string) []byte
 }
 
@@ -36,7 +37,6 @@ func (p *lineWriter) flush() error {
 	return p.conversation.writer.writeLines(p.conversation.path, held...)
 }
 
-// writeOpeningLines writes, once, the lines with which a process begins its part of a transcript.
 func (p *lineWriter) writeOpeningLines() error {
 	if p.opened {
 		return nil

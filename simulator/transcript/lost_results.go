@@ -6,7 +6,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// unansweredCall is a call without a recorded result.
 type unansweredCall struct{ id, message string }
 
 func unansweredCalls(history []Message) (calls []unansweredCall) {

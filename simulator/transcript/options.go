@@ -22,7 +22,8 @@ type Options struct {
 	CWD      string // absolute; symbolic links are resolved here
 	Project  string // directory after which the project folder is named; empty means CWD
 	ID       string // --session-id; it is an error if a conversation with this id exists
-	// DefaultID is the id of a new session without ID; empty means a generated id. A transcript with it is continued.
+	// DefaultID is the id of a new session if ID is empty. If a transcript with this id exists, it is continued. If
+	// DefaultID is empty, an id is generated.
 	DefaultID string
 	// RestartIDs prepares NewID for the n-th run with the same seed. It is called if the id of a new session is already
 	// used, because every run with a seed begins with the same ids. Nil means that ids never repeat.
@@ -30,7 +31,7 @@ type Options struct {
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
 	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
-	DropsTurn *string // --resume-drops-turn: uuid of the first prompt that ResumeAt drops; nil means not given
+	DropsTurn *string // --resume-drops-turn: uuid of the first prompt after ResumeAt; nil means not given
 	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
 	Fork      bool    // --fork-session: continue in a copy with a new id
 	NoPersist bool    // --no-session-persistence: write nothing
@@ -83,8 +84,8 @@ type RequestContext struct {
 	Deferred []string
 	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user messages.
 	SystemTurns bool
-	// MessageConfig is the configuration of the model that the first system message repeats; nil means that no message
-	// repeats the configuration of the request.
+	// MessageConfig is the model configuration that the first system message repeats from the request. Nil means that
+	// no message repeats it.
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
@@ -92,7 +93,7 @@ type RequestContext struct {
 	VendorAPI bool
 }
 
-// hasTool reports whether the model has a tool, by name. It returns false for an empty context.
+// hasTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).
 func (c RequestContext) hasTool(name string) bool {
 	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
 		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
@@ -114,7 +115,8 @@ type SessionContext struct {
 	Model           string
 	ModelName       string // display name; empty means unknown
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
-	// ShellMode is the permission mode; some modes ask to prefer Bash. It is empty if Bash or Edit is missing.
+	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
+	// not have both Bash and Edit.
 	ShellMode protocol.PermissionMode
 	// BashSteer is how the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all. ExplainsAuto is
 	// true if mode auto is explained to the model even if BashSteer is empty.
@@ -284,7 +286,6 @@ func Slug(realpath string) string {
 	return b.String()[:maxSlugLength] + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// isSessionID reports whether s has the form of a session id, a UUID.
 func isSessionID(s string) bool {
 	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
 }

@@ -43,7 +43,6 @@ type parsedTranscript struct {
 	hookTexts          []string          // outputs of SessionStart hooks
 }
 
-// entry is one line of a transcript.
 type entry struct {
 	raw         []byte
 	kind        string
@@ -57,7 +56,6 @@ type entry struct {
 	message       string // the API's id of the message
 }
 
-// isMessage reports whether the entry is a message of the main conversation.
 func (e entry) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
@@ -198,7 +196,6 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 }
 
-// attachmentTexts reads the content of an attachment: a string, or a list of strings.
 func attachmentTexts(content json.RawMessage) []string {
 	var texts []string
 	if json.Unmarshal(content, &texts) == nil {
@@ -211,8 +208,7 @@ func attachmentTexts(content json.RawMessage) []string {
 	return []string{text}
 }
 
-// countPrompt updates the number of prompts. If the line contains the number of its prompt, that number is used.
-// Otherwise a prompt increases the number by one.
+// countPrompt updates the number of prompts: it uses the number in the line or, without one, adds one for a prompt.
 func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {
@@ -223,7 +219,6 @@ func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage)
 	}
 }
 
-// decodeKey decodes the value of a key if it is present and has the right type.
 func decodeKey[T any](keys map[string]json.RawMessage, key string, target *T) {
 	var value T
 	if raw, found := keys[key]; found && json.Unmarshal(raw, &value) == nil {
@@ -328,7 +323,6 @@ func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	return last
 }
 
-// endsUnanswered reports whether the conversation ends with a line that the model has not answered.
 func (t *parsedTranscript) endsUnanswered(leaf string) bool {
 	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
@@ -352,8 +346,8 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is at. drops is the uuid that the first dropped prompt must
-// have, "" if no prompt may be dropped, or nil to drop any prompt. The recorded costs are kept.
+// dropAfter drops the lines after the message whose uuid is at. If drops is not nil, it must be the uuid of the first
+// dropped prompt, or "" if no prompt is dropped; otherwise dropAfter fails. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
@@ -372,7 +366,8 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	return nil
 }
 
-// linesForFork returns the conversation up to leaf for a fork: the same uuids, another session id and one prompt id.
+// linesForFork returns the conversation up to leaf as lines for a fork. The lines keep their uuids. They get the
+// session id of the fork, and all of them get the same prompt id.
 func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branchLines(leaf) {

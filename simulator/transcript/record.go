@@ -28,7 +28,6 @@ type recorder struct {
 	fallback   *protocol.System // a change of model that has no line yet; nil means none
 }
 
-// newRecorder creates a recorder for a conversation without lines.
 func newRecorder(th *conversation) *recorder {
 	r := &recorder{conversation: th, labels: &sessionListWriter{conversation: th}}
 	r.lines = &lineWriter{conversation: th, labels: r.labels}
@@ -87,8 +86,8 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event shows that a reply in the main conversation is complete, with the results of its
-// calls and the hook reports. The next prompt is such an event, for example.
+// endsReply reports whether an event shows that a reply in the main conversation is complete. For example, the next
+// prompt comes only after the reply, the results of its calls, and the reports of hooks.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
@@ -170,7 +169,6 @@ type commandPermissions struct {
 	Tools []string `json:"allowedTools"`
 }
 
-// recordExpansion writes the lines that follow the expanded text of a command or skill.
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	r.attribution.recordSkill(x.Name)
 	if err := r.attachments.writeEnvironment(); err != nil {
@@ -205,7 +203,6 @@ func countTextBlocks(c protocol.Content) (n int) {
 	return n
 }
 
-// imageIDs numbers the images of a prompt.
 func imageIDs(c protocol.Content) (ids []int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.ImageBlock); is {
@@ -215,7 +212,6 @@ func imageIDs(c protocol.Content) (ids []int) {
 	return ids
 }
 
-// commandCaveat precedes slash commands that run without the model.
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
@@ -356,7 +352,6 @@ func (r *recorder) effortLevels() (level string, perTurn *string) {
 	return now.Effort, &now.Effort
 }
 
-// abridgedResult returns a structured result in the form that transcripts record.
 func abridgedResult(result any) any {
 	if r, ok := result.(protocol.AbridgedResult); ok {
 		return r.Abridged()
@@ -417,8 +412,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// setCallRefusal sets the keys about the permission for a call: who decided, and why a refused call did not run. It
-// sets none if the event has no ToolResultMeta.
+// setCallRefusal sets the keys that tell who decided about a call, and why a refused call did not run.
 func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
@@ -456,7 +450,6 @@ func isFailedResult(ev *protocol.User) bool {
 	return false
 }
 
-// setTitle sets the title of the session and writes it, unless it is unchanged.
 func (r *recorder) setTitle(title string) error {
 	if title == r.labels.title {
 		return nil
@@ -468,7 +461,6 @@ func (r *recorder) setTitle(title string) error {
 	return r.lines.write(r.labels.titleLines()...)
 }
 
-// close writes the closing lines and the costs of the conversation.
 func (r *recorder) close() error {
 	if err := r.recordSnapshot(""); err != nil {
 		return err
@@ -481,7 +473,6 @@ func (r *recorder) close() error {
 	return r.recordEnd()
 }
 
-// recordEnd writes the costs of the conversation, if it has lines.
 func (r *recorder) recordEnd() error {
 	if !r.lines.opened {
 		return nil

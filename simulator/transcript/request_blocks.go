@@ -30,7 +30,6 @@ func isBlockOfType(block json.RawMessage, kind string) bool {
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
 
-// endTextWithNewline appends a newline to a text block if the next block is a text, too.
 func endTextWithNewline(block, next json.RawMessage) json.RawMessage {
 	var b protocol.TextBlock
 	if !isBlockOfType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {

@@ -38,7 +38,7 @@ type inputMessage struct {
 	content    []json.RawMessage
 	lines      int
 	hash       string // hash of the message; empty until it is sent
-	blocks     int    // number of content blocks; content is nil once the message was sent
+	blocks     int    // number of content blocks, kept after content was set to nil
 	isRendered bool   // the content differs from the transcript's lines, for example by a reminder
 }
 
@@ -169,7 +169,6 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	}
 }
 
-// storedBlocks returns the blocks of a message that was read from a transcript.
 func storedBlocks(content json.RawMessage) []json.RawMessage {
 	var blocks []json.RawMessage
 	if json.Unmarshal(content, &blocks) == nil {
@@ -178,7 +177,6 @@ func storedBlocks(content json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
 }
 
-// addUser appends a user line. It omits blank texts and marks notices.
 func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool {
 		var b protocol.TextBlock
@@ -206,7 +204,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, isRendered: rendered})
 }
 
-// addAttachmentText adds the text of an attachment: as a separate message or inside the user message.
+// addAttachmentText adds the text of an attachment, which becomes a message of its own if role is "system".
 func (c *modelInput) addAttachmentText(role string, rendered []protocol.RenderedText) {
 	for _, text := range rendered {
 		if role != "system" {
@@ -217,7 +215,6 @@ func (c *modelInput) addAttachmentText(role string, rendered []protocol.Rendered
 	}
 }
 
-// insertReminder adds a reminder to the last unsent user message whose index is below end.
 func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
@@ -246,7 +243,8 @@ func (c *modelInput) countSilentReplies() {
 	}
 }
 
-// placeReminders puts a request's reminders where the model accepts them: as a text after each user message, or in it.
+// placeReminders puts the reminders of a request where the model accepts them. If systemTurns is true, they become a
+// system message after the user message. Otherwise they become texts in the user message.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]
@@ -283,7 +281,6 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 	flush()
 }
 
-// countReminders returns how many texts at the beginning of a message come from attachments.
 func (m *inputMessage) countReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
 	for i, b := range m.content {
@@ -362,7 +359,6 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	return append(lines, line)
 }
 
-// reminders returns the reminders that a request of the main conversation adds.
 func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
 	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
 		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentReminderText}, silentReminderText))
@@ -412,20 +408,20 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
 }
 
-// needsBlob reports whether the message cannot be assembled from lines of the transcript. A reply can be assembled, and
-// so can a message that contains only results of parallel calls.
+// needsBlob reports whether the message cannot be assembled from lines of the transcript. A message needs a blob if its
+// content differs from the lines. So does a user message of several lines, unless it contains only results of calls.
 func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isBlockOfType(b, "tool_result") })
 }
 
-// recordHash records a hash, and reports whether the file of an agent did not contain it before.
 func (l *requestLog) recordHash(agentID, hash string) bool {
 	known := l.written[agentID+hash]
 	l.written[agentID+hash] = true
 	return !known
 }
 
-// cacheMarks returns the cache_control marks of a request with these messages: where cached prefixes may end.
+// cacheMarks returns the cache_control marks of a request with these messages. A mark tells the API up to where it may
+// cache the request. vendor is true if the request goes to the vendor's own address.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
@@ -440,7 +436,7 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	return marks
 }
 
-// snapshotWithTools returns, once, after the first reply, the attachment with the prompt and tools; otherwise nil.
+// snapshotWithTools returns the attachment with the prompt and the tools once, after the first reply; otherwise nil.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c := l.inputOf(agentID)
 	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
@@ -458,7 +454,6 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
 }
 
-// anyObjectSchema is used as the schema of a tool that has none.
 const anyObjectSchema = `{"type":"object"}`
 
 func requestTools(list []protocol.Tool) []protocol.RequestTool {
@@ -473,7 +468,6 @@ func requestTools(list []protocol.Tool) []protocol.RequestTool {
 	return tools
 }
 
-// querySource describes who sends a request.
 func querySource(kind string) string {
 	switch {
 	case kind == "":

@@ -94,7 +94,6 @@ func connectionCode(message string) string {
 	return "UNKNOWN"
 }
 
-// recordSystem writes the system events that transcripts record.
 func (r *recorder) recordSystem(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
@@ -217,8 +216,9 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	return r.attachments.writeChanges()
 }
 
-// recordCompactionInTurn writes the lines after the boundary of a compaction during a turn, with the complete context
-// at once. If the turn's prompt is kept, the summary belongs to the previous prompt, and its turn index is one lower.
+// recordCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the
+// complete context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt, and its turn
+// index is one lower.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
@@ -250,8 +250,7 @@ func unixMilli(timestamp string) int64 {
 	return at.UnixMilli()
 }
 
-// recordSnapshot writes the prompt and the tools of the first request of the main conversation (agentID "") or of a
-// sub-agent, unless they were already written.
+// recordSnapshot writes, once, the prompt and the tools of the first request of agentID ("" is the main conversation).
 func (r *recorder) recordSnapshot(agentID string) error {
 	if agentID != "" && r.agents.meta[agentID] == nil {
 		return nil
@@ -263,7 +262,6 @@ func (r *recorder) recordSnapshot(agentID string) error {
 	return r.writeTo(agentID, lines...)
 }
 
-// writeTo writes lines to the transcript of the main conversation (agentID "") or of a sub-agent.
 func (r *recorder) writeTo(agentID string, lines ...any) error {
 	if agentID == "" {
 		return r.lines.write(lines...)

@@ -175,7 +175,8 @@ func (s *Transcript) resume(path string) error {
 	return nil
 }
 
-// Record appends an event's lines before it is shown. It returns only the first write error, and then writes nothing.
+// Record appends the lines of an event; it must be called before the event is shown. After a write error, which is
+// returned once, Record writes nothing more.
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(ev) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
@@ -250,7 +251,8 @@ func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
 // HookTexts lists the outputs of SessionStart hooks in the resumed conversation.
 func (s *Transcript) HookTexts() []string { return s.hookTexts }
 
-// Deferred returns the call that a hook deferred at the history's end, and its message's uuid; ok is false without one.
+// Deferred returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
+// ok is false if there is no such call.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false

@@ -14,10 +14,9 @@ import (
 
 // transcriptWriter appends lines until the first failure, because a gap in a transcript is worse than a truncated one.
 type transcriptWriter struct {
-	isDisabled bool
-	directory  string // directory known to exist
-	onLine     func(path string, line []byte)
-	// valuesSinceRequest are the values written since the last request to the model.
+	isDisabled         bool
+	directory          string // directory known to exist
+	onLine             func(path string, line []byte)
 	valuesSinceRequest []any
 	filter             *claudecode.KeyFilter // keys that the simulated version does not write
 	open               openedFile            // the file that was written to last
@@ -30,7 +29,6 @@ type openedFile struct {
 	info os.FileInfo // used to detect that another file has replaced this one
 }
 
-// writeLines appends the lines of one event to the file at path, in a single write.
 func (w *transcriptWriter) writeLines(path string, values ...any) error {
 	if w.isDisabled || len(values) == 0 {
 		return nil

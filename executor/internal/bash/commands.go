@@ -24,8 +24,8 @@ type Options struct {
 	Files *files.Files // records the files that a command prints
 	// Tasks contains the background commands; nil means that commands cannot run in the background.
 	Tasks *task.Set
-	// Snapshot returns the state of the repository of a directory, so that the result can list the changes of a
-	// command. It returns nil if the result must not list them. The function itself may be nil.
+	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
+	// files that differ from this state. If Snapshot is nil or returns nil, the result lists no files.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
 	// OutputDir is created for output that is too large to show. Empty means that such output is truncated.
 	OutputDir string
@@ -63,7 +63,6 @@ func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	return info
 }
 
-// timeout returns the time after which a command is stopped or moved to the background.
 func (c *Commands) timeout(in bashInput) time.Duration {
 	ms, most := defaultBackgroundTimeoutMS, maxBackgroundTimeoutMS
 	if !in.RunInBackground {
@@ -76,7 +75,6 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-// foregroundOnly reports whether the environment disables background commands.
 func (c *Commands) foregroundOnly() bool {
 	return c != nil && isEnabled(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // nil: only definitions
 }
@@ -110,7 +108,6 @@ func Stop(c *Commands) tool.Tool {
 	}
 }
 
-// findTask returns the task to stop. The second result explains why it cannot be stopped.
 func (c *Commands) findTask(in stopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))

@@ -57,7 +57,6 @@ func Monitor(c *Commands) tool.Tool {
 	}
 }
 
-// issues checks the timeout, and that the input has either a command or a WebSocket.
 func (in monitorInput) issues() []tool.Issue {
 	path := []any{"timeout_ms"}
 	switch ms := in.TimeoutMS; {
@@ -112,7 +111,7 @@ type outputWatcher struct {
 	lines       chan string
 	partialLine []byte
 
-	// The result of the command; it is set before the channel lines is closed.
+	// The following fields are the outcome of the command. They are set before the channel lines is closed.
 	exitCode   int
 	stderrText string
 	err        error
@@ -132,7 +131,6 @@ func (m *outputWatcher) Write(p []byte) (int, error) {
 	}
 }
 
-// reportLines reports the lines in batches until the command exits.
 func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 	var batch []string
 	var due <-chan time.Time
@@ -154,7 +152,7 @@ func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 	}
 }
 
-// taskEnd returns the end of the task. event holds the unreported lines, and reported counts the earlier events.
+// taskEnd returns the end of the task. event has the lines not reported yet; reported is the number of earlier events.
 func (m *outputWatcher) taskEnd(ctx context.Context, event string, reported int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)

@@ -117,7 +117,6 @@ func (c *Commands) modifiedFilesHint(before files.Versions) string {
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-// outputLimit returns the maximum number of bytes that are shown of a command's output.
 func (c *Commands) outputLimit() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
 		return min(n, maxOutputLimit)
@@ -125,8 +124,8 @@ func (c *Commands) outputLimit() int {
 	return defaultOutputLimit
 }
 
-// limitOutput stores output in out.Stdout and returns it as the text for the model. If output is too large, it stores
-// only the beginning, saves raw (the untrimmed output) in a file, and returns a preview with the file's path.
+// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, out.Stdout
+// gets only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with its path.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {
@@ -149,8 +148,8 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		tool.FormatSize(len(raw)), path, preview(out.Stdout))
 }
 
-// preview returns the start of an output, at most [outputPreviewUnits] long, and "..." if more follows. It ends at a
-// line end if one is in its second half.
+// preview returns the beginning of an output, at most [outputPreviewUnits] long. If more follows, it adds "...". If the
+// second half of the preview contains a line end, the preview stops there.
 func preview(output string) string {
 	units := utf16.Encode([]rune(output))
 	if len(units) <= outputPreviewUnits {
@@ -169,7 +168,7 @@ func preview(output string) string {
 	return string(utf16.Decode(units[:end])) + "\n..."
 }
 
-// trimOutput decodes an output and removes leading empty lines and trailing white space.
+// trimOutput removes empty lines at the beginning of an output and white space at its end. It replaces invalid UTF-8.
 func trimOutput(s string) string {
 	s = string(process.DecodeStream([]byte(s)))
 	s = strings.TrimRight(s, " \t\r\n")

@@ -36,7 +36,7 @@ type editOutput struct {
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	UserModified    bool            `json:"userModified"`
 	ReplaceAll      bool            `json:"replaceAll"`
-	// StaleRecovered is true if the file changed after the model had read it.
+	// StaleRecovered is true if the edit succeeded although the file had changed after the model read it.
 	StaleRecovered bool `json:"staleRecovered,omitempty"`
 	// NotInContext is true if the model has not seen the content of the file.
 	NotInContext bool `json:"contentNotInModelContext,omitempty"`
@@ -129,7 +129,6 @@ func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	return tool.Text(message, out)
 }
 
-// planEdit computes an edit. The second result explains why it is not possible.
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), replacedText: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
@@ -186,7 +185,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// matchText returns old and replacement in the file's notation: with the same kind of quotes, or with \uXXXX escapes.
+// matchText adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
 func matchText(content, old, replacement string) (string, string) {
 	old, replacement = matchQuotes(content, old, replacement)
 	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
@@ -195,7 +194,6 @@ func matchText(content, old, replacement string) (string, string) {
 	return old, replacement
 }
 
-// escapeUnicode writes every character outside of ASCII as \uXXXX.
 func escapeUnicode(s string) string {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(s)) {
@@ -208,7 +206,6 @@ func escapeUnicode(s string) string {
 	return b.String()
 }
 
-// endsInCRLF reports whether every line end is \r\n and at least one exists.
 func endsInCRLF(s string) bool {
 	n := strings.Count(s, "\r\n")
 	return n > 0 && n == strings.Count(s, "\n")
@@ -253,8 +250,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// matchQuotes adapts an edit to the quotes of a file. If content contains before only with other quotes, from is the
-// text as content has it, and to is after with curly quotes. Otherwise it returns before and after.
+// matchQuotes adapts an edit to the quotes of a file if content contains before only with other quotes.
 func matchQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
@@ -278,7 +274,7 @@ func findQuoted(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// withCurlyQuotes returns text with curly quotes of the kinds that old contains.
+// withCurlyQuotes replaces straight quotes in text by curly ones, of the kinds (double, single) that old contains.
 func withCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)
@@ -312,7 +308,8 @@ const (
 	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
-// abridgedOriginal returns a changed file's old content for the transcript, or nil if long (observed with 2.1.330).
+// abridgedOriginal returns the old content of a changed file for the transcript. It returns nil if the content has more
+// than 10,000 UTF-16 units (observed with 2.1.330).
 func abridgedOriginal(original *string) *string {
 	const longest = 10_000 // UTF-16 units
 	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {

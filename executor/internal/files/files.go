@@ -17,7 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether a file may be read without permission. Others must be read before they are changed.
+// Access reports whether a file may be read without permission. Such a file may be changed even if the model has not
+// read it before.
 type Access interface {
 	IsReadable(path string) bool
 }
@@ -40,7 +41,6 @@ type Files struct {
 	agents  *agentFiles
 }
 
-// agentFiles contains the records of each sub-agent, by its id.
 type agentFiles struct {
 	mu   sync.Mutex
 	seen map[string]*seenFiles
@@ -78,7 +78,7 @@ func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
 }
 
-// typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], with the Files of the session or sub-agent.
+// typedRun and typedCheck are [tool.TypedRun] and [tool.TypedCheck] for functions that get the Files of the caller.
 func typedRun[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
@@ -107,7 +107,8 @@ type unrestrictedAccess struct{}
 
 func (unrestrictedAccess) IsReadable(string) bool { return true }
 
-// RecordPrinted records that the model has seen a file, if printed is the content of that file.
+// RecordPrinted is called when a command has printed a file. If printed is the whole content of the file, it records
+// that the model has seen the file.
 func (f *Files) RecordPrinted(file, printed string) {
 	path := f.options.Paths.Path(file)
 	if data, err := readRegular(path); err == nil && string(data) == printed {
@@ -127,8 +128,9 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread checks whether the file that an Edit or Write call has written has changed since, for example through a hook.
-// It returns the path of a changed file, otherwise "". It records that the model has not seen the new content.
+// Reread checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted
+// it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the
+// new content.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
@@ -146,14 +148,15 @@ func (f *Files) Reread(call protocol.ToolUse) string {
 	return path
 }
 
-// Changes returns the files that were changed after the session had written them. It returns each change once, because
-// it records that the model has seen the new content.
+// Changes returns the files that changed after the session had written them. It returns each change only once: it also
+// records the new content as seen by the model.
 func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
 
 // Versions returns the modification times of the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }
 
-// Modified returns the sorted paths of files whose modification time differs from since, without deleted files.
+// Modified returns the sorted paths of the files whose modification time has changed since the Versions were taken.
+// Deleted files are not included.
 func (f *Files) Modified(since Versions) []string {
 	var paths []string
 	for path, was := range since {

@@ -138,7 +138,6 @@ type datedFile struct {
 
 type datedFiles []datedFile
 
-// sort sorts files by modification time, the newest first. Files with the same time are sorted by name.
 func (ds datedFiles) sort() {
 	slices.SortFunc(ds, func(a, b datedFile) int {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))

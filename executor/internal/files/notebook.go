@@ -39,7 +39,6 @@ type notebookError string
 
 func (e notebookError) Error() string { return "Notebook file is " + string(e) }
 
-// isInvalidCell reports whether the source of a cell is neither a string nor a list of strings.
 func isInvalidCell(cell plainjson.Object) bool {
 	var line string
 	var lines []string
@@ -120,8 +119,7 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// readNotebook returns the result of reading a notebook, cell by cell. If the file is not a notebook, it returns false
-// and an error result.
+// readNotebook returns the result of reading a notebook, cell by cell, or an error result and false.
 func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	nb, err := parseNotebook(data)
 	if err != nil {

@@ -62,7 +62,7 @@ type plannedNotebookEdit struct {
 	output              notebookEditOutput
 }
 
-// planNotebook changes the cells in memory and sets an empty in.EditMode. The second result explains a failure.
+// planNotebook applies an edit to the cells in memory. An empty in.EditMode becomes "replace".
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
 	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
@@ -125,7 +125,6 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 
 func (f *Files) newCellID() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") }
 
-// editCells changes the cells in memory. The second result explains why the change is not possible.
 func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
 	out := notebookEditOutput{
 		NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode,

@@ -20,7 +20,7 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if e := new(syntax.Error); errors.As(err, &e) {
 		plain = *e
 	}
-	d := patternRewriter{pattern: pattern, itemStart: -1, nested: plain.Code == syntax.ErrInvalidRepeatSize}
+	d := patternRewriter{pattern: pattern, itemStart: -1, exceedsLimit: plain.Code == syntax.ErrInvalidRepeatSize}
 	if d.rewrite(); d.output.String() == pattern {
 		return re, err
 	}
@@ -41,7 +41,7 @@ type patternRewriter struct {
 	itemStart  int   // offset in output of the item to which a following repetition, such as *, applies; -1 means none
 	repeated   bool  // the item already has a repetition
 
-	nested bool // the product of nested counts exceeds the limit of Go's engine
+	exceedsLimit bool // nested counts, as in (a{90}){90}, multiply to more than Go's engine allows
 }
 
 func (d *patternRewriter) rewrite() {
@@ -93,8 +93,8 @@ func (d *patternRewriter) writeItem(text string) {
 	d.output.WriteString(text)
 }
 
-// rewriteRepetition writes the repetition op, whose last byte in the pattern is at index end. If a ? for lazy matching
-// follows, it also writes the ?. It returns the index of the last byte that it has written.
+// rewriteRepetition writes the repetition op, such as *, which ends at index end of the pattern. A ? after op makes the
+// repetition lazy and is also written. The result is the index of the last byte of the pattern that was written.
 func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1
@@ -118,7 +118,7 @@ func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 func (d *patternRewriter) expandRepetition(item, op string) string {
 	const most, longest = 1000, 1 << 12 // the maximum count, and the maximum length of the result in bytes
 	step := most
-	if d.nested && strings.Contains(item, "{") {
+	if d.exceedsLimit && strings.Contains(item, "{") {
 		step = 1
 	}
 	count, isCount := strings.CutPrefix(strings.TrimSuffix(op, "?"), "{")
@@ -149,7 +149,6 @@ func (d *patternRewriter) expandRepetition(item, op string) string {
 	return b.String() + ")"
 }
 
-// translateEscape converts an escape sequence to the syntax of Go's engine.
 func translateEscape(text string) string {
 	switch {
 	case wordBoundaryEnd(text, 0) > 0:
@@ -160,7 +159,8 @@ func translateEscape(text string) string {
 	return text
 }
 
-// removeGroupName removes the name from the opening of a group, because a repetition may write the group several times.
+// removeGroupName removes the name from the opening of a group, such as (?P<name>. Go's engine requires unique names,
+// but a repetition may write the group several times.
 func removeGroupName(start string) string {
 	if strings.HasPrefix(start, "(?P<") || strings.HasPrefix(start, "(?<") && !strings.HasPrefix(start, "(?<=") && !strings.HasPrefix(start, "(?<!") {
 		return "("

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// patternError is an error in a pattern. from and to are byte offsets in it with ripgrepPatternPrefix prepended.
+// patternError is an error in a pattern. from and to are byte offsets in ripgrepPatternPrefix + pattern.
 type patternError struct {
 	from, to int
 	problem  string
@@ -20,8 +20,8 @@ type patternError struct {
 const ripgrepPatternPrefix = "(?:"
 
 // patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err
-// is the error of Go's engine. A pattern can be invalid although err is nil, because Go's engine accepts a brace
-// without a count, as in x{, as a literal.
+// is the error of Go's engine. It can be nil for an invalid pattern, because Go's engine reads a brace without a count,
+// as in x{, as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := ripgrepPatternPrefix + pattern + ")"
 	f := braceError(whole)
@@ -116,7 +116,7 @@ func groupOpeningEnd(source string, i int) int {
 	return i
 }
 
-// repetitionCountEnd returns the index of the last byte of the count in braces at i, or the error in it.
+// repetitionCountEnd returns the index of the brace that closes the count at i, such as {2,3}, or the error in it.
 func repetitionCountEnd(source string, i int) (end int, f *patternError) {
 	digits := func(at int) int {
 		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
@@ -171,7 +171,7 @@ func locateError(pattern, source string, err error) patternError {
 // noLookaroundHint is what ripgrep adds to an error about syntax that it supports only with PCRE2.
 const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
-// groupError returns the error of a group that begins at from.
+// groupError returns the error about a group that Go's engine cannot parse. from is the position of the group.
 func groupError(from int, e *syntax.Error) patternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 		if strings.HasPrefix(e.Expr, look) {
@@ -184,7 +184,7 @@ func groupError(from int, e *syntax.Error) patternError {
 	return patternError{from, from + 1, e.Code.String()}
 }
 
-// addSyntaxError returns f with a description of e in the words of ripgrep.
+// addSyntaxError returns f with a description of e, the error of Go's engine, in the words of ripgrep.
 func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
@@ -217,7 +217,7 @@ func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	return f
 }
 
-// errorPrefixLength returns the length of the pattern's shortest prefix that already has this error.
+// errorPrefixLength returns the length of the shortest prefix that causes the same error as the whole pattern.
 func errorPrefixLength(pattern string, fault syntax.Error) int {
 	for k := range pattern {
 		_, size := utf8.DecodeRuneInString(pattern[k:])

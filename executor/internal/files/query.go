@@ -138,7 +138,7 @@ func fileTypeGlobs(name string) []string {
 	return nil
 }
 
-// SearchAccess reports whether a deny rule forbids reading a file.
+// SearchAccess reports which files a deny rule hides from searches.
 type SearchAccess interface {
 	IsHidden(path string) bool
 }
@@ -181,7 +181,6 @@ func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
 	return dir, &r
 }
 
-// relativePath returns a path inside of the working directory relative to that directory, and other paths unchanged.
 func (f *Finder) relativePath(path string) string {
 	if rel, err := filepath.Rel(f.options.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -189,7 +188,6 @@ func (f *Finder) relativePath(path string) string {
 	return path
 }
 
-// invalidPatternResult returns the result for a pattern that ripgrep would reject.
 func invalidPatternResult(format string, args ...any) protocol.ToolResult {
 	return tool.Fail("Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "+format, args...)
 }

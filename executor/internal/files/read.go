@@ -47,7 +47,6 @@ func Read(f *Files) tool.Tool {
 	}
 }
 
-// checkReadable refuses binary formats and device files by their names.
 func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryExtensions, " "+ext[1:]+" ") {

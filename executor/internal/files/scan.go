@@ -11,7 +11,6 @@ import (
 
 const maxSearchedFileBytes = 64 << 20 // in bytes; larger files are skipped
 
-// fileMatches is one file with at least one match.
 type fileMatches struct {
 	datedFile
 	lines []string

@@ -33,7 +33,6 @@ type writtenFile struct {
 
 func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }
 
-// record records the current content of a file. shown is true if the model has seen all of it.
 func (s *seenFiles) record(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +55,8 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-// lookup reports if the session has read a file, if its content is unchanged, and if the model has seen that content.
+// lookup compares the present content of a file with the recorded one. read means that the session has read the file,
+// current that the content is the recorded one, and shown that the model has seen this content.
 func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *seenFiles) changes() []ChangedFile {
 }
 
 // changedLines returns the changed lines of a text with their numbers and neighboring lines, as the real CLI shows
-// them. It returns "" if only the last lines were removed and no line precedes them.
+// them. It returns "" if after has no lines.
 func changedLines(before, after string) string {
 	const (
 		neighbors = 8

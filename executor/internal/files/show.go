@@ -41,7 +41,6 @@ type truncation struct {
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
-// applyPage returns the items that offset and head_limit select, and records both in out.
 func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
@@ -57,7 +56,7 @@ func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	return items
 }
 
-// pagingNote describes the limit and offset that were applied; "" means none.
+// pagingNote describes the limit that shortened the results of a search, and their offset; "" means neither.
 func (a truncation) pagingNote() string {
 	var parts []string
 	if a.Limit > 0 {

@@ -57,9 +57,9 @@ func describeError(err error, op, path string) string {
 	return code + ", " + op + " '" + path + "'"
 }
 
-// writeFile writes a file. It replaces an existing file by a new one with the same mode, so the old content stays until
-// the new one is complete. If the directory is not writable, it overwrites the existing file instead. It follows
-// symbolic links. Other hard links keep the old content (as with 2.1.329).
+// writeFile writes a file. It replaces an existing file by a new one with the same mode, so that a failure leaves the
+// old content. If the directory is not writable, it overwrites the existing file instead. A symbolic link stays, and
+// its target is written. Other hard links of the file keep the old content (as with 2.1.329).
 func writeFile(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -57,7 +57,6 @@ func readText(path, content string, offset, most *tool.Number) protocol.ToolResu
 	return tool.Text(text, out)
 }
 
-// numberLines joins lines. Each line follows its number and a tab.
 func numberLines(lines []string, first int) string {
 	var b strings.Builder
 	for i, line := range lines {
@@ -83,7 +82,7 @@ const (
 		"anyway, delete it first, then Write it."
 )
 
-// encodingProblem explains why Edit and Write must not replace this content; empty means that they may.
+// encodingProblem returns why Edit and Write refuse a file with this content; empty means that they accept it.
 func encodingProblem(data []byte) string {
 	content := decodeText(data)
 	switch {

@@ -48,7 +48,7 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(plain(i))
 }
 
-// issueKeyOrder is the order of an issue's keys; 0 means the order of the fields.
+// issueKeyOrder is the order in which the keys of an issue are written; 0 means the order of the fields of Issue.
 type issueKeyOrder int
 
 const (
@@ -61,7 +61,8 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst returns the issue with the message before the path. Checks of a single key use this order.
+// WithMessageFirst returns the issue with its message before its path. Checks of a single key return issues in this
+// order.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i
@@ -74,7 +75,8 @@ func wrongType(want, format, got string, path []any) Issue {
 	}
 }
 
-// TooSmall returns the issue for a value below its minimum. origin is its type: "number", "string" or "array".
+// TooSmall returns the issue for a value below its minimum. origin is the type of the value: "number", "string" or
+// "array".
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
@@ -82,7 +84,6 @@ func TooSmall(origin string, least int, path []any) Issue {
 	}
 }
 
-// tooBig returns the issue for a value above its maximum. origin is its type.
 func tooBig(origin string, maximum int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path,
@@ -132,8 +133,8 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 
 const maxReportedIssues = 20
 
-// issueSentences describes issues in sentences: first missing values, unknown keys and wrong types, then all others. It
-// returns nothing if there are only others, because these are then shown as JSON.
+// issueSentences describes issues in sentences. Missing values, unknown keys and wrong types come first, then all other
+// issues. If there are only other issues, it returns nothing, because the caller shows them as JSON.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

@@ -36,7 +36,8 @@ func DescribeLongSleep(command string) string {
 	return first.Text + " followed by: " + strings.Join(texts, " ")
 }
 
-// BeginsWithSleep reports whether the first command is a sleep. Such a command line is not moved to the background.
+// BeginsWithSleep reports whether the first command is a sleep. A command line that begins with a sleep is stopped at
+// its timeout, not moved to the background.
 func BeginsWithSleep(command string) bool {
 	for line := range strings.Lines(command) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -120,8 +121,8 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning returns what exit code 1 of the last command means if it is not a failure, as in grep. It returns ""
-// for other exit codes and for commands for which exit code 1 is a failure.
+// ExitCodeMeaning explains exit code 1 of a last command that has not failed, such as "No matches found" for grep. It
+// returns "" for all other exit codes and commands.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

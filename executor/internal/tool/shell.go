@@ -83,8 +83,8 @@ func (s *Shell) Close() {
 	}
 }
 
-// ShellCommand is a command that runs or has exited. Its caller waits for Done or calls Stop, then
-// calls Wait once, and then Close, or DiscardOutput if the output is not needed.
+// ShellCommand is a command that runs or has exited. The caller must first wait for Done or call Stop, then call Wait
+// once, and finally call Close to keep the output file, or DiscardOutput to remove it.
 type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
@@ -92,18 +92,18 @@ type ShellCommand struct {
 	dir    string // directory at the end of the command; "" means unknown
 }
 
-// cwdFD is the file descriptor to which a command writes its directory at the end. It is greater than the numbers that
-// commands use, and less than those that bash uses for process substitution.
+// cwdFD is the file descriptor to which the shell writes its directory after a command. The number is above those that
+// commands usually use, and below those that bash uses for process substitution.
 const cwdFD = 40
 
-// shellWrapper runs the scripts $3 and $1, after its standard input has reported that a guard process runs. If they
-// succeed, it writes the current directory to the file $2. It is a single line, because the shell counts the wrapper's
-// lines in the line numbers of its messages.
+// shellWrapper is the shell code around a command. It first waits for a line on standard input, which means that a
+// guard process runs. Then it runs the scripts $3 and $1. If both succeed, it writes the current directory to the file
+// $2. It is a single line, because the shell counts its lines in the line numbers of messages.
 const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
-// Start runs a command line in the shell's directory. It creates the file output, to which the command writes; empty
-// means a temporary file. ctx limits only the start.
+// Start runs a command line in the shell's directory. The command writes to the file output, which Start creates; empty
+// means a temporary file. Cancelling ctx does not stop a command that has started.
 func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, error) {
 	if err := checkSupportedSystem(runtime.GOOS); err != nil {
 		return nil, err
@@ -133,8 +133,9 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line in the shell's directory, without changing it, until it exits. Standard output is written
-// to w as it arrives, and errs is standard error. If ctx is cancelled, all its processes are stopped.
+// Stream runs a command line in the shell's directory until it exits. The command cannot change that directory.
+// Standard output is written to w as it arrives, and errs is standard error. If ctx is cancelled, all processes of the
+// command are stopped.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
@@ -156,10 +157,9 @@ func checkSupportedSystem(goos string) error {
 	return nil
 }
 
-// shellNames returns the names of shells, in the order in which they are tried.
 func shellNames() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
-// newCommand returns a command in the current directory or, if that is gone, in the directory the shell returns to.
+// newCommand returns a command that runs in the shell's directory or, if that no longer exists, in startDir.
 func (s *Shell) newCommand() proc.Command {
 	s.mu.Lock()
 	dir, root := s.dir, s.startDir
@@ -170,7 +170,6 @@ func (s *Shell) newCommand() proc.Command {
 	return proc.Command{Env: append(slices.Clone(s.options.Environ), "PWD="+dir), Dir: dir}
 }
 
-// startWrapper starts shellWrapper in the first available shell.
 func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
 	for _, sh := range shellNames() {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
@@ -217,8 +216,7 @@ func (c *ShellCommand) Wait() int {
 	return exitCode(exit)
 }
 
-// addBackgroundJob stores the job of a finished command whose background processes still run, and drops stored jobs
-// whose processes have exited. It returns false if the shell is closed.
+// addBackgroundJob stores the job of a command whose background processes still run; false if the shell is closed.
 func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,9 +247,9 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// UpdateShellDir sets the shell's directory to the directory in which the command ended. If the shell may not change to
-// that directory, it returns to its root, and left is that directory. A failed command changes nothing. Call
-// UpdateShellDir only for commands that did not run in the background.
+// UpdateShellDir moves the shell to the directory in which the command ended. If the shell may not change to this
+// directory, it returns to its root, and left is the forbidden directory. A failed command does not move the shell.
+// UpdateShellDir must not be called for a command that ran in the background.
 func (c *ShellCommand) UpdateShellDir() (left string) {
 	if c.dir == "" {
 		return ""

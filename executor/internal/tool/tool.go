@@ -31,9 +31,9 @@ type Tool struct {
 	Check Check
 	// Prepare changes an input before the call is shown, and reports whether it did; nil means no change.
 	Prepare func(*Keys) bool
-	// RenameAliases renames aliases, which are keys that models often write instead of the tool's own keys. It reports
-	// whether it changed the input, and returns a note that is appended to a successful result. It runs before
-	// validation and does not change the call that is shown. Nil means no aliases.
+	// RenameAliases renames aliases in an input, which are keys that models often write instead of the tool's own keys.
+	// It runs before validation; users still see the call with the aliases. It reports whether it changed the input.
+	// note is appended to a successful result. Nil means that the tool has no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
 }
 
@@ -161,7 +161,8 @@ func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.Too
 	}
 }
 
-// Number is an integer in an input. Decoding removes fractions of JSON numbers and limits large values.
+// Number is an integer in an input. Decoding cuts off the fraction of a JSON number and reduces a number beyond
+// maxNumber to maxNumber.
 type Number int
 
 const maxNumber = 1 << 40
@@ -254,8 +255,8 @@ func Text(s string, output any) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
 }
 
-// Refuse returns the error result of a call whose input is valid but which cannot be carried out. The model sees the
-// text in <tool_use_error> tags, and hosts see it after "Error: ".
+// Refuse returns the error result of a call that has valid input but cannot be carried out, such as the deletion of an
+// unknown job. The model sees the text in <tool_use_error> tags, and hosts see it after "Error: ".
 func Refuse(format string, args ...any) protocol.ToolResult {
 	r := protocol.UsageError(fmt.Sprintf(format, args...))
 	r.Output = "Error: " + fmt.Sprintf(format, args...)

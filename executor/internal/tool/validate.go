@@ -96,7 +96,6 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 	return found
 }
 
-// isURL reports whether a text is a URL with a scheme. http and https also need a host.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")

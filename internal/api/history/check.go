@@ -38,8 +38,9 @@ func (r *Request) CheckTokenCount() error {
 	return checkResults(r.Messages)
 }
 
-// checkThinking checks the thinking blocks a client sends back while thinking is enabled. A block must have its signed
-// text and, except with adaptive thinking, be the first in its message. Adjacent messages of one role count as one.
+// checkThinking checks the thinking blocks that a client sends back while thinking is enabled. A block must not have
+// the signature of another text. Unless thinking is adaptive, each block must also be signed, and a message with such
+// blocks must begin with one. Adjacent messages of one role count as one.
 func (r *Request) checkThinking() error {
 	var thinking struct {
 		Type string `json:"type"`
@@ -98,7 +99,7 @@ func checkResults(messages []*Message) error {
 	return nil
 }
 
-// removeAnsweredCalls removes the calls whose results are in the message at index i.
+// removeAnsweredCalls returns the open calls without a result in this message. A result without a call is an error.
 func (c *Message) removeAnsweredCalls(open []ToolUse, i int) ([]ToolUse, error) {
 	for _, p := range c.parts {
 		if p.result == nil {

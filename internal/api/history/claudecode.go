@@ -12,7 +12,7 @@ type textMarker struct {
 	kind   StepKind
 }
 
-// kindContext marks a text that accompanies a step.
+// kindContext is the kind of a text that accompanies a step and is not a step itself.
 const kindContext StepKind = "context"
 
 // textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches applies.
@@ -51,7 +51,8 @@ const (
 	addedPromptPrefix = "The user sent a new message while you were working:\n"
 	addedPromptSuffix = "\n\nThis is how Claude Code surfaces messages"
 
-	// hookReminderPrefix begins a reminder whose first line precedes the output of a hook (observed since 2.1.331).
+	// hookReminderPrefix begins a reminder that contains the output of a hook, after its first line (observed since
+	// 2.1.331).
 	hookReminderPrefix = "<system-reminder>\nThe text below is the output of a hook"
 )
 
@@ -78,7 +79,6 @@ type messageReader struct {
 	interrupted   bool
 }
 
-// splitParts converts the parts of a message into steps and the texts that accompany them.
 func splitParts(role string, parts []contentPart) (steps []Step, context []sideText) {
 	var r messageReader
 	last := len(parts) - 1
@@ -169,7 +169,8 @@ func addedPromptText(text string) string {
 	return text
 }
 
-// noticeText returns the <task-notification> element, which scenarios match, or else the text without its tags.
+// noticeText returns the <task-notification> element in a text, because scenarios match this element. Without such an
+// element, it returns the text without the tags around it.
 func noticeText(text string) string {
 	const begin, end = "<task-notification>", "</task-notification>"
 	if from := strings.Index(text, begin); from >= 0 {
@@ -180,7 +181,6 @@ func noticeText(text string) string {
 	return contextText(text)
 }
 
-// contextText returns an accompanying text without the tags around it.
 func contextText(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "<system-reminder>"); ok {
@@ -190,8 +190,8 @@ func contextText(text string) string {
 	return text
 }
 
-// sideText is a text that accompanies a prompt or results. Texts from the user's own hooks and
-// files come first and those about Claude Code last, so that scenarios can rely on the order.
+// sideText is a text that accompanies a prompt or results. Scenarios can rely on the order of such texts: those from
+// the user's own hooks and files come first, and those about Claude Code last.
 type sideText struct {
 	text string
 	rank sideTextOrder
@@ -215,7 +215,6 @@ func contextOpenings() []string {
 	}
 }
 
-// splitContext returns the texts in a context block or a system message.
 func splitContext(text string) []sideText {
 	text = contextText(text)
 	var out []sideText
@@ -226,8 +225,8 @@ func splitContext(text string) []sideText {
 	return out
 }
 
-// cutFirstContext splits a text before the next prefix that begins a part of the context. It never splits the contents
-// of a file.
+// cutFirstContext splits a text before the next part of the context; such a part begins with a known prefix. It never
+// splits the contents of a file.
 func cutFirstContext(text string) (first, rest string) {
 	if strings.HasPrefix(text, mentionedFilePrefix) {
 		return text, ""
@@ -273,7 +272,6 @@ func (r *Request) WorkingDirectory() string {
 	return findWorkingDirectory(r.SystemText())
 }
 
-// findWorkingDirectory returns the working directory that a line of the text names.
 func findWorkingDirectory(text string) string {
 	for _, label := range []string{"Primary working directory: ", "Working directory: "} {
 		if _, rest, ok := strings.Cut(text, label); ok {

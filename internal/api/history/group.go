@@ -16,7 +16,7 @@ type Group struct {
 	sideTexts    []sideText
 	Text         string    // text of an assistant message
 	AnswerDigest Digest    // digest of an assistant message
-	Uses         []ToolUse // calls of an assistant message; in another group, calls of the assistant message before it
+	Uses         []ToolUse // calls of an assistant message; in a group of user messages, calls of the assistant message before it
 }
 
 // Groups divides the client's messages into groups.
@@ -68,9 +68,9 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// resolveTypedTexts decides which texts next to tool results are prompts. From Claude Code, the first texts belong to
-// the results if they are the texts of loaded skills. The other texts are prompts that the user typed after the turn
-// had ended, so the results before them are marked as closed. From other clients, all texts belong to the results.
+// resolveTypedTexts decides which texts next to tool results are prompts. From Claude Code, the first texts are the
+// texts of loaded skills and belong to the results. All later texts are prompts that the user typed after the turn had
+// ended, so the results before them are marked as closed. From other clients, all texts belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countLoadedSkills()
@@ -98,7 +98,7 @@ func (g *Group) resolveTypedTexts(c *Client) {
 	g.Steps = steps
 }
 
-// closeTrailingResults marks the last results as closed. Only prompts typed while the model worked may follow them.
+// closeTrailingResults marks the results at the end of the steps as closed. Only added prompts may follow them.
 func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {
@@ -110,7 +110,7 @@ func closeTrailingResults(steps []Step) {
 	}
 }
 
-// countLoadedSkills counts the calls that loaded a skill or a command. The loaded texts follow the results.
+// countLoadedSkills counts the calls that loaded a skill or a command, whose texts follow the results.
 func (g *Group) countLoadedSkills() int {
 	n := 0
 	for _, in := range g.Steps {
@@ -125,8 +125,8 @@ func (g *Group) countLoadedSkills() int {
 }
 
 // resolveSteps changes steps whose meaning depends on other steps of the group. For example, an interruption closes all
-// results, and a notice next to results is removed. If the last group of a history contains no step that needs an
-// answer, resolveSteps adds a prompt.
+// results, and a notice next to results is removed. last means that the group ends the history. If none of its steps
+// then needs an answer, resolveSteps adds a prompt.
 func (g *Group) resolveSteps(last bool) {
 	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.sideTexts {
@@ -171,7 +171,7 @@ func (g *Group) resolveSteps(last bool) {
 	}
 }
 
-// stepOrder returns the sort key of a step: prompts typed while the model worked precede the results sent with them.
+// stepOrder returns the sort key of a step: prompts typed while the model worked come before results.
 func (g *Group) stepOrder(in Step) int {
 	if in.Kind == KindAddedPrompt {
 		return 0

@@ -22,7 +22,7 @@ type Message struct {
 	Steps   []Step
 	context []sideText
 
-	AnswerDigest Digest // digest of the scriptable parts of an assistant message
+	AnswerDigest Digest // digest of the text and the calls of an assistant message
 	Text         string // text of an assistant message
 }
 
@@ -152,8 +152,9 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// isAlteredThinking reports whether claudeless made the signature for a different text than thinking. It returns false
-// if claudeless did not make the signature, and for an empty text, which a client gets unless it asks for the text.
+// isAlteredThinking reports whether a thinking block has another text than the one that claudeless signed. It returns
+// false if claudeless did not make the signature. It also returns false for an empty text, because a client that does
+// not ask for the text gets none.
 func isAlteredThinking(thinking, signature string) bool {
 	const size = 9 // length of the signatures that package scenarios generates
 	sum, err := base64.StdEncoding.DecodeString(signature)
@@ -200,7 +201,6 @@ func isKnownBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use")
 }
 
-// resultText returns the text of a result without the additions of Claude Code.
 func resultText(raw json.RawMessage) string {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 {

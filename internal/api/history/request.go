@@ -51,7 +51,7 @@ type Reader struct {
 	messages    BoundedMap[uint64, *Message]
 }
 
-// NewReader returns a reader. memory is the minimum number of messages that the cache of the reader can hold.
+// NewReader returns a reader with a cache for parsed messages. The cache can hold at least memory messages.
 func NewReader(memory int) *Reader {
 	return &Reader{
 		seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64),
@@ -213,7 +213,6 @@ func (r *Request) SystemText() string {
 	return strings.Join(texts, "\n")
 }
 
-// readMessages parses the messages, or takes them from the cache.
 func (rd *Reader) readMessages(r *Request) error {
 	out := make([]*Message, len(r.raw))
 	sums := make([]uint64, len(r.raw))
@@ -295,14 +294,14 @@ func isSecretHeader(name string) bool {
 	return slices.ContainsFunc([]string{"token", "secret", "credential", "api-key", "authorization", "cookie"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// BoundedMap keeps at least the n most recently used entries and never more than
-// 2n. It is not safe for concurrent use; the zero value stores nothing.
+// BoundedMap keeps at least the n most recently used entries and at most 2n entries, where n is the argument of
+// [NewBoundedMap]. It is not safe for concurrent use; the zero value stores nothing.
 type BoundedMap[K comparable, V any] struct {
 	capacity     int
 	newer, older map[K]V
 }
 
-// NewBoundedMap creates a map that keeps at least the last n entries; with n <= 0 it stores nothing.
+// NewBoundedMap creates a map that keeps at least the n most recently used entries; with n <= 0 it stores nothing.
 func NewBoundedMap[K comparable, V any](n int) BoundedMap[K, V] {
 	return BoundedMap[K, V]{capacity: max(0, n), newer: map[K]V{}}
 }
@@ -330,11 +329,12 @@ func (m *BoundedMap[K, V]) Put(k K, v V) {
 	m.newer[k] = v
 }
 
-// Prefix is a prefix of a request in the order of prompt caches: tools, system prompt, then messages block by block.
+// Prefix is the beginning of a request up to one of its blocks. As in prompt caches, the tools come first, then the
+// system prompt, then the messages.
 type Prefix struct {
-	Key      Digest        // digest of the content, without cache marks
+	Key      Digest        // digest of the content, which does not depend on cache marks
 	Size     int           // number of bytes of the content
-	CacheTTL time.Duration // how long it is cached, according to the cache mark at its end; 0 means no mark
+	CacheTTL time.Duration // lifetime that the cache mark at the end of the prefix requests; 0 means no mark
 }
 
 type prefixBuilder struct {

@@ -8,7 +8,6 @@ import (
 
 var errSyntax = errors.New("the request body is not valid JSON")
 
-// forEachElement calls f for each element of the JSON array in raw, as [forEachMember] does.
 func forEachElement(raw []byte, f func(value []byte) error) error {
 	return forEachSpan(raw, '[', ']', func(_ string, value []byte) error { return f(value) })
 }
@@ -47,7 +46,6 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 	}
 }
 
-// readMemberKey reads `"key":` and returns the start of the value.
 func readMemberKey(raw []byte, i int) (key string, at int, err error) {
 	if i >= len(raw) || raw[i] != '"' {
 		return "", 0, errSyntax
@@ -66,7 +64,6 @@ func readMemberKey(raw []byte, i int) (key string, at int, err error) {
 	return key, skipSpace(raw, i+1), nil
 }
 
-// checkEnd checks that only white space follows.
 func checkEnd(raw []byte, i int) error {
 	if skipSpace(raw, i) < len(raw) {
 		return errSyntax
@@ -119,7 +116,6 @@ func skipValue(raw []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the string whose opening quote is at i.
 func skipString(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		n := bytes.IndexByte(raw[i:], '"')

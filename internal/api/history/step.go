@@ -18,7 +18,7 @@ const (
 	KindClosedResults StepKind = "closed"    // results that were not sent to the model, because their turn had ended
 	KindAddedPrompt   StepKind = "added"     // a prompt that was typed while the model worked
 	KindInjectedText  StepKind = "injected"  // a text that Claude Code added and that requires a reply
-	KindRetryText     StepKind = "retry"     // a text that requests another reply after one that was truncated or refused
+	KindRetryText     StepKind = "retry"     // a text that asks for another reply, because the last reply was truncated or refused
 	KindResumeText    StepKind = "resumed"   // a text that requests the rest of a reply
 	KindNotice        StepKind = "notice"    // notice about background work
 	KindInterrupt     StepKind = "interrupt" // the work in progress was interrupted
@@ -31,10 +31,10 @@ const (
 type Step struct {
 	Kind    StepKind
 	Text    string
-	Blocks  []string // for a prompt: the blocks that were joined to form it
+	Blocks  []string // the blocks that were joined to form a prompt
 	Results []*Result
 	Files   []string // media types of images and documents that accompany a prompt
-	digest  Digest   // digest of the relevant parts; for results it depends on the calls
+	digest  Digest   // digest of the relevant parts; not used for results
 }
 
 // Result is a tool_result block.
@@ -61,7 +61,7 @@ type contentPart struct {
 	result         *Result
 	hasAttachments bool
 	isUnsigned     bool // thinking without a signature
-	isAltered      bool // thinking with the signature of another text
+	isAltered      bool // thinking whose signature belongs to another text
 }
 
 func newStep(kind StepKind, text string) Step {
@@ -80,7 +80,8 @@ func (s *Step) markClosed() {
 	s.digest = s.digestWithoutUses()
 }
 
-// Digest returns the digest of a step. uses are the calls before it; results are taken in the order of these calls.
+// Digest returns the digest of a step. uses are the calls before the step. The digest of results depends on the order
+// of these calls, and not on the order of the results.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != KindResults {
 		return s.digest

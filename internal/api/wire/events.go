@@ -203,7 +203,7 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 	return *c.Content, true
 }
 
-// thinkingPieces splits reasoning at the configured pace. Without one it returns one piece, like the simulated claude.
+// thinkingPieces splits reasoning into pieces at the configured pace. Without a pace, the whole text is one piece.
 func (s *EventList) thinkingPieces(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)
@@ -335,7 +335,8 @@ func (m *Message) finalUsage() finalUsage {
 	return u
 }
 
-// TrimPrefill removes the prefill of the request from the first text.
+// TrimPrefill removes prefill from the beginning of the first text. The prefill is the start of the answer that the
+// request already contains.
 func (m *Message) TrimPrefill(prefill string) {
 	for i, b := range m.Blocks {
 		if text, ok := b.(protocol.TextBlock); ok {

@@ -7,7 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFault changes the events as the kind of fault requires. silent is true if the stream then stays open unused.
+// ApplyFault changes the events as this kind of fault requires. silent means that the stream must stay open after the
+// events, although nothing follows.
 func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {

@@ -33,8 +33,9 @@ type Option struct {
 	Choices []string
 	// Hidden options are never suggested.
 	Hidden bool
-	// Set receives each value, in order; "" for a switch and for an omitted optional value. The text of its error
-	// completes "error: option '…' argument '…' is invalid. "; ErrStop ends parsing.
+	// Set receives each value, in order. The value is "" for a switch, and for an optional value that is missing. If
+	// Set returns an error, the message is "error: option '…' argument '…' is invalid. ", followed by the text of the
+	// error. ErrStop ends parsing.
 	Set func(value string) error
 }
 
@@ -52,22 +53,24 @@ func (o *Option) Name() string {
 // Result is a parsed command line, apart from the values passed to Set.
 type Result struct {
 	Operands []string // words that do not belong to an option, in order
-	// Options holds the values of every option that occurred, in order, by its Name; "" if the option had no value.
+	// Options contains the values of each option that occurred, in order, by the Name of the option. For an option
+	// without a value, the value is "".
 	Options map[string][]string
 	Help    bool // -h or --help occurred
 	// VariadicWord is the last plain word that a variadic option took as a value.
 	VariadicWord VariadicWord
 }
 
-// VariadicWord is a plain word that an option with several values took although the user may have meant it as an
-// operand. Option is "" if no option took such a word.
+// VariadicWord is a plain word that an option with several values took, although the user may have meant it as an
+// operand. Option is the name of this option; "" means that no option took such a word.
 type VariadicWord struct {
 	Option, Word string
-	First        bool // Word was the first value of its option, and the option needs at least one value
+	First        bool // Word was the first value of Option, which needs at least one value
 }
 
-// Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.
-// An unknown option is reported only after all words were read, and not at all if help was requested.
+// Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument. For
+// an unknown option, it returns the error after all words were read. If help was requested, an unknown option is not an
+// error.
 func Parse(options []Option, args []string) (Result, error) {
 	p := &parser{specs: make(map[string]*optionSpec, 2*len(options)), words: args}
 	p.result.Options = make(map[string][]string)
@@ -170,8 +173,7 @@ func (p *parser) parseWord(word string) error {
 	return nil
 }
 
-// parseOption handles a word that is exactly an option. A required value is the next
-// word, even if it starts with a dash.
+// parseOption handles a word that is exactly an option. A required value is the next word, even with a leading dash.
 func (p *parser) parseOption(s *optionSpec) error {
 	value := ""
 	switch {
@@ -187,7 +189,8 @@ func (p *parser) parseOption(s *optionSpec) error {
 	return p.set(s, value)
 }
 
-// parseCluster handles "-pc" and "-rVALUE"; rest is the text after the first letter.
+// parseCluster handles a word that begins with a short option and continues. The rest is more switches, as in "-pc", or
+// the value of the option, as in "-rVALUE". rest is the text after the first letter.
 func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	if s.kind != noValue {
 		return p.set(s, rest)

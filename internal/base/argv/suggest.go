@@ -7,9 +7,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// suggestionLine returns the second line of an unknown-option error, with its leading newline, or "" if no option is
-// similar. As in commander, a similar name differs from the word by at most three edits, and by fewer than 60 % of the
-// letters. The line contains the nearest names, sorted.
+// suggestionLine returns the second line of the error about an unknown option, with its leading newline. It suggests
+// the nearest names, sorted; "" means that no option is similar. As in commander, a similar name differs from the word
+// by at most three edits, and by fewer than 60 % of the letters.
 func suggestionLine(word string, options []Option) string {
 	bare, long := strings.CutPrefix(word, "--")
 	if !long {
@@ -18,12 +18,12 @@ func suggestionLine(word string, options []Option) string {
 	return nearest("--", bare, suggestibleNames(options))
 }
 
-// UnknownCommand returns the error about an unknown subcommand, with those of the names that are similar.
+// UnknownCommand returns the error about an unknown subcommand. It suggests the names that are similar.
 func UnknownCommand(word string, names []string) string {
 	return "error: unknown command '" + word + "'" + nearest("", word, names)
 }
 
-// nearest returns the line with the names, after a prefix, that are similar to a word.
+// nearest returns a line that suggests the names nearest to a word, each after prefix; "" means none is similar.
 func nearest(prefix, word string, names []string) string {
 	best := 3
 	var near []string
@@ -53,7 +53,7 @@ func nearest(prefix, word string, names []string) string {
 }
 
 // suggestibleNames lists the long names that may be suggested, without dashes. If an option has two long spellings,
-// commander treats the first as the short one and only the second as long.
+// only the second may be suggested: commander treats the first as the short one.
 func suggestibleNames(options []Option) []string {
 	names := []string{"help"}
 	for i := range options {

@@ -51,8 +51,8 @@ func isTooDeep(v any, remaining int) bool {
 	return remaining < 0
 }
 
-// PutJSON stores a JSON value in canonical form and returns its CID and that form.
-// For a value over the store's limit it also returns a *TooLargeError.
+// PutJSON stores a JSON value in canonical form. It returns the CID of the value, and its canonical form. If the value
+// exceeds the store's limit, it returns both with a *TooLargeError.
 func (s *Store) PutJSON(data []byte) (cid string, canonical []byte, err error) {
 	canonical, err = Canonical(data)
 	if err != nil {

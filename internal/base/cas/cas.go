@@ -15,15 +15,15 @@ import (
 
 // Options limit a store. Zero values select the defaults.
 type Options struct {
-	MaxBytes int64 // maximum size of all values together, see Stats.Bytes; the newest value is kept even if it exceeds that; 0 means 16 MiB
+	MaxBytes int64 // limit of Stats.Bytes; the newest value is kept even if it alone exceeds the limit; 0 means 16 MiB
 	MaxValue int64 // maximum size of one value; 0 means 64 MiB
 }
 
 const (
 	defaultMaxBytes      = 16 << 20
 	defaultMaxValueBytes = 64 << 20
-	// valueOverheadBytes is the memory of a stored value in addition to its bytes: the CID, the list element and the
-	// map entry. Because it counts towards MaxBytes, it limits the number of small values.
+	// valueOverheadBytes is the memory that a stored value needs in addition to its bytes: the CID, the list element
+	// and the map entry. It counts towards MaxBytes, so that MaxBytes also limits the number of small values.
 	valueOverheadBytes = 512
 )
 

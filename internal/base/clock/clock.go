@@ -17,9 +17,9 @@ import (
 
 // Options select the sources of time and randomness. Now and NewID must be set.
 type Options struct {
-	Seed  *int64     // nil means ids from NewID and no seeded randomness
+	Seed  *int64     // nil means that ids come from NewID and randomness has no seed
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
-	Start *time.Time // nil means Now; with a seed, time is frozen at this value
+	Start *time.Time // nil means the real time; with a seed, the clock is frozen and starts at this value
 
 	Now   func() time.Time
 	NewID func() string
@@ -31,8 +31,8 @@ type Source struct {
 
 	mu   sync.Mutex
 	rand *rand.Rand // nil means not seeded
-	// offset is added to Start in a frozen clock, otherwise to the real time. In a frozen clock, Sleep increases it. In
-	// another clock with a Start, it lets the time begin at Start.
+	// offset is added to Start in a frozen clock, and Sleep increases it there. In any other clock, it is added to the
+	// real time; if Start is set, it makes the time begin at Start.
 	offset time.Duration
 }
 

@@ -47,8 +47,8 @@ func (ix *SourceIndex) Bind(target any) List {
 	return b.list
 }
 
-// BindInto binds v to the value that target points to, as [Bind] does for fields, and reports whether that succeeded.
-// In BindValue, target must not have the receiver's type, because BindInto would call BindValue again.
+// BindInto binds v to the value that target points to, as [Bind] does for fields, and reports whether that succeeded. A
+// BindValue method must not pass a target of its receiver's type: BindInto would call the method again.
 func (b *Binding) BindInto(v Value, target any) bool {
 	before := len(b.list)
 	b.bind(v, reflect.ValueOf(target).Elem(), "")
@@ -248,7 +248,8 @@ func DidYouMean(name string, candidates []string) string {
 	return ""
 }
 
-// NameHint returns [DidYouMean]. If no candidate is similar, it lists them if they are few; "" for an empty name.
+// NameHint returns [DidYouMean]. If no candidate is similar, it returns a list of all candidates, unless there are too
+// many. For an empty name it returns "".
 func NameHint(name string, candidates []string) string {
 	const few = 30
 	if hint := DidYouMean(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {
@@ -317,7 +318,7 @@ type structField struct {
 	nonEmpty bool
 	enum     []string
 	aliases  []string // wrong keys that users often write instead of this key
-	inside   []string // keys that users often write next to this table although they belong inside it
+	inside   []string // keys of this table that users often write next to the table, not inside it
 	min, max *float64
 }
 
@@ -364,8 +365,8 @@ func parseBound(tag string) *float64 {
 	return &f
 }
 
-// Nearest returns the candidate most similar to name; "" if none is similar. Case and the difference between "-" and
-// "_" are ignored. Of equally similar candidates, the first is returned; name itself is never returned.
+// Nearest returns the candidate that is most similar to name; "" means that none is similar. It ignores case and the
+// difference between "-" and "_". Of equally similar candidates it returns the first. It never returns name itself.
 func Nearest(name string, candidates []string) string {
 	return Closest(name, candidates, max(1, len(name)/3))
 }

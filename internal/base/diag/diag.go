@@ -108,8 +108,7 @@ func Render(w io.Writer, l List) {
 	}
 }
 
-// lineExcerpt shortens a line to the part around col and returns it with the white
-// space that puts a caret below col. Both keep tabs.
+// lineExcerpt shortens a line to the part around col. pad is the white space, with tabs, that puts a caret below col.
 func lineExcerpt(source string, col int) (line, pad string) {
 	runes := []rune(source)
 	at := min(col-1, len(runes))

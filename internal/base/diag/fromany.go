@@ -12,7 +12,7 @@ import (
 )
 
 // fromAny converts a decoded value (map, slice or scalar) to a Value. like is the value at the same place in the index.
-// Where both have the same content, the result has the positions and the order of keys of like.
+// As far as the contents are equal, the result has the positions and the order of keys of like.
 func fromAny(x any, like Value) Value {
 	v := Value{offset: like.offset}
 	switch t := x.(type) {

@@ -51,7 +51,6 @@ func newSourceIndex[Text string | []byte](file string, src Text) *SourceIndex {
 	return &SourceIndex{file: file, src: string(src)}
 }
 
-// lineStarts returns the offsets of the lines, computed when first needed.
 func (ix *SourceIndex) lineStarts() []int32 {
 	ix.once.Do(func() {
 		ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
@@ -93,8 +92,9 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// Convert replaces the content of the index by the result of convert, for files in an older format. If FirstProblem is
-// not nil, the index is incomplete, and tree must be the content from the format's parser. Otherwise tree may be nil.
+// Convert converts a file in an older format: it replaces the content of the index by the result of convert. tree is
+// the content that the format's parser has read. It may be nil only if FirstProblem returns nil, because otherwise the
+// index is incomplete.
 func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
 		ix.root = fromAny(tree, ix.root)
@@ -102,7 +102,8 @@ func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	ix.root = convert(ix.root)
 }
 
-// FirstProblem returns the first text that may be invalid; the format's parser decides. Nil means a valid file.
+// FirstProblem returns the first text that may be invalid. Only the format's parser can decide whether it is. Nil means
+// that the file is valid.
 func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
@@ -115,8 +116,9 @@ func (ix *SourceIndex) FirstProblem() *Diagnostic {
 // IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
 func (ix *SourceIndex) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
 
-// Pos returns the position of path: of the key for a field of a table, of the value for an element of an array (of the
-// header for [[a]]). For a path that is not in the file, it returns that of the nearest parent.
+// Pos returns the position for path. For a field of a table this is the position of its key, for an element of an array
+// that of the element, and for [[a]] that of the header. For a path that is not in the file it is the position of the
+// nearest parent.
 func (ix *SourceIndex) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)
@@ -152,8 +154,8 @@ func (ix *SourceIndex) DiagnosticAtLine(line, col int, message string) Diagnosti
 	return d
 }
 
-// DiagnosticAtText returns a diagnostic for a position in the string at path, offset characters from its beginning. If
-// the string contains escapes, the diagnostic has the position of the string.
+// DiagnosticAtText returns a diagnostic for a place in the string at path. offset is the number of characters before
+// this place. If the string contains escapes, the diagnostic points to the beginning of the string.
 func (ix *SourceIndex) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == KindString {
@@ -222,7 +224,6 @@ func (ix *SourceIndex) position(off int) Position {
 	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
 }
 
-// diagnosticAt returns a diagnostic without a message for a byte offset.
 func (ix *SourceIndex) diagnosticAt(off int) Diagnostic {
 	pos := ix.position(off)
 	rest := ix.src[ix.lineStarts()[pos.Line-1]:]
@@ -232,7 +233,7 @@ func (ix *SourceIndex) diagnosticAt(off int) Diagnostic {
 	return Diagnostic{Pos: pos, Source: strings.TrimSuffix(rest, "\r")}
 }
 
-// jsonScanner reads JSON (RFC 8259, without comments and repeated keys) and stops at the first error.
+// jsonScanner reads JSON (RFC 8259) and stops at the first error. Comments and repeated keys are errors.
 type jsonScanner struct {
 	scanner
 	depth int

@@ -75,7 +75,8 @@ func withFile(name string, read func(file *os.File, size int64) error) error {
 	return read(file, info.Size())
 }
 
-// readAtMost reads r up to a limit: files in /proc, and growing files, can have more bytes than their reported size.
+// readAtMost reads r up to MaxFileBytes. size is only the expected size: files in /proc, and growing files, can have
+// more bytes than they report.
 func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 	data := make([]byte, 0, size+1)
 	for {

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxNestingDepth limits the nesting of arrays and tables, because the cost of parsers and
-// patterns grows faster than the text.
+// maxNestingDepth limits the nesting of arrays and tables, as parsers and patterns need more than linear time.
 const maxNestingDepth = 100
 
 const tooDeepText = "nested too deep: at most 100 levels"
@@ -34,7 +33,7 @@ func (s *scanner) peek() byte {
 }
 
 // tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly valid and reports all other text as a
-// problem. After a problem it continues with the next line, so that it also finds later positions.
+// problem. After a problem it continues with the next line, to index the positions of later values too.
 type tomlScanner struct {
 	scanner
 	root       *table
@@ -45,7 +44,7 @@ type tomlScanner struct {
 	// Tables and their first fields are allocated in chunks, because big files have tens of thousands of small tables.
 	tables         []table
 	fields         []Field
-	headersCounted bool // set by expectedElements, which counts the headers only once
+	headersCounted bool // expectedElements has counted the headers, which it does only once
 }
 
 const initialTableCapacity = 2
@@ -99,8 +98,8 @@ func (s *tomlScanner) enterLevel() bool {
 	return false
 }
 
-// rejectTooDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets in
-// strings, so it may reject a text with less nesting.
+// rejectTooDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets
+// in strings, so it may reject a text that is not nested that deeply.
 func (s *tomlScanner) rejectTooDeep() {
 	const most = 5 * maxNestingDepth
 	if s.problem == nil || s.problem.isRejected {
@@ -127,7 +126,6 @@ func (s *tomlScanner) skipSpace() {
 	}
 }
 
-// skipBlank skips white space, line ends and comments.
 func (s *tomlScanner) skipBlank() {
 	for s.pos < len(s.src) {
 		switch c := s.src[s.pos]; {
@@ -222,8 +220,8 @@ func (s *tomlScanner) scanHeader() bool {
 	}
 }
 
-// descend returns the table that a key of a header names, such as a in [a.b]. It is not called for the last key. It
-// creates a missing table. For an array of tables it returns the last element.
+// descend returns the table that a key of a header names, such as a in [a.b]; it is not called for the last key. It
+// creates the table if it is missing. If the key names an array of tables, it returns the last element.
 func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
@@ -327,8 +325,8 @@ func (s *tomlScanner) keyValue(t *table) bool {
 	}
 }
 
-// dottedTable returns the table that a part of a dotted key names, such as a in a.b = 1. It is not called for the last
-// part. It creates a missing table.
+// dottedTable returns the table that a part of a dotted key names, such as a in a.b = 1; it is not called for the last
+// part. It creates the table if it is missing.
 func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {

@@ -50,8 +50,8 @@ func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 	return "", s.fail(start-1, "the string is not closed")
 }
 
-// scanEscaped reads the rest of a basic string that contains a backslash. start and at are the positions of its content
-// and of its first backslash. end is the closing delimiter: one quote or three.
+// scanEscaped reads a basic string that contains a backslash. start is the position of its content, and at the position
+// of its first backslash. end is the closing delimiter: one quote or three.
 func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 	var b strings.Builder
 	b.WriteString(s.src[start:at])
@@ -118,7 +118,6 @@ func (s *tomlScanner) scanEscape(b *strings.Builder, multi bool) bool {
 	return s.fail(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
 }
 
-// scanMultiline reads a multi-line string, which begins with three double or single quotes.
 func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 	open := s.pos
 	end := strings.Repeat(string(quote), 3)
@@ -146,8 +145,8 @@ func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 	return "", s.fail(open, "the multi-line string is not closed")
 }
 
-// skipClosingQuotes skips the quotes at the end of a multi-line string and returns those (up
-// to two) that belong to its content.
+// skipClosingQuotes skips the quotes at the end of a multi-line string. If there are more than three, it returns the
+// additional ones (up to two), which belong to the content of the string.
 func (s *tomlScanner) skipClosingQuotes(quote byte) string {
 	n := 0
 	for n < 5 && s.pos+n < len(s.src) && s.src[s.pos+n] == quote {

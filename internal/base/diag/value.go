@@ -50,7 +50,8 @@ type Field struct {
 	offset int32 // byte offset of the key
 }
 
-// table holds its fields in file order. Flags record the TOML construct that created it, which limits later additions.
+// table holds its fields in file order. The flags record how the TOML file defines the table, because this limits what
+// later lines may add to it.
 type table struct {
 	fields    []Field
 	byKey     map[string]int // nil for a small table
@@ -118,7 +119,7 @@ func (v Value) Field(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// WithFields returns a table of these fields at the position of v. Fields without a position also get that of v.
+// WithFields returns a table of these fields at the position of v. A field without a position gets the position of v.
 func (v Value) WithFields(fields ...Field) Value {
 	t := &table{}
 	for _, f := range fields {

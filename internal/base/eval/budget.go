@@ -12,8 +12,9 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Limits of expressions and templates. maxSteps counts the calls of closures, and the values inside structures that are
-// compared or that a closure of reduce returns. maxAllocatedBytes counts the bytes of created strings and lists.
+// Limits of expressions and templates. maxSteps limits the calls of closures, together with the values inside of
+// structures that are compared or that a closure of reduce returns. maxAllocatedBytes limits the bytes of created
+// strings and lists.
 const (
 	maxSteps             = 1_000_000
 	maxAllocatedBytes    = 32 << 20
@@ -45,8 +46,9 @@ func WithSharedLimit(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sharedLimitKey{}, t)
 }
 
-// MissingPaths returns the paths that had no value in the templates that used a context of [WithSharedLimit], such as
-// `results[0].structured.nmae`. Each path is returned once.
+// MissingPaths returns the paths, such as `results[0].structured.nmae`, that had no value when a template was
+// evaluated. ctx is the context of [WithSharedLimit] with which the templates were evaluated. Each path is returned
+// once.
 func MissingPaths(ctx context.Context) []string {
 	t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit)
 	if !ok {
@@ -69,7 +71,7 @@ func recordMissing(ctx context.Context, path string) {
 	}
 }
 
-// spendTotalBytes subtracts n bytes from ctx's shared limit. It fails if that is exceeded, but never without a limit.
+// spendTotalBytes subtracts n bytes from the shared limit of ctx, if it has one. It fails if fewer bytes remain.
 func spendTotalBytes(ctx context.Context, n int) error {
 	if t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
 		return errTotal
@@ -77,7 +79,7 @@ func spendTotalBytes(ctx context.Context, n int) error {
 	return nil
 }
 
-// Names that only [costPatcher] puts into expressions: a variable and functions.
+// Names of a variable and of functions that only [costPatcher] puts into expressions. Users cannot use them.
 const (
 	budgetVariable         = "__budget"
 	countStepFunction      = "__tick"
@@ -145,8 +147,8 @@ func (b *budget) chargeTree(v any) error {
 	return nil
 }
 
-// costPatcher changes an expression so that its cost is counted: each call of a closure, the size of each created
-// string and list, and each value in comparisons of structures.
+// costPatcher changes an expression so that its cost is counted. Calls of closures, the sizes of created strings and
+// lists, and the values in structures that are compared cost something.
 type costPatcher struct{}
 
 func (l *costPatcher) Visit(node *ast.Node) {

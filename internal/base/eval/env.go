@@ -8,7 +8,7 @@ import (
 	"github.com/expr-lang/expr/types"
 )
 
-// Env is the set of variables of an expression, with their types. It is immutable.
+// Env contains the variables that an expression may use, with their types. It is immutable.
 type Env struct {
 	types  types.Map
 	keys   map[string][]string
@@ -18,8 +18,9 @@ type Env struct {
 // ExampleObject is an example value for a map[string]any with exactly these keys.
 type ExampleObject map[string]any
 
-// NewEnv creates an Env from an example of each variable's value; nil is a value of any type. Elements of lists may be
-// structs, whose fields are named by the tag `expr:"name"`; a variable itself must not be a struct but an [ExampleObject].
+// NewEnv creates an Env from an example value for each variable; nil means that the variable may have any type. The
+// elements of a list may be structs, whose fields are named by the tag `expr:"name"`. A variable itself must not be a
+// struct; use an [ExampleObject] instead.
 func NewEnv(names map[string]any) *Env { return (&Env{}).WithNames(names) }
 
 // WithNames returns an Env with additional variables.
@@ -50,7 +51,8 @@ func exampleType(example any) types.Type {
 	return types.TypeOf(example)
 }
 
-// WithMapKeys returns an Env in which the map variable has only these string keys. Another literal key is an error.
+// WithMapKeys returns an Env in which the map variable has only these string keys. An expression with another literal
+// key is an error.
 func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 	n := &Env{types: e.types, keys: maps.Clone(e.keys), fields: e.fields}
 	if n.keys == nil {
@@ -81,7 +83,8 @@ func (e *Env) Names() []string {
 	return names
 }
 
-// exampleFields lists the field names that may follow a dot, for hints.
+// exampleFields lists the names that may follow a dot, for hints: the keys of an [ExampleObject], or the fields of the
+// structs in a list.
 func exampleFields(example any) []string {
 	if o, ok := example.(ExampleObject); ok {
 		return slices.Sorted(maps.Keys(o))

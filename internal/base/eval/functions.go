@@ -10,8 +10,7 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// restrictedFunctions replaces built-in functions that read the clock or can create large
-// values, and adds those that [costPatcher] calls.
+// restrictedFunctions replaces functions that read the clock or create large values, and adds those of [costPatcher].
 func restrictedFunctions() []expr.Option {
 	return []expr.Option{
 		expr.DisableBuiltin("now"),

@@ -66,13 +66,14 @@ func numberOf(n ast.Node) int {
 	return 0
 }
 
-// indexCollector collects the list elements that an expression accesses by number, and the nodes that may be skipped.
+// indexCollector collects the list elements that an expression accesses by number. conditional contains the nodes that
+// an evaluation may skip.
 type indexCollector struct {
 	members     []namedListElement
 	conditional map[ast.Node]bool
 }
 
-// namedListElement is an access to an element of a list that has a name, such as results[0].
+// namedListElement is an access to an element of a list that is a variable, such as results[0].
 type namedListElement struct {
 	node *ast.MemberNode
 	list *ast.IdentifierNode

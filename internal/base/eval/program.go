@@ -131,9 +131,9 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	return b, nil
 }
 
-// nameChecker finds errors that the type checker misses: internal names, and keys that a map with known keys does not
-// have. It also collects all names in the expression, because the type checker reports only the first unknown name, and
-// none inside calls of some functions.
+// nameChecker finds errors that the type checker misses: internal names, and unknown keys of a map whose keys are
+// known. It also collects all names in the expression. The type checker reports only the first unknown name, and none
+// inside the calls of some functions.
 type nameChecker struct {
 	env        *Env
 	err        error
@@ -151,8 +151,9 @@ func isMember(node ast.Node, name string) bool {
 	return ok && property.Value == name
 }
 
-// memberPath returns the source of an expression that is just a member access, such as `results[0].structured.n`; empty
-// for every other expression. It is also empty if the value may be missing: for `?.`, `??` and captures of match.
+// memberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty
+// for every other expression. It is also empty if the member may be missing, as with `?.`, `??` and the captures of
+// match.
 func (c *nameChecker) memberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
@@ -205,7 +206,8 @@ func (c *nameChecker) Visit(node *ast.Node) {
 	}
 }
 
-// joinErrors combines errors about unknown names with another error; nil means no other error.
+// joinErrors combines the errors about unknown names with the other error, sorted by position. It omits the other error
+// if an unknown name has the same position. other may be nil.
 func joinErrors(unknownNames CompileErrors, other *Error) error {
 	if other != nil && !slices.ContainsFunc(unknownNames, func(e *Error) bool { return e.Offset == other.Offset }) {
 		unknownNames = append(unknownNames, other)
@@ -217,7 +219,6 @@ func joinErrors(unknownNames CompileErrors, other *Error) error {
 	return unknownNames
 }
 
-// compileError converts an error of expr to one with an offset and a hint.
 func compileError(src string, err error, env *Env) *Error {
 	if err == nil {
 		return nil
@@ -242,7 +243,7 @@ func compileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// nameCandidates returns the names that an unknown name may have meant: only functions if the unknown name is called.
+// nameCandidates returns the names that the user may have meant: functions if name is called, otherwise variables.
 func nameCandidates(src string, offset int, name string, env *Env) []string {
 	rest := []rune(src)
 	if offset += len([]rune(name)); offset > len(rest) {
@@ -264,7 +265,6 @@ func isFunction(name string) bool {
 // wordOperators are infix operators that are functions or methods in other languages.
 var wordOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
 
-// syntaxHint returns a hint if the expression uses the syntax of another language.
 func syntaxHint(src string, e *Error) string {
 	runes := []rune(src)
 	at := func(offset int) string {

@@ -81,8 +81,8 @@ func (c *Compiler) Template(src string) (*Template, error) {
 	return t, nil
 }
 
-// findClosingBraces returns the position of the "}}" that ends an expression, ignoring those in strings and those that
-// close braces inside the expression. It returns -1 if none exists.
+// findClosingBraces returns the position of the "}}" that ends an expression; -1 means that none does. It skips "}}" in
+// strings, and braces that close other braces of the expression.
 func findClosingBraces(s string) int {
 	depth := 0
 	var quote byte
@@ -108,7 +108,8 @@ func findClosingBraces(s string) int {
 	return -1
 }
 
-// Eval evaluates the template. A template that is a single expression keeps its type; every other returns a string.
+// Eval evaluates the template. If the template is a single expression, the value keeps its type. Otherwise it is a
+// string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)

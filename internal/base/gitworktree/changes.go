@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is the state of a repository's files before a command. It holds the content of files that differ from the
-// last commit; all others are in the commit.
+// last commit. The content of all other files is read from that commit.
 type Snapshot struct {
 	git    Git
 	top    string
@@ -93,7 +93,7 @@ func (s *Snapshot) Changes(ctx context.Context) []Change {
 	return changes
 }
 
-// compareFileStates returns nil if nothing has changed.
+// compareFileStates returns the change from one state of a file to another; nil means that nothing has changed.
 func compareFileStates(before, after *fileState) *Change {
 	c := &Change{IsCreated: before == nil, IsDeleted: after == nil, IsText: before.isText() && after.isText()}
 	if before != nil {
@@ -111,8 +111,8 @@ func compareFileStates(before, after *fileState) *Change {
 	return c
 }
 
-// committedState returns the state of a file in the snapshot's commit, or nil if the commit does not contain the file.
-// A commit records only one part of a file's mode: whether the file is executable.
+// committedState returns the state of a file in the commit of the snapshot, or nil if the commit does not contain the
+// file. Of the file's mode, the commit records only whether the file is executable.
 func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil
@@ -129,7 +129,7 @@ func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 	return &fileState{executable: mode == "100755", content: content, size: int64(len(content))}
 }
 
-// changedPaths returns the commit of HEAD (empty means none) and the paths, relative to top, of files that differ from it or are new.
+// changedPaths returns the commit of HEAD (empty means none) and the new or changed paths, relative to top.
 func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths []string, err error) {
 	out, err := g.output(ctx, top, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
 	for entry := range strings.SplitSeq(string(out), "\x00") {
@@ -172,5 +172,5 @@ func readFileState(name string) *fileState {
 	return f
 }
 
-// isText reports whether a difference of the file can be shown; a file that does not exist counts as an empty text.
+// isText reports whether a change of the file can be shown as text. A file that does not exist counts as an empty text.
 func (f *fileState) isText() bool { return f == nil || !f.isLarge && bytes.IndexByte(f.content, 0) < 0 }

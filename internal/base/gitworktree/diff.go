@@ -35,8 +35,8 @@ const (
 type Differ struct{ isUsed atomic.Bool }
 
 // Diff converts changes; nil means that nothing has changed. As in the real CLI, the first changes of a session have
-// the form of git diff: they include changed modes, and the empty side of a new or deleted file starts at line 0. Later
-// changes are computed without git: they omit changed modes and are sorted by the modification times of the files.
+// the form of git diff: changed modes are included, and the empty side of a new or deleted file starts at line 0. Later
+// changes are computed without git: changed modes are omitted, and the files are sorted by modification time.
 func (s *Differ) Diff(changes []Change) *Diff {
 	isFirst := !s.isUsed.Load()
 	if !isFirst {
@@ -69,8 +69,8 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	return d
 }
 
-// convertToGitForm changes the hunks to the form that the real CLI derives from git diff: a side without lines starts
-// at line 0, and the line "\ No newline at end of file" is left out.
+// convertToGitForm changes the hunks to the form that the real CLI derives from git diff. A side without lines, such as
+// the old side of a new file, starts at line 0. The line "\ No newline at end of file" is left out.
 func (f *FileDiff) convertToGitForm() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]

@@ -24,7 +24,7 @@ type Worktree struct {
 	Top     string // top directory of its repository
 	Path    string
 	Branch  string // "" means none
-	Base    string // commit after which commits of the worktree count as new; "" means unknown
+	Base    string // all commits after this one count as new; "" means unknown
 	Resumed bool   // the worktree already existed
 }
 
@@ -45,7 +45,6 @@ func (f failure) Error() string { return string(f) }
 
 func errorf(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
 
-// run runs git in a directory and returns its output without the last newline. If git fails, the error is its message.
 func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := g.output(ctx, dir, args...)
 	return strings.TrimRight(string(out), "\r\n"), err

@@ -18,13 +18,14 @@ import (
 // Access specifies who may send requests. The zero value allows only programs and pages
 // of this machine; listening on other addresses needs a token.
 type Access struct {
-	// Token, if set, is required as bearer token or, if CookieName is set, as ?token=, which browsers put in a cookie.
+	// Token is required in each request, as a bearer token; "" means that no token is required. If CookieName is set, a
+	// browser may also send the token as ?token=, and then in a cookie.
 	Token string
 	// CookieName is the name of the cookie that stores the token; empty means no cookie.
 	CookieName string
 	// TokenHeader is another header that may contain the token, for clients that send their own key; empty means none.
 	TokenHeader string
-	// TokenCheckDelegated means that the handler itself requires the token where it is needed.
+	// TokenCheckDelegated means that Guard does not check the token. The handler requires the token where it is needed.
 	TokenCheckDelegated bool
 	// OwnOriginOnly refuses pages of all other origins, including other servers on this machine, except Origins.
 	OwnOriginOnly bool
@@ -35,7 +36,7 @@ type Access struct {
 // ErrNoToken is returned if an address that other machines can reach has no token.
 var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1] require a token")
 
-// Check returns an error if a does not suit a server that listens on addr.
+// Check returns an error if an origin is invalid, or if other machines can reach addr and no Token is set.
 func (a Access) Check(addr string) error {
 	var wrong []error
 	for _, o := range a.Origins {
@@ -65,10 +66,10 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes a request to next if a allows it, regardless of the path. It refuses with 403 a Host header that does
-// not name this machine (DNS rebinding), and a page whose origin is not allowed. It refuses with 401 a request without
-// the token. A request without an Origin header usually comes from a program and is allowed; with OwnOriginOnly, its
-// Sec-Fetch-Site header is also checked.
+// Guard passes a request to next if a allows it, regardless of the path. A request without the required token gets 401.
+// A request gets 403 if its Host header does not name this machine (DNS rebinding), or if it comes from a page whose
+// origin is not allowed. A request without an Origin header usually comes from a program and is allowed; with
+// OwnOriginOnly, its Sec-Fetch-Site header is also checked.
 func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
 
 type accessGuard struct {
@@ -103,8 +104,8 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(append(body, '\n')) // the client may have closed the connection
 }
 
-// isPageAllowed reports whether the page that sent a request may do so. Browsers omit Origin for simple links; then
-// Sec-Fetch-Site identifies the sender.
+// isPageAllowed reports whether the page that sent a request is allowed to send it. Browsers omit Origin for simple
+// links. With OwnOriginOnly, Sec-Fetch-Site then tells whether another site has sent the request.
 func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	switch {

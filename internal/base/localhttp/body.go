@@ -20,10 +20,10 @@ func (e *SlowBodyError) Error() string {
 	return fmt.Sprintf("the body arrives too slowly: only %d bytes were received in time", e.Read)
 }
 
-// minBodyBytesPerSecond is the number of received bytes for which a body may take one second longer.
+// minBodyBytesPerSecond is the number of received bytes that move the deadline of a body by one second.
 const minBodyBytesPerSecond = 64 << 10
 
-// limitBodyTime rejects a body that takes longer than first, plus one second for each 64 KiB that have arrived.
+// limitBodyTime rejects a body that takes longer than first plus one second for each minBodyBytesPerSecond.
 func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -41,7 +41,7 @@ func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 type limitedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
-	limit time.Time // deadline while fewer than minBodyBytesPerSecond bytes have arrived
+	limit time.Time // first deadline; each minBodyBytesPerSecond received bytes add a second
 	read  int64
 }
 

@@ -36,8 +36,8 @@ type Options struct {
 
 const defaultBodyTimeout = 30 * time.Second
 
-// Listen opens the TCP listener of o and announces it, if o.Access allows the
-// address. The caller owns the listener; Serve closes it.
+// Listen opens the TCP listener of o if o.Access allows the address. It then writes the port to PortFile and calls
+// OnListen. The caller owns the listener; Serve closes it.
 func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr, err := withDefaultHost(o.Addr)
 	if err != nil {
@@ -62,9 +62,9 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve handles requests on ln with h, as o.Access allows, until ctx is cancelled. It then gives running requests the
-// grace period, closes the remaining connections and returns nil. Request contexts are cancelled with ctx. All calls of
-// h have returned when Serve returns, unless a handler does not notice a closed connection within another grace period.
+// Serve handles requests on ln with h, as o.Access allows, until ctx is cancelled, which also cancels the contexts of
+// the requests. Then it gives running requests the grace period, closes the remaining connections and returns nil. All
+// calls of h have then returned, except calls that do not notice a closed connection within another grace period.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
@@ -155,7 +155,7 @@ type requestCounter struct {
 
 	mu     sync.Mutex
 	active int
-	idle   chan struct{} // closed when the count is 0; nil means that no goroutine waits
+	idle   chan struct{} // closed when active becomes 0; nil means that no goroutine waits for that
 }
 
 func (f *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +175,6 @@ func (f *requestCounter) finishRequest() {
 	}
 }
 
-// wait returns when no request is being processed or ctx is cancelled.
 func (f *requestCounter) wait(ctx context.Context) {
 	f.mu.Lock()
 	if f.active == 0 {

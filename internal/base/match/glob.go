@@ -8,7 +8,7 @@ import (
 )
 
 // Glob matches whole texts: `*` matches any text, including `/` and line ends, `?` one character, `[a-z]` and
-// `[!a-z]` one of a set. `**` must be a complete path element; there are no braces and no escapes.
+// `[!a-z]` one of a set. `**` must be a complete path element; braces and escapes are not supported.
 func Glob(pattern string) (Pattern, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return Exact(pattern), nil
@@ -22,7 +22,7 @@ func Glob(pattern string) (Pattern, error) {
 
 type glob struct {
 	pattern       string
-	hasDoubleStar bool // the glob contains `**/`, which also matches an empty text
+	hasDoubleStar bool // the glob contains `**/`, which may also match nothing
 }
 
 func (g glob) match(s string) (Captures, bool) {
@@ -36,8 +36,9 @@ func (g glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// matches matches the pattern from left to right. Backtracking to the last star is sufficient, because a later star can
-// match all that an earlier one can. This is not true for patterns with `**/`, so matchDoubleStar tracks all positions.
+// matches compares the pattern with s from left to right. After a mismatch it goes back only to the last star, because
+// a later star can match all that an earlier one can. This is not true for patterns with `**/`: for these,
+// matchDoubleStar tracks all positions.
 func (g glob) matches(s string) bool {
 	if g.hasDoubleStar {
 		return matchDoubleStar(g.pattern, s)
@@ -66,8 +67,7 @@ func (g glob) matches(s string) bool {
 	}
 }
 
-// matchDoubleStar simulates all paths through the pattern: for each position of s, it
-// computes the set of reachable positions in the pattern.
+// matchDoubleStar computes, for each position of s, the set of reachable positions in the pattern.
 func matchDoubleStar(pattern, s string) bool {
 	reached := map[int]bool{}
 	addReachablePositions(pattern, 0, true, reached)
@@ -97,7 +97,8 @@ func matchDoubleStar(pattern, s string) bool {
 	return reached[len(pattern)]
 }
 
-// addReachablePositions adds position i and those reachable from it without consuming text.
+// addReachablePositions adds position i of the pattern to places. If a star begins there, it also adds the position
+// after the star, because a star can match nothing.
 func addReachablePositions(pattern string, i int, first bool, places map[int]bool) {
 	for {
 		places[i] = true
@@ -113,8 +114,7 @@ func addReachablePositions(pattern string, i int, first bool, places map[int]boo
 	}
 }
 
-// matchCharacter matches one character of s with the beginning of p, which is not a star.
-// It returns the rest of p and the size of the character.
+// matchCharacter matches the first character of s with the beginning of p. p must not begin with a star.
 func matchCharacter(p, s string) (rest string, size int, ok bool) {
 	if p == "" || s == "" {
 		return p, 0, false
@@ -160,8 +160,8 @@ func checkGlob(pattern string) (deep bool, err error) {
 	return deep, nil
 }
 
-// classEnd returns the position of the "]" that ends the class at the start of s.
-// The first character of a class may be a "]".
+// classEnd returns the position of the "]" that ends the class at the start of s; -1 means none. A "]" directly after
+// the opening is a character of the class and does not end it.
 func classEnd(s string) int {
 	from := 2
 	if strings.HasPrefix(s, "[!") {
@@ -177,7 +177,6 @@ func classEnd(s string) int {
 	return from + end
 }
 
-// inClass reports whether r is in the class with this content.
 func inClass(class string, r rune) bool {
 	in := true
 	if class[0] == '!' && len(class) > 1 {

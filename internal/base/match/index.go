@@ -10,8 +10,9 @@ import (
 
 // PatternIndex finds which matchers may match a text, without trying each. It is immutable and safe for concurrent use.
 //
-// Most matchers have literals: every matching text contains one of them. The index stores the rarest piece of each
-// literal, and looks for all these pieces in one scan of the text. Matchers without a literal are always candidates.
+// Most matchers have literals: texts of which every matching text contains at least one. The index stores the rarest
+// piece of each literal, and looks for all these pieces in one scan of the text. Matchers without a literal are always
+// candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	grams          gramTable          // pieces of gramBytes bytes
@@ -89,10 +90,10 @@ func gramAt(text string, at int) uint32 {
 // hashSlot hashes a piece for a table of size 1<<(32-shift).
 func hashSlot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift }
 
-// shiftFor returns the shift of a table with room for n pieces.
+// shiftFor returns the shift to pass to hashSlot for a table with room for n pieces.
 func shiftFor(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
 
-// gramCounts holds the approximate frequency of pieces in literals.
+// gramCounts holds how many literals contain a piece. The counts are approximate: pieces with the same hash share one.
 type gramCounts struct {
 	n     []uint32
 	shift int
@@ -109,7 +110,6 @@ func (c gramCounts) add(literal string) {
 	}
 }
 
-// rarestGram returns the piece of a literal that occurs in the fewest literals.
 func (c gramCounts) rarestGram(literal string) (rarest uint32) {
 	least := ^uint32(0)
 	for at := 0; at+gramBytes <= len(literal); at++ {
@@ -159,7 +159,6 @@ func (g *gramTable) put(gram uint32, i int32) {
 	g.cells[c-1].matchers = append(g.cells[c-1].matchers, i)
 }
 
-// find returns the matchers of all pieces of a text.
 func (g *gramTable) find(text string) (found []int32) {
 	var seen []uint64 // one bit for each cell, set if its matchers were added
 	for at := 0; at+gramBytes <= len(text); at++ {
@@ -181,7 +180,8 @@ func (g *gramTable) find(text string) (found []int32) {
 
 // literalMatcher is a matcher that knows which literals a matching text contains.
 type literalMatcher interface {
-	// requiredLiterals returns literals of which a matching text contains at least one; nil means unknown.
+	// requiredLiterals returns literals of which every matching text contains at least one; nil means that none are
+	// known.
 	requiredLiterals() []string
 }
 
@@ -204,8 +204,8 @@ func (c containsMatcher) requiredLiterals() []string { return literalList(string
 func (r *regex) requiredLiterals() []string          { return literalList(r.literal) }
 func (g glob) requiredLiterals() []string            { return literalList(g.longestLiteral()) }
 
-// requiredLiterals returns the literals of only one part, because every part must match. It compares the parts by the
-// length of their shortest literal and chooses the part with the greatest length.
+// requiredLiterals returns the literals of only one part, which is enough because every part must match. It chooses the
+// part whose shortest literal is the longest.
 func (a allMatcher) requiredLiterals() (best []string) {
 	for _, part := range a {
 		if n := part.requiredLiterals(); shortestLength(n) > shortestLength(best) {
@@ -226,7 +226,7 @@ func shortestLength(literals []string) int {
 	return least
 }
 
-// requiredLiterals returns the literals of all parts, if every part has some.
+// requiredLiterals returns the literals of all parts together; nil if one part has none.
 func (a anyOfMatcher) requiredLiterals() (each []string) {
 	for _, part := range a {
 		n := part.requiredLiterals()
@@ -238,7 +238,6 @@ func (a anyOfMatcher) requiredLiterals() (each []string) {
 	return each
 }
 
-// longestLiteral returns the longest text that every match of the glob contains.
 func (g glob) longestLiteral() (longest string) {
 	run := 0 // start of a run of plain characters
 	take := func(end int) {

@@ -57,7 +57,6 @@ func (t Pattern) MatchedParts(s string) (passed, of int) {
 	return passed, len(parts)
 }
 
-// furthestMismatch returns the mismatch of the part that matches the longest text.
 func furthestMismatch(parts []Pattern, s string) (best MismatchPoint, ok bool) {
 	for _, part := range parts {
 		if m, can := part.FirstMismatch(s); can && (!ok || m.At > best.At) {
@@ -86,7 +85,7 @@ const (
 	maxPrefixAttempts = 400
 )
 
-// longestPrefix returns the longest prefix of a pattern that occurs in s, and its position.
+// longestPrefix finds the longest prefix of a pattern that occurs in s. at is its position in s, and n is its length.
 func longestPrefix(pattern, s string) (at, n int) {
 	s = s[:min(len(s), maxExplainedBytes)]
 	for i := range s {
@@ -97,8 +96,8 @@ func longestPrefix(pattern, s string) (at, n int) {
 	return at, n
 }
 
-// longestPrefix shortens the expression from its end until the remaining prefix is found in s. A prefix that ends
-// inside a group is not a valid expression and is skipped.
+// longestPrefix finds the longest prefix of the expression that matches a part of s. at is the end of this part, and
+// want is the rest of the expression. A prefix that ends inside a group is not a valid expression and is skipped.
 func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
 	if len(r.expr) > maxPrefixAttempts {
 		return 0, "", false
@@ -142,8 +141,8 @@ func EditDistance(a, b string) int {
 // MinEditDistance returns the smallest [EditDistance] between a pattern and any part of a text.
 func MinEditDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
 
-// prefixDistances returns the edit distances between first and each prefix of second. cost is added for each character
-// that is skipped at the start of second: with 0, the comparison may begin anywhere in second.
+// prefixDistances returns the edit distances between first and each prefix of second. Each character that is skipped at
+// the start of second costs cost. With 0, first is compared with parts that may begin anywhere in second.
 func prefixDistances(first, second string, cost int) []int {
 	const most = 300
 	a, b := []rune(first), []rune(second)

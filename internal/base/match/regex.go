@@ -18,8 +18,7 @@ type regexInfo struct {
 	names   []string
 }
 
-// parseRegex validates an expression. It reports constructs of the Rust regex crate
-// that RE2 lacks, including those that RE2 would interpret differently.
+// parseRegex validates an expression. It reports constructs of the Rust regex crate that RE2 lacks or reads otherwise.
 func parseRegex(expr string) (regexInfo, error) {
 	if isPlain(expr) {
 		return regexInfo{isPlain: true}, nil
@@ -46,7 +45,6 @@ func parseRegex(expr string) (regexInfo, error) {
 	return info, nil
 }
 
-// isPlain reports whether expr matches just its own text.
 func isPlain(expr string) bool {
 	for i := range len(expr) {
 		if isMeta(expr[i]) {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// regexScan parses a regular expression of only ASCII literals, `.`, \w \d \s, classes, anchors, groups, alternatives
-// and single quantifiers. Such an expression is valid, so scenarios with thousands of them load without full parses.
+// regexScan parses a simple regular expression, which consists of only ASCII literals, `.`, \w \d \s, classes, anchors,
+// groups, alternatives and single quantifiers. Such an expression is valid, so that scenarios with thousands of them
+// load without the full parser.
 type regexScan struct {
 	expr    string
 	at      int
 	depth   int
 	hasAtom bool // a quantifier may follow
 
-	runStart       int // start of the literal run at depth 0; -1 means none
+	runStart       int // start of the current literal text outside of groups; -1 means none
 	hasAlternative bool
 	info           regexInfo
 }
 
-// scanSimple returns information about expr; ok is false if expr is not simple.
 func scanSimple(expr string) (regexInfo, bool) {
 	s := &regexScan{expr: expr, runStart: -1}
 	for s.at < len(expr) {
@@ -85,7 +85,6 @@ func isMeta(c byte) bool {
 	return false
 }
 
-// endLiteralRun stores the literal run that ends before end, if it is the longest.
 func (s *regexScan) endLiteralRun(end int) {
 	if s.runStart >= 0 && end-s.runStart > len(s.info.literal) {
 		s.info.literal = s.expr[s.runStart:end]
@@ -129,8 +128,7 @@ func (s *regexScan) readEscape() bool {
 	return true
 }
 
-// readClass parses "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
-// characters without a special meaning in a class.
+// readClass parses "[a-z_]" or "[^…]" of letters, digits, their ranges, and some characters without special meaning.
 func (s *regexScan) readClass() bool {
 	at := s.at + 1
 	if at < len(s.expr) && s.expr[at] == '^' {
@@ -204,8 +202,8 @@ func isGroupName(s string) bool {
 }
 
 // CompileGitignore converts a .gitignore pattern to an expression for slash-separated paths relative to the directory
-// of the .gitignore file. A pattern also matches everything below a directory that it matches. A pattern without an
-// inner slash matches at every depth.
+// of the .gitignore file. If a pattern matches a directory, it also matches everything in the directory. A pattern that
+// has no slash, or only one at its end, matches at every depth.
 func CompileGitignore(pattern string) (*regexp.Regexp, error) {
 	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
 		pattern = base // the directory itself also matches its content

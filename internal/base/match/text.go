@@ -12,7 +12,8 @@ type Pattern struct{ m matcher }
 
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain says, after a failed match, why s does not match. hide removes secrets from the pattern that it shows.
+	// explain tells why s does not match; it is called after a failed match. hide removes secrets from the pattern
+	// before explain shows it.
 	explain(s string, hide Redactor) string
 }
 
@@ -129,8 +130,8 @@ func (c containsMatcher) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it does not contain %s", quotePattern(hide.Hide(string(c))))
 }
 
-// All matches texts that every part matches. The captures are those of the first
-// part with named groups, otherwise those of the first part.
+// All matches texts that every part matches. The captures are those of the first part with named groups. If no part has
+// named groups, they are those of the first part.
 func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
 type allMatcher []Pattern
@@ -217,7 +218,7 @@ type regex struct {
 	re atomic.Pointer[regexp.Regexp] // nil means not yet compiled
 }
 
-// compiledExpr returns the expression, which is valid. Several goroutines that need it first at once each compile it.
+// compiledExpr compiles the expression at the first call. Several goroutines may do so at once, which is harmless.
 func (r *regex) compiledExpr() *regexp.Regexp {
 	if re := r.re.Load(); re != nil {
 		return re

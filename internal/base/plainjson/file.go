@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 )
 
-// maxFileBytes is the size of the largest file that [ReadBounded] reads.
 const maxFileBytes = 64 << 20
 
 // ReadBounded is like [os.ReadFile] but reads at most 64 MiB, because a device may never end. It also reads pipes.
@@ -58,7 +57,8 @@ func ParseDistinct(data []byte) (Object, error) {
 	return o.Distinct(), nil
 }
 
-// WriteFile atomically replaces a file by the indented object and end. The file keeps its mode; a new one gets mode.
+// WriteFile atomically replaces a file. The new content is the indented object, followed by end. An existing file keeps
+// its mode, and a new file gets mode.
 func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -72,7 +72,7 @@ func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	return ReplaceFile(path, []byte(o.Indented()+end), mode)
 }
 
-// ReplaceFile replaces a file atomically. A crash of the machine may bring the old content back.
+// ReplaceFile replaces a file atomically. After a crash of the machine, the file may have its old content again.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	return replace(path, data, mode, func(*os.File) error { return nil })
 }

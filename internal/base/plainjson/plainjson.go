@@ -83,8 +83,9 @@ func Compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// ReadLine appends the next line of a JSON stream, and its line end, to line[:0]. If it has more than limit bytes,
-// tooLong is true, and dropped (nil means unwanted) gets its parts instead. The error is that of the reader.
+// ReadLine reads the next line of a JSON stream, with its line end, into line[:0]. If the line has more than limit
+// bytes, tooLong is true, and the bytes are passed to dropped instead; a nil dropped ignores them. The error is that of
+// the reader.
 func ReadLine(in *bufio.Reader, line []byte, limit int, dropped func(part []byte)) (kept []byte, tooLong bool, err error) {
 	if dropped == nil {
 		dropped = func([]byte) {}
@@ -156,7 +157,8 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// With returns the object with a value replaced in its position, or appended. It may also change the receiver.
+// With returns the object with this value for the key. An existing key keeps its position, and a new key is appended.
+// With may also change the receiver.
 func (o Object) With(key string, value json.RawMessage) Object {
 	for i, m := range slices.Backward(o) {
 		if m.Key == key {
@@ -241,7 +243,8 @@ func TypeOf(raw json.RawMessage) string {
 // IsSet reports whether a value was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// DecodeOrZero decodes a value. A value of the wrong type becomes the zero value, and so does a field of the wrong type.
+// DecodeOrZero decodes a value. If the value has the wrong type, the result is the zero value. A field of the wrong
+// type stays zero.
 func DecodeOrZero[T any](raw json.RawMessage) T {
 	var in T
 	_ = json.Unmarshal(raw, &in)

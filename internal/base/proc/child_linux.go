@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the child, but not its group, when the thread that started it exits.
+// dieWithParent makes the kernel kill the child when the thread that started it exits. The rest of the child's group is
+// not killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
-// isGroupRunning reports whether a group has a running member other than guards. Zombies, which remain in containers whose
-// first process does not reap them, do not count.
+// isGroupRunning reports whether a group has a running member that is not one of the guards. Zombies do not count: they
+// remain in containers whose first process does not reap them.
 func isGroupRunning(pgid int, guards ...int) bool {
 	if !groupAlive(pgid) {
 		return false
@@ -49,7 +50,8 @@ func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolateChild gives a child its own network and process namespaces, so that its processes are killed when it exits.
+// isolateChild gives a child its own network and process namespaces. When the child exits, the kernel kills all
+// processes in the process namespace.
 func isolateChild(attr *syscall.SysProcAttr) error {
 	networkNamespaceModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID

@@ -22,8 +22,9 @@ type JobOptions struct {
 	NoteFD int
 }
 
-// Job is a command that writes its output to a file. It needs no reader, so the command and its background processes
-// may outlive their call. The caller must stop it with [Job.Stop], or call [Job.WaitExit] after it has exited.
+// Job is a command that writes its output to a file. The output needs no reader, so the command and its background
+// processes may outlive the call that started them. The caller must stop the job with [Job.Stop], or call
+// [Job.WaitExit] after the command has exited.
 type Job struct {
 	pid      int
 	done     <-chan struct{}
@@ -35,9 +36,9 @@ type Job struct {
 	stopped bool // Stop has killed the remaining processes
 }
 
-// StartJob starts a command whose input is an empty line. The line is written after a guard process has started, and is
-// never written if this program is killed earlier. Therefore a command that must not leave processes running reads the
-// line first. ctx bounds only the start.
+// StartJob starts a command whose input is an empty line. The line is written only after a guard process has started.
+// If this program is killed earlier, the command never gets the line. Therefore a command that must not leave processes
+// running reads the line first. ctx bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
@@ -79,8 +80,8 @@ func (j *Job) Stop() {
 	<-j.done
 }
 
-// WaitExit waits until the command exits. note is the text that the command wrote to its note descriptor. left is true if
-// a process that the command started is still running: it continues until [Job.Stop].
+// WaitExit waits until the command exits. note is the text that the command wrote to its note descriptor. left is true
+// if a process that the command started still runs; [Job.Stop] stops it.
 func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
 	<-j.done
 	note = readNote(j.noteFile)
@@ -101,8 +102,8 @@ func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
 	return exitOf(j.state()), note, left
 }
 
-// AllEnded reports whether all background processes of the command have exited. Then the job is complete, and Stop
-// must not be called. Call it after [Job.WaitExit].
+// AllEnded reports whether all background processes of the command have exited. If they have, nothing is left to stop,
+// and Stop must not be called. AllEnded may be called only after [Job.WaitExit].
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,9 +126,10 @@ type AttachOptions struct {
 	// readers and writers are copied. Nil is the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal is true if Stdin is a terminal: the command becomes its foreground group.
+	// Terminal is true if Stdin is a terminal. The command then becomes the foreground group of this terminal.
 	Terminal bool
-	// OwnTerminal makes Stdin, a terminal, the controlling terminal of a new session. Windows does not support it.
+	// OwnTerminal starts the command in a new session. Its controlling terminal is Stdin, which must be a terminal.
+	// Windows does not support this.
 	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is up; see [ErrNetwork].
 	Network bool
@@ -171,7 +173,6 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	return nil, err
 }
 
-// start starts the command after configure has changed its attributes.
 func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, error) {
 	cmd, err := o.build()
 	if err != nil {
@@ -219,8 +220,8 @@ func (a *Attached) CPU() time.Duration {
 // Signal sends a signal to the command and its group.
 func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
 
-// Stop stops the command and all remaining processes of its group: SIGTERM, and SIGKILL after grace. It takes the
-// terminal back and returns when they have exited.
+// Stop stops the command and all remaining processes of its group, with SIGTERM and, after grace, with SIGKILL. It
+// returns when they have exited. If the command was in the foreground of a terminal, this program is again.
 func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.end() // otherwise the group would never be empty

@@ -42,7 +42,8 @@ type Options struct {
 const (
 	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// groupWaitLimit bounds the wait for a killed group, because its id is in use until the last zombie is reaped.
+	// groupWaitLimit limits the wait for a killed group. The group exists until its last zombie is reaped, which may
+	// take long.
 	groupWaitLimit = 100 * time.Millisecond
 	ringSize       = 64 << 10
 )
@@ -161,7 +162,7 @@ func (pp *pipes) pipeFromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// passFD gives a command a pipe as descriptor fd and returns the end to read from; nil means no pipe.
+// passFD gives a command a pipe as descriptor fd, and returns the end to read from; nil means no pipe.
 func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
 	const first = 3 // after the standard streams
 	if fd < first || !inheritsFiles {
@@ -250,7 +251,8 @@ func (p *Process) Exit() (e Exit, ok bool) {
 	}
 }
 
-// StderrTail returns the last 64 KB that the child wrote to standard error, after a brief wait if it has exited.
+// StderrTail returns the last 64 KB that the child wrote to standard error. If the child has exited, StderrTail waits
+// briefly for the rest of its output.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
 		closedWithin(p.drained, groupWaitLimit)
@@ -265,9 +267,10 @@ func (p *Process) HasDescendants() bool {
 	return len(guards) > 0 && isGroupRunning(p.pid, guards...)
 }
 
-// Stop stops the child and its group, and returns within Grace + TermGrace + 200 ms, when they have exited and all
-// pipes are closed. The steps are those of the MCP specification for stdio servers: close stdin, wait; SIGTERM, wait;
-// SIGKILL. Signals go to the whole group. If ctx is cancelled, it skips the waits. Further calls wait for the first.
+// Stop stops the child and its group. The steps are those of the MCP specification for stdio servers: close stdin and
+// wait; send SIGTERM and wait; send SIGKILL. Signals go to the whole group. Stop returns when the child has exited and
+// all pipes are closed, after at most Grace + TermGrace + 200 ms. If ctx is cancelled, Stop skips the waits. Further
+// calls wait for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
@@ -299,8 +302,8 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills the remaining processes of a group. The guard ends after the group and not earlier, because this
-// program may be killed at any moment.
+// endGroup kills the remaining processes of a group. It ends the guard only after that, because this program may be
+// killed at any moment.
 func endGroup(g guard, pgid int) {
 	waitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
 	g.end()
@@ -381,8 +384,8 @@ func (r *tailBuffer) String() string {
 	return string(r.buf)
 }
 
-// Replace replaces this process with the command, in the command's directory; only inheritable open files are kept.
-// It returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
+// Replace replaces this process with the command. The current directory stays, and so do open files that may be
+// inherited. Replace returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
 func Replace(c Command) error {
 	path, err := c.LookPath()
 	if err != nil {
@@ -391,7 +394,7 @@ func Replace(c Command) error {
 	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// lookupError wraps err without repeating its text.
+// lookupError wraps err, but its message is only text.
 type lookupError struct {
 	text string
 	err  error

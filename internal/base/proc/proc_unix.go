@@ -22,8 +22,8 @@ const Shell = "/bin/sh"
 // inheritsFiles means that a child can inherit more than three descriptors.
 const inheritsFiles = true
 
-// groupAttr makes the child the leader of a new process group. There is deliberately no death signal: if this program
-// is killed, a server should notice EOF on its input and clean up before the [guard] kills it.
+// groupAttr makes the child the leader of a new process group. The child deliberately gets no death signal. If this
+// program is killed, a server should notice EOF on its input and clean up. The [guard] kills it later.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup sends a signal to a group and reports whether the group had a process, including zombies.
@@ -44,14 +44,13 @@ func isExecutable(_ string, info fs.FileInfo) bool { return !info.IsDir() && inf
 
 func withExtensions(path string) []string { return []string{path} }
 
-// startInForeground makes the child's group the foreground group of the terminal when it starts: ^C is sent only to this
-// group, and it may read from the terminal.
+// startInForeground makes the child's group the foreground group of the terminal when the child starts. Only the
+// foreground group gets the signal of ^C and may read from the terminal.
 func startInForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 
-// makeSessionLeader makes the child the leader of a session, and of a process group, with its
-// standard input as the controlling terminal.
+// makeSessionLeader makes the child a session and group leader whose controlling terminal is its standard input.
 func makeSessionLeader(attr *syscall.SysProcAttr) {
 	attr.Setpgid, attr.Setsid, attr.Setctty, attr.Ctty = false, true, true, 0
 }

@@ -12,7 +12,7 @@ var ErrQueueFull = errors.New("the output queue is full: its reader does not kee
 // ErrQueueClosed means that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")
 
-// Queue is a writer that never blocks: written data is queued, in order and up to a limit, for a slow reader. All
+// Queue is a writer that never blocks, even if the reader is slow. Written data is queued in order, up to a limit. All
 // methods may be called from many goroutines; the data of one Write stays together.
 type Queue struct {
 	limit int
@@ -26,7 +26,8 @@ type Queue struct {
 	closing bool
 }
 
-// NewQueue starts a queue of at most limit bytes for w, which it owns. Callers must call CloseWhenSent or Close.
+// NewQueue starts a queue of at most limit bytes for w. The queue owns w and closes it. Callers must call CloseWhenSent
+// or Close.
 func NewQueue(w io.WriteCloser, limit int) *Queue {
 	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)

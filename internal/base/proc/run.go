@@ -25,7 +25,7 @@ type RunOptions struct {
 	Tee io.Writer
 	// Timeout ends the command; 0 means none.
 	Timeout time.Duration
-	// KillAfter is how long after SIGTERM the group is killed; 0 means 500 ms.
+	// KillAfter is the time between SIGTERM and SIGKILL for the group; 0 means 500 ms.
 	KillAfter time.Duration
 	// NoteFD, unless 0, is a descriptor (3 or more) for a note apart from the output. Windows does not support it.
 	NoteFD int
@@ -106,9 +106,9 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). A goroutine waits for
-// the command and then closes done. It stays locked to its thread, because the kernel sends the death signal when the
-// thread that started the command exits.
+// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). The kernel does so when
+// the thread that started the command exits. Therefore the goroutine that starts the command stays locked to its
+// thread, waits for the command and then closes done.
 func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -125,7 +125,8 @@ func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// readNote reads the note of a command that has exited. A process that left the group may still have the pipe open.
+// readNote reads the note of a command that has exited. It does not wait long for the note, because a process that left
+// the group may still have the pipe open.
 func readNote(noteFile *os.File) []byte {
 	if noteFile == nil {
 		return nil
@@ -193,8 +194,8 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TempDir is a private directory below the system's temporary directory. It is removed by Remove, or when this
-// program is killed. A nil TempDir needs no removal.
+// TempDir is a private directory below the system's temporary directory. It is removed by Remove, or when this program
+// is killed. Remove does nothing for a nil TempDir.
 type TempDir struct {
 	Path  string // absolute
 	guard guard
@@ -211,9 +212,10 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: startDirGuard(dir)}, nil
 }
 
-// MakeRunDir is like MakeTempDir, but for a run of many processes. The caller must set variable to the base name of the
-// directory in the environment of each process. If this program is killed, the processes with this variable get
-// SIGTERM, and SIGKILL 500 ms later, before the directory is removed. Only on Linux are these processes found.
+// MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain
+// variable, with the base name of the directory as its value. If this program is killed, the processes with this
+// variable get SIGTERM and, 500 ms later, SIGKILL, and then the directory is removed. The processes are found only on
+// Linux.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {

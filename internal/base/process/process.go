@@ -51,7 +51,7 @@ type System struct {
 }
 
 // NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the
-// process. SIGPIPE is handled and not ignored, because child processes would inherit an ignored signal.
+// process, because SIGPIPE is handled. It is not ignored, because child processes would inherit an ignored signal.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(logFilter{os.Stderr})
@@ -75,8 +75,9 @@ func NewSystem() *System {
 	}
 }
 
-// normalizeEnviron returns the environment variables env of a process on the system goos. On Windows the case of names
-// is ignored, so they are converted to capitals. There HOME, unless it is set, is the directory of the user's profile.
+// normalizeEnviron returns the environment variables env of a process on the system goos. On Windows it converts the
+// names to capitals, because their case does not matter there. It also adds HOME with the directory of the user's
+// profile, if HOME is not set.
 func normalizeEnviron(env []string, goos string) []string {
 	if goos != "windows" {
 		return env
@@ -132,8 +133,9 @@ func (s *System) ManagedSettingsDir() string {
 	return "/etc/claude-code"
 }
 
-// StartedByClaudeless reports whether a claudeless process started this one. All commands are then available even under
-// the name claude, because the program at ${CLAUDELESS_BIN} in a server configuration may have this name.
+// StartedByClaudeless reports whether a claudeless process started this one. If so, all commands are available even if
+// this program is called as claude. This is because the program at ${CLAUDELESS_BIN} in a server configuration may have
+// this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
 // Progress returns the writer for temporary progress messages; nil means that none are shown.
@@ -144,7 +146,8 @@ func (s *System) Progress() io.Writer {
 	return nil
 }
 
-// PermissionBypassError returns an error if the superuser may not bypass permissions; nil = allowed.
+// PermissionBypassError returns an error if this user is the superuser and may not bypass permissions. Nil means that
+// the user may bypass them.
 func (s *System) PermissionBypassError() error {
 	if s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
 		return Verbatimf("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
@@ -152,7 +155,7 @@ func (s *System) PermissionBypassError() error {
 	return nil
 }
 
-// IsEnabled reports whether the value of a variable enables something.
+// IsEnabled reports whether a variable with this value enables something. All values except "", "0" and "false" do.
 func IsEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // logFilter receives the log of the standard library. It drops messages of net/http about unexpected responses of
@@ -168,7 +171,7 @@ func (l logFilter) Write(line []byte) (int, error) {
 }
 
 // DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of size bytes end
-// before it. It is called once in a process. The first collection restores the usual percentage.
+// without one. The first collection restores the usual percentage. DelayGarbageCollection is called once in a process.
 func DelayGarbageCollection(size int64) {
 	percent := gcPercent(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {
@@ -176,8 +179,8 @@ func DelayGarbageCollection(size int64) {
 	}
 }
 
-// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
-// without a collection. The heap may grow to 4 MiB for each 100 percent. A byte of the file takes about 12 bytes of heap.
+// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes can be loaded
+// without a collection. Each 100 percent allows 4 MiB of heap, and a byte of the file takes about 12 bytes of heap.
 func gcPercent(size int64) int {
 	const (
 		smallest = 400
@@ -187,8 +190,8 @@ func gcPercent(size int64) int {
 	return int(min(smallest+size*perMiB>>20, largest))
 }
 
-// DecodeStream decodes bytes as a JavaScript program does when it reads a stream: each
-// maximal invalid part of a UTF-8 sequence becomes U+FFFD (observed with 2.1.329).
+// DecodeStream decodes bytes as a JavaScript program does when it reads a stream. Each invalid byte becomes U+FFFD, and
+// the bytes of an incomplete UTF-8 sequence become one U+FFFD together (observed with 2.1.329).
 func DecodeStream(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
@@ -263,8 +266,8 @@ const (
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or stays silent for too long.
-// If it gives up, its goroutine stays blocked in Read until the pipe is closed or the process exits.
+// ReadStdin returns all of stdin, decoded by [DecodeStream]. It returns "" if stdin is a terminal or stays silent for
+// too long. In the latter case, its goroutine stays blocked in Read until the pipe is closed or the process exits.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
@@ -302,7 +305,7 @@ func (s *System) ReadSecret(prompt string) (string, error) {
 	return string(line), err
 }
 
-// stdinReader reads to the end in a goroutine. buffered may be read after done has received a value.
+// stdinReader reads r to the end in a goroutine. buffered may be read only after done has received a value.
 type stdinReader struct {
 	r        io.Reader
 	started  chan struct{} // closed at the first byte

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// optionGrammar lists the options with which a command only reads. All other options, and abbreviations of long
-// options, are refused, because their effect is unknown or may change in a later version.
+// optionGrammar lists the options with which a command only reads. All other options are refused, because their effect
+// is unknown. Abbreviations of long options are also refused, because they may mean another option in a later version.
 type optionGrammar struct {
 	flags            string // letters without a value; they may be combined
 	flagsWithValue   string // letters whose value is the rest of the word or the next word
@@ -14,7 +14,7 @@ type optionGrammar struct {
 	numeric          string // letters whose value is a number in the next word
 	longNames        string // long names without a value, separated by spaces
 	optional         string // long names that may have a value after =
-	longWithValue    string // long names whose value may be the next word
+	longWithValue    string // long names that have a value, after = or as the next word
 	longWithNumber   string // names of longWithValue whose value is a number
 	allowsDigits     bool   // a number such as -5 is an option
 	operandsNeedPlus bool   // every operand must begin with a plus sign, as in date +%F
@@ -33,7 +33,7 @@ func (g optionGrammar) allows(args []string) bool {
 	return true
 }
 
-// parseOperands returns the arguments that are not options; ok is true if all options are known.
+// parseOperands returns the arguments that are not options; ok is false if an option or its value is not allowed.
 func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -60,8 +60,8 @@ func (g optionGrammar) needsNumber(option string) bool {
 	return len(option) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, option) || len(option) > 1 && strings.Contains(g.longWithNumber, option)
 }
 
-// parseOption parses a word of options such as -la. known is true if all of them are known. If an option takes the next
-// word as its value, value is the name of that option; otherwise it is empty.
+// parseOption parses a word of options such as -la. known is true if all options in the word are known. If the last of
+// them takes the next word as its value, value is the name of this option; otherwise value is empty.
 func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
@@ -97,7 +97,8 @@ func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 	return true, ""
 }
 
-// grammarOf returns the known options of a command (observed with 2.1.329, which knows a few more).
+// grammarOf returns the options with which a command is known to only read (observed with 2.1.329, which allows a few
+// more).
 func grammarOf(name string) (g optionGrammar, ok bool) {
 	switch name {
 	case "sort":

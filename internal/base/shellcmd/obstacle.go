@@ -88,8 +88,9 @@ func statementObstacle(s *syntax.Stmt) Obstacle {
 	return Obstacle{}
 }
 
-// isDelimiterQuoted reports whether the whole word that ends a here-document is quoted, so that its text is not expanded.
-// For the real CLI, a partly quoted word is not quoted (observed with 2.1.330).
+// isDelimiterQuoted reports whether the delimiter of a here-document is quoted as a whole, so that the text of the
+// document is not expanded. A partly quoted delimiter does not count as quoted, as in the real CLI (observed with
+// 2.1.330).
 func isDelimiterQuoted(w *syntax.Word) bool {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	return len(w.Parts) == 1 && (!ok || strings.LastIndexByte(lit.Value, '\\') == 0)
@@ -103,7 +104,7 @@ func isCompound(cmd syntax.Command) bool {
 	return false
 }
 
-// substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an
+// substitutionObstacle returns the obstacle that the current command substitution is. An unquoted substitution in an
 // assignment, as in a=$(date), is not an obstacle, because its commands are judged instead.
 func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
@@ -133,7 +134,7 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	return Obstacle{Kind: ObstacleBareVariable}
 }
 
-// isQuotedPWDWord reports whether the current word is "$PWD" with its quotes, and not a longer word such as "$PWD/x".
+// isQuotedPWDWord reports whether the current word is exactly "$PWD", with its quotes.
 func (r *scriptReader) isQuotedPWDWord() bool {
 	word, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
 	return ok && r.sourceText(word) == `"$PWD"`
@@ -184,8 +185,8 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 // hiddenLine finds a line that begins with # but is not a comment of the script.
 var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
 
-// mayHaveHashLines reports whether a word may contain lines that begin with #: it is the text of a here-document, or it
-// contains a command substitution, whose words are checked separately.
+// mayHaveHashLines reports whether lines that begin with # are allowed in a word. They are allowed in the text of a
+// here-document, and in a word with a command substitution, whose own words are checked separately.
 func (r *scriptReader) mayHaveHashLines(n *syntax.Word) bool {
 	found := false
 	syntax.Walk(n, func(node syntax.Node) bool {
@@ -221,8 +222,7 @@ func (r *scriptReader) isQuoted() bool {
 	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }
 
-// isConstantSubstitution reports whether a substitution only produces a constant text, which is
-// the usual way to pass a long message: $(cat <<'EOF' … EOF).
+// isConstantSubstitution reports whether a substitution only produces a constant text, as $(cat <<'EOF' … EOF) does.
 func isConstantSubstitution(n *syntax.CmdSubst) bool {
 	if len(n.Stmts) != 1 || len(n.Stmts[0].Redirs) != 1 || n.Stmts[0].Background {
 		return false

@@ -24,7 +24,7 @@ const (
 	ObstacleOpenHeredoc                      // << EOF, in which the text is expanded
 	ObstacleUnclearRedirect                  // a redirection of a compound command, << followed by > FILE, or a descriptor above 9
 	ObstacleHiddenRedirect                   // <> FILE or {name}> FILE
-	ObstacleEvaluates                        // eval and similar commands; Text = the command
+	ObstacleEvaluates                        // eval and similar commands; Text is the command
 	ObstacleArithmeticTest                   // [[ a -eq b ]]; Text = "[[ ... -eq ..."
 	ObstacleSubscriptTest                    // test -v a[x]; Text = "test -v"
 	ObstacleList                             // a=(x y)
@@ -48,8 +48,8 @@ type Obstacle struct {
 	Text string // details of Kind; usually empty
 }
 
-// InText reports whether an obstacle of this kind is found in the plain text, without parsing. Such an obstacle counts
-// even if the script has syntax errors.
+// InText reports whether this kind of obstacle is found in the plain text, without parsing. Such an obstacle is found
+// even in a script with syntax errors.
 func (o Obstacle) InText() bool {
 	switch o.Kind {
 	case ObstacleEscapedSpace, ObstacleForeignSpace, ObstacleNamedDirectory, ObstacleEqualsExpansion, ObstacleQuotedBrace:

@@ -8,7 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxCommentRepairs bounds how often a script is parsed again because the parser did not stop at the end of a comment.
+// maxCommentRepairs limits how often a script is parsed again because a comment ends in a backslash; see
+// [parseConfirmed].
 const maxCommentRepairs = 64
 
 // ErrUncertain means that an independent check of the script does not confirm the
@@ -17,8 +18,7 @@ var ErrUncertain = errors.New("the shell may run something else than what was ch
 
 var errOpenEnd = errors.New("the last line ends in a backslash")
 
-// parse returns the statements of a script and the text that they were parsed from:
-// the script, or a repaired one. See [parseRepaired].
+// parse returns the statements of a script and the text they were parsed from, which [parseRepaired] may have changed.
 func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseConfirmed(source)
 	if text, stmts, ok := parseRepaired(source, err); ok {
@@ -30,9 +30,9 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	return source, stmts, err
 }
 
-// parseConfirmed returns the statements of a script up to its first syntax error. The parser, unlike the shell, treats
-// a backslash at the end of a comment as a line continuation. Such a backslash is removed and the script is parsed
-// again. A result that cannot be confirmed is ErrUncertain.
+// parseConfirmed returns the statements of a script up to its first syntax error. If a comment ends in a backslash, the
+// parser, unlike the shell, reads the next line as part of the comment. parseConfirmed therefore removes the backslash
+// and parses the script again. The error is ErrUncertain if an independent check does not confirm the result.
 func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxCommentRepairs {
@@ -72,7 +72,7 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 }
 
 // isBrokenExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
-// brace. Such a script is uncertain, because shells differ in where the expansion ends.
+// brace. Shells differ in where such an expansion ends, so that the meaning of the script is uncertain.
 func isBrokenExpansion(text string, mistake error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError
@@ -92,13 +92,14 @@ func isBrokenExpansion(text string, mistake error) bool {
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
 }
 
-// wordCoverage checks a parsed script without trusting the parser. It records which bytes the parser assigned to words.
-// The others must be spaces, operators, reserved words or comments, and only spaces may separate a command's words.
+// wordCoverage checks a parsed script without trusting the parser. It records the bytes that the parser assigned to
+// words. All other bytes must be spaces, operators, reserved words or comments. Only spaces may separate the words of a
+// command.
 type wordCoverage struct {
 	text       string
 	words      []bool   // bytes of words, quotes and expansions
 	delimiters []string // delimiters of here-documents
-	separated  bool     // the script has a form that shells read differently, for example an expansion that is continued on another line
+	ambiguous  bool     // shells differ in how they read the script, as for an expansion that continues on another line
 }
 
 func newCoverage(text string) *wordCoverage {
@@ -109,10 +110,10 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
 		c.setNodeCovered(node, true)
-		c.separated = c.separated || c.nodeContains(n, "\\\n") || (n.Index != nil || n.Slice != nil || n.Repl != nil) && c.nodeContains(n, "`")
+		c.ambiguous = c.ambiguous || c.nodeContains(n, "\\\n") || (n.Index != nil || n.Slice != nil || n.Repl != nil) && c.nodeContains(n, "`")
 	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop:
 		c.setNodeCovered(node, true)
-		c.separated = c.separated || c.nodeContains(n, "`")
+		c.ambiguous = c.ambiguous || c.nodeContains(n, "`")
 	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ExtGlob, *syntax.TestClause:
 		c.setNodeCovered(node, true)
 	case *syntax.CmdSubst, *syntax.ProcSubst: // the content is checked separately; parentheses are operators
@@ -132,7 +133,7 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 		}
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
-			c.separated = c.separated || !c.wordsAdjacent(call, n.Redirs)
+			c.ambiguous = c.ambiguous || !c.wordsAdjacent(call, n.Redirs)
 		}
 	}
 	return true
@@ -181,7 +182,7 @@ func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.
 	return true
 }
 
-// continuedComment returns where a backslash ends a comment line; 0 means none. A comment always ends with its line.
+// continuedComment returns the position of a backslash that ends a comment; 0 means none.
 func (c *wordCoverage) continuedComment() int {
 	inComment := false
 	for i, b := range []byte(c.text) {
@@ -197,15 +198,14 @@ func (c *wordCoverage) continuedComment() int {
 	return 0
 }
 
-// hasOpenEnd reports whether the last word ends in a backslash that escapes nothing.
+// hasOpenEnd reports whether the script ends in a word with a backslash that escapes nothing.
 func (c *wordCoverage) hasOpenEnd() bool {
 	trailing := c.text[len(strings.TrimRight(c.text, `\`)):]
 	return len(trailing)%2 == 1 && c.words[len(c.text)-1]
 }
 
-// isComplete reports whether the check that [wordCoverage] describes confirms the parsed script.
 func (c *wordCoverage) isComplete() bool {
-	if c.separated {
+	if c.ambiguous {
 		return false
 	}
 	for i := 0; i < len(c.text); {
@@ -232,7 +232,6 @@ func (c *wordCoverage) isComplete() bool {
 	return true
 }
 
-// isHeredocEnd reports whether the line that contains text[from:to] ends a here-document.
 func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	line := strings.LastIndexByte(c.text[:from], '\n') + 1
 	rest, _, _ := strings.Cut(c.text[to:], "\n")
@@ -254,9 +253,10 @@ const (
 	maxRepairedLength = 16 << 10
 )
 
-// parseRepaired parses a script with syntax errors as the parser of the real CLI does, which continues after an
-// error: an open quote, loop or condition is closed at the end of the text, a pipe may have no second command, and ;;
-// is a semicolon everywhere (observed with 2.1.330). The added text follows the end of the source.
+// parseRepaired parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
+// It closes an open quote, loop or condition at the end of the text. A pipe may have no second command, and ;; counts
+// as a semicolon everywhere (observed with 2.1.330). The text that closes something is added after the end of the
+// source.
 func parseRepaired(source string, mistake error) (text string, stmts []*syntax.Stmt, ok bool) {
 	if len(source) > maxRepairedLength {
 		return "", nil, false
@@ -307,8 +307,8 @@ func repairFirstError(text string, mistake error) (string, bool) {
 	return "", false
 }
 
-// endsUnclosed reports whether a double quote, for loop or case ends only in the text that a repair has added to
-// source. The real CLI does not repair these, so the script still has an error.
+// endsUnclosed reports whether a double quote, for loop or case is closed only by the text that a repair has added to
+// source. The real CLI does not repair these constructs, so the script still has an error.
 func endsUnclosed(source string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {

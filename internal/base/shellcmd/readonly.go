@@ -54,8 +54,8 @@ func (c Command) ReadOnly() bool {
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
-// isKnownTest reports whether every operator of the test command that begins with a hyphen is known and has an operand.
-// The operators -a and -o, which join two tests, are not known (observed with 2.1.330).
+// isKnownTest reports whether a test command has only known operators, each with an operand. Only operators that begin
+// with a hyphen are checked. The operators -a and -o, which join two tests, are not known (observed with 2.1.330).
 func isKnownTest(args []string) bool {
 	args = slices.Clone(args)
 	for i, a := range args {
@@ -67,8 +67,8 @@ func isKnownTest(args []string) bool {
 	return known
 }
 
-// joinsTests reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with 2.1.330):
-// its -a or -o is quoted, or is not followed by exactly one word.
+// joinsTests reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with 2.1.330).
+// This is the case if -a or -o is quoted, or if more or less than one word follows it.
 func (c Command) joinsTests() bool {
 	last := len(c.Args) - 1 // ]
 	for i := 2; i < last; i++ {
@@ -93,7 +93,7 @@ func isHarmlessVariable(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
-// isAlwaysReadOnly reports whether a command writes nothing, whatever its arguments are.
+// isAlwaysReadOnly reports whether a command writes nothing, with any arguments.
 func isAlwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
@@ -136,7 +136,8 @@ func isReadOnlyWith(name string, args []string) bool {
 	return false
 }
 
-// isReadOnlyDocker allows docker to read, if no option selects another server or configuration (observed with 2.1.330).
+// isReadOnlyDocker reports whether a docker command only reads. An option that selects another server or configuration
+// is refused (observed with 2.1.330).
 func isReadOnlyDocker(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -159,12 +160,12 @@ func isReadOnlyDocker(args []string) bool {
 // jqReadsMore matches constructs of a jq program that read more than its input.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// psPrintsEnvironment reports whether ps may show the variables of processes: an option without a hyphen has an e or E.
+// psPrintsEnvironment reports whether ps may show the variables of processes.
 func psPrintsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }
 
-// isHarmlessXargs allows xargs without a command, or with a command that only prints its input.
+// isHarmlessXargs reports whether xargs runs no command, or a command that only prints its input.
 func isHarmlessXargs(args []string) bool {
 	g := optionGrammar{flags: "0rtx", numeric: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
 	rest, ok := g.parseOperands(args)
@@ -187,7 +188,6 @@ func isHarmlessXargs(args []string) bool {
 	return false
 }
 
-// isReadOnlyGit allows git subcommands that only read, with the options that are known.
 func isReadOnlyGit(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -222,7 +222,7 @@ func hasUnknownGitFormat(args []string) bool {
 	return false
 }
 
-// isReadOnlyGitSubcommand allows nested subcommands that only read.
+// isReadOnlyGitSubcommand reports whether a nested subcommand of git, such as stash list, only reads.
 func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 	inner := ""
 	if len(args) > 0 && (subcommand != "reflog" || !strings.HasPrefix(args[0], "-")) {
@@ -250,8 +250,8 @@ func containsAny(args []string, names ...string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 }
 
-// hasOption looks for a short option letter, also in a cluster, or a long option, also abbreviated or with a value.
-// Words after -- are also examined, because -- may itself be a value.
+// hasOption reports whether args contain one of these options. A short option may be part of a cluster, and a long
+// option may be abbreviated or have a value. Words after -- are also examined, because -- may itself be a value.
 func hasOption(args []string, short string, long ...string) bool {
 	for _, a := range args {
 		if strings.HasPrefix(a, "--") {
@@ -268,9 +268,9 @@ func hasOption(args []string, short string, long ...string) bool {
 	return false
 }
 
-// InputListsFiles reports whether the input of the command at i is a list of files that an earlier command of the
-// pipeline prints, as for xargs in `find src | sort | xargs wc`. Between the two commands, only filters such as sort
-// and grep may run. Any other input may contain any file name.
+// InputListsFiles reports whether the input of the command at index i is a list of files that an earlier command of the
+// pipeline prints, as for xargs in `find src | sort | xargs wc`. Between the two commands, there may only be filters
+// such as sort and grep. Any other input may contain any file name.
 func (s Script) InputListsFiles(i int) bool {
 	for i--; i >= 0 && s.IsPipeline; i-- {
 		c := s.Commands[i].Unwrapped()
@@ -300,16 +300,18 @@ func (s Script) InputListsFiles(i int) bool {
 	return false
 }
 
-// The patterns below were measured with 2.1.330, which judges a script of sed by its text. They also refuse many harmless scripts.
+// The following patterns were measured with 2.1.330, which judges a sed script by its text. They also refuse many
+// harmless scripts.
 var (
 	sedOptions = lazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// sedSubstitution matches a substitution with at most one digit among its flags.
 	sedSubstitution = lazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
-	// sedDanger matches comments, negations, steps, ranges, escaped delimiters, and what may write or execute.
+	// sedDanger matches scripts with comments, negations, steps, ranges or escaped delimiters, and scripts that may
+	// write files or execute commands.
 	sedDanger = lazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
-	// sedCommand matches a word that sed may read as a script. The sed of macOS takes the word after -i as a suffix,
-	// and the word after that as its script.
+	// sedCommand matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
+	// the word after the suffix as the script.
 	sedCommand = lazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
 	sedPrint   = lazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
@@ -339,7 +341,7 @@ func argsAfterSedOptions(args []string) []string {
 	return args
 }
 
-// isSubstitution reports whether the arguments begin with a harmless script that only substitutes, and have no further options.
+// isSubstitution reports whether args have no option and begin with a harmless sed script that only substitutes.
 func isSubstitution(args []string) bool {
 	if len(args) == 0 || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return false
@@ -348,7 +350,7 @@ func isSubstitution(args []string) bool {
 	return sedSubstitution().MatchString(script) && !sedDanger().MatchString(script)
 }
 
-// isPrintingSed allows `sed -n 10,20p FILE…`, and a substitution on the input.
+// isPrintingSed reports whether sed only prints lines, as in `sed -n 10,20p FILE…`, or substitutes in standard input.
 func isPrintingSed(args []string) bool {
 	if rest := argsAfterSedOptions(args); len(rest) == 1 && isSubstitution(rest) {
 		return !slices.ContainsFunc(args[:len(args)-1], func(a string) bool { return strings.Contains(a, "i") && a[1] != '-' || a == "--in-place" })

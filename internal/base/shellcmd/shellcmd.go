@@ -21,7 +21,7 @@ const maxScriptBytes = 256 << 10
 type Script struct {
 	// Commands are all simple commands in source order, including those in loops, subshells and substitutions.
 	Commands []Command
-	// Redirects are redirections of compound commands: `{ a; b; } > file`.
+	// Redirects are the redirections of compound commands, such as `{ a; b; } > file`.
 	Redirects []Redirect
 	// IsOpaque is true if the script has parts whose effect the list of commands does not show: function
 	// definitions, background jobs, coprocesses, declarations, arithmetic commands.
@@ -30,14 +30,14 @@ type Script struct {
 	Obstacle Obstacle
 	// IsPipeline is true if the output of a command is the input of another.
 	IsPipeline bool
-	// SubshellList is true if statements in a subshell end in a semicolon or run in the background: ( …; … ).
+	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
 	SubshellList bool
 }
 
 // Command is one simple command.
 type Command struct {
-	// Args are the words with their quoting removed; a word whose value is unknown before the script runs is
-	// unchanged. Args[0] is the program; empty means only assignments or redirections.
+	// Args are the words without their quoting. A word whose value is unknown before the script runs is kept as
+	// written. Args[0] is the program. Args is empty if the command has only assignments or redirections.
 	Args []string
 	// Text is the source of assignments and words, without redirections.
 	Text string
@@ -46,12 +46,14 @@ type Command struct {
 	Redirects   []Redirect
 	// Words describes each argument.
 	Words []Word
-	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option, or a redirection
-	// precedes an assignment or separates words, as in `a >f b`. Text then contains the option or the redirection.
+	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option. It is also true
+	// if a redirection precedes an assignment or is between words, as in `a >f b`. Text then contains the option or the
+	// redirection.
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
-	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
+	// IsContinued is true if a backslash at the end of a line separates the command from its pipe. Text then contains
+	// the backslash.
 	IsContinued bool
 }
 
@@ -107,19 +109,21 @@ var sideEffectOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.
 
 type scriptReader struct {
 	source   string
-	end      int // end of the script in source; a repair has added the text after it
+	end      int // end of the script in source; the text after it was added by a repair
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool
 	setsHome bool              // the script may change HOME
 	values   map[string]string // values of variables that the script sets to a constant before its first command
-	// directories are the variables that the script sets to the working directory, or to one found from it.
+	// directories are the variables that the script sets to the working directory, or to a directory that a command
+	// such as `git rev-parse` finds.
 	directories map[string]bool
 	hasStarted  bool // a command precedes the current node
-	// isUnresolved is true if the script has a construct whose effect is unknown. Then the real CLI does not use the values
-	// of variables to find the programs and the files that are removed (observed with 2.1.330).
+	// isUnresolved is true if the script has a construct whose effect is unknown. The real CLI then ignores the values
+	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
-	// Line continuations next to a pipe, as they appear in the text of the command.
+	// continuedBefore and continuedAfter are the line continuations before and after a statement that is next to a
+	// pipe. They are part of the text of its command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
@@ -189,7 +193,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	return true
 }
 
-// isResolved reports whether a construct with this obstacle leaves the values of variables known.
+// isResolved reports whether the values of variables are still known after a construct with this obstacle.
 func (r *scriptReader) isResolved(kind ObstacleKind, node syntax.Node) bool {
 	variable, _ := node.(*syntax.ParamExp)
 	return kind == NoObstacle || kind == ObstacleBackground || kind == ObstacleAssignedVariable && r.values[variable.Param.Value] != ""
@@ -209,7 +213,6 @@ func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
 	}
 }
 
-// addDeclaration adds export, declare and similar words as commands.
 func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.IsOpaque = true
 	c := Command{Text: r.sourceText(n)}
@@ -226,7 +229,6 @@ func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// isTimed reports whether the current statement follows the word time, and whether time has an option.
 func (r *scriptReader) isTimed() (timed, option bool) {
 	if len(r.parents) == 0 {
 		return false, false
@@ -288,8 +290,8 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// startsCommand reports whether a statement runs something, unlike an assignment. The parts of a list with && and of a
-// declaration are examined separately.
+// startsCommand reports whether a statement runs a command, which an assignment does not. It returns false for a list
+// with && and for a declaration, because their parts are examined separately.
 func startsCommand(cmd syntax.Command) bool {
 	switch n := cmd.(type) {
 	case *syntax.CallExpr:
@@ -300,8 +302,8 @@ func startsCommand(cmd syntax.Command) bool {
 	return true
 }
 
-// recordAssignment records the value of a variable if it is a constant text or begins with $HOME. The value is unknown if
-// the variable is set twice, or after a command, as in the real CLI (observed with 2.1.330).
+// recordAssignment records the value of a variable if the value is a constant text or begins with $HOME. If the
+// variable is set twice, or after a command, the value is unknown, as in the real CLI (observed with 2.1.330).
 func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 	if a.Naked {
 		return
@@ -321,7 +323,8 @@ func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 	r.values[a.Name.Value] = value
 }
 
-// directorySource matches the working directory and directories found from it or a variable (observed with 2.1.330).
+// directorySource matches a value that is the working directory, or a directory that a command finds from it or from a
+// variable, as in $(dirname "$x") (observed with 2.1.330).
 var directorySource = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 })
@@ -336,7 +339,7 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	r.directories[a.Name.Value] = directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
 }
 
-// addRedirects adds the redirections that precede a word to the text of the command.
+// addRedirects adds the redirections that precede a word of the command to the text of the command.
 func (r *scriptReader) addRedirects(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
 	if len(redirects) == 0 || len(call.Args) == 0 {
 		return
@@ -391,8 +394,8 @@ func (r *scriptReader) sourceText(n syntax.Node) string {
 	return r.source[from:to]
 }
 
-// textObstacle checks the plain text, including quoted text and comments, because shells interpret some forms
-// differently even there (observed with 2.1.330).
+// textObstacle looks for an obstacle in the plain text of a command, which includes quoted text and comments. Shells
+// interpret some forms differently even there (observed with 2.1.330).
 func textObstacle(cmd string) Obstacle {
 	switch {
 	case strings.ContainsFunc(cmd, isForeignSpace):
@@ -414,8 +417,7 @@ func isForeignSpace(r rune) bool {
 	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r != ' ' && unicode.Is(unicode.Zs, r)
 }
 
-// hasEscapedSpace looks for a backslash before a space or before the end of a line. A
-// usual line continuation, a single backslash after a space, is allowed.
+// hasEscapedSpace looks for a backslash before a space or line end, except the usual line continuation after a space.
 func hasEscapedSpace(cmd string) bool {
 	run := 0 // backslashes so far
 	for i := range len(cmd) {

@@ -9,7 +9,7 @@ import (
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
 // commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// isConstantTest reports whether a [[ clause contains no expansion and no operand that testObstacle finds.
+// isConstantTest reports whether a [[ clause has neither an expansion nor an operand that testObstacle finds.
 func isConstantTest(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false
@@ -81,7 +81,7 @@ func literalText(w *syntax.Word) string {
 
 func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// testWordsObstacle checks the words of test and [. They evaluate less than [[ but are treated in the same way.
+// testWordsObstacle is testObstacle for the words of test and [, although these commands evaluate less than [[.
 func testWordsObstacle(args []*syntax.Word) Obstacle {
 	name := literalText(args[0])
 	shown := name
@@ -113,8 +113,8 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 	return Obstacle{}
 }
 
-// descriptorObstacle looks for {a[x]}<file: Bash evaluates the subscript of a variable that receives a descriptor. The
-// parser reads {a[x]} as a separate word.
+// descriptorObstacle looks for a redirection such as {a[x]}<file, where the variable a[x] receives a descriptor and
+// Bash evaluates the subscript x. The parser reads {a[x]} as a separate word.
 func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
 	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {

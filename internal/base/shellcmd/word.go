@@ -17,24 +17,26 @@ const maxBraceExpansions = 256
 type Word struct {
 	// IsDynamic is true if the word contains an expansion or an unquoted glob.
 	IsDynamic bool
-	// Paths are the names that the word expands to, one for each brace alternative; nil means unknown.
+	// Paths are the names to which the word expands. A word with braces, such as {a,b}, has one for each alternative.
+	// Nil means unknown.
 	Paths []Path
 	// StartsWithTilde is true if the word begins with ~user, ~+ or ~-.
 	StartsWithTilde bool
-	// IsDollarQuoted is true if the word contains $'…' or $"…", or a line end.
+	// IsDollarQuoted is true if the word contains $'…' or $"…", or continues on another line after a backslash.
 	IsDollarQuoted bool
 	// Source is the word as written.
 	Source string
 	// HasExtraSpace is true if more than one space, or a tab, precedes the word.
 	HasExtraSpace bool
-	// Value is the text of a word with variables if the script has assigned known texts to all of them, else empty.
+	// Value is the text of a word with variables, if the script has assigned a known text to each of them. Otherwise it
+	// is empty.
 	Value string
-	// Shape is the word without its quoting, with placeholders such as [PlaceholderOutput] for expansions.
+	// Shape is the word without its quoting. In place of each expansion it has a placeholder such as
+	// [PlaceholderOutput].
 	Shape    string
-	resolved string // Shape with the values of variables that the script has set
+	resolved string // Shape, but variables that the script has set are replaced by their values
 }
 
-// withValues returns the word with or without the values of variables.
 func (w Word) withValues(use bool) Word {
 	if !use {
 		w.Value = ""
@@ -48,23 +50,23 @@ var directoryWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 })
 
-// isDirectory reports whether a word is a variable in directories, or the content of this directory. The real CLI does
-// not recognise ${NAME} without quotes (observed with 2.1.330).
+// isDirectory reports whether a word is a variable in directories, or names the content of this directory, as in
+// "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
 func (r *scriptReader) isDirectory(source string) bool {
 	found := directoryWord().FindStringSubmatch(source)
 	return found != nil && (r.directories[found[2]] || found[1] != "" && r.directories[found[3]])
 }
 
-// Path is a word whose only unresolved parts are a leading home directory and globs.
+// Path is a word whose value is known except for its globs and a home directory at its beginning.
 type Path struct {
 	Home bool   // Name is below the home directory
 	Name string // path without quoting; empty means the home directory itself
-	// Glob is the pattern form of Name if it has unquoted stars, question marks or
-	// brackets, with all other special characters escaped; empty means none.
+	// Glob is Name as a pattern, if it has unquoted stars, question marks or brackets; otherwise it is empty. All other
+	// special characters are escaped.
 	Glob string
 }
 
-// readWord returns the text and description of a word. The text has no quoting; that of a dynamic word is unchanged.
+// readWord returns a word without its quoting (for a dynamic word its source), and a description of the word.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w, nil), Source: r.sourceText(w)}
 	if known.resolved = wordShape(w, r.values); r.isDirectory(known.Source) {
@@ -91,7 +93,8 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// resolvedText returns the text of a word with variables, all set by the script, and without a glob; otherwise "".
+// resolvedText returns the text of a word with variables. It returns "" if a variable has no known value, and for a
+// word with a glob or without variables.
 func (r *scriptReader) resolvedText(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
@@ -206,8 +209,8 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 	}
 }
 
-// expandVariable expands a variable that the script has set. At the beginning of a word it also expands $HOME, and $PWD
-// if it is quoted. Otherwise it returns false.
+// expandVariable expands a variable that the script has set. At the beginning of a word it also expands $HOME, and a
+// quoted $PWD. For all other expansions it returns false.
 func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && p.Short && isPlainExpansion(p) {
@@ -234,12 +237,10 @@ func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) 
 	return true
 }
 
-// isPlainExpansion reports that the expansion is only the value of the variable.
 func isPlainExpansion(p *syntax.ParamExp) bool {
 	return p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0
 }
 
-// appendPlain adds text without special meaning.
 func (s *wordExpander) appendPlain(text string) {
 	s.name.WriteString(text)
 	for i := range len(text) {
@@ -310,8 +311,8 @@ func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	}
 }
 
-// appendUnescaped writes an unquoted literal; false means it contains a glob, a brace
-// expansion or a tilde and may become other words.
+// appendUnescaped writes an unquoted literal without its backslashes. It returns false if the literal contains a glob,
+// a brace expansion or a tilde, because the literal may then become other words.
 func appendUnescaped(b *strings.Builder, s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -348,11 +349,11 @@ const (
 	PlaceholderExpansion = '\x03' // any other expansion
 	PlaceholderHome      = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
 	PlaceholderNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
-	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
+	PlaceholderDirectory = '\x06' // the whole word is a variable that is set to the working directory or to one found from it
 )
 
-// wordShape returns a word without its quoting, with a placeholder for each expansion whose value is not in values.
-// Globs, braces and tildes are unchanged, quoted or not.
+// wordShape returns a word without its quoting. An expansion whose value is not in values is replaced by a placeholder.
+// Globs, braces and tildes are unchanged, even if they are quoted.
 func wordShape(w *syntax.Word, values map[string]string) string {
 	var b strings.Builder
 	for _, part := range w.Parts {

@@ -21,7 +21,6 @@ type wrapper struct {
 	acceptsAssignments bool   // accepts NAME=value before the program
 }
 
-// wrapperOf describes programs that only run another program.
 func wrapperOf(name string) (w wrapper, ok bool) {
 	switch name {
 	case "timeout":
@@ -62,7 +61,7 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 	return wrapper{}, false
 }
 
-// operandsAfter returns the arguments after the wrapper's own ones. An unknown option is assumed to have no value.
+// operandsAfter returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
 func (w wrapper) operandsAfter(args []string) []string {
 	own := w.operands
 	for len(args) > 0 {
@@ -93,7 +92,8 @@ func (w wrapper) operandsAfter(args []string) []string {
 	return nil
 }
 
-// Unwrapped returns the command that builtin, command, or a plain `timeout 5` runs; otherwise the command itself.
+// Unwrapped returns the command without the programs builtin and command, and without a plain timeout such as `timeout
+// 5`, which only run the rest. Any other command is returned unchanged.
 func (c Command) Unwrapped() Command {
 	for len(c.Args) > 1 && (c.Args[0] == "builtin" || c.Args[0] == "command") {
 		own := 1
@@ -111,12 +111,14 @@ func (c Command) Unwrapped() Command {
 	return c
 }
 
-// Wrapped returns the innermost command, without wrappers and their options. It keeps programs that change the user.
+// Wrapped returns the innermost command, without wrappers such as nice and their options. Wrappers that change the
+// user, such as sudo, are kept.
 func (c Command) Wrapped() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
-// UnwrappedForRemoval returns the command without programs that may precede a removal like rm (observed with 2.1.330).
+// UnwrappedForRemoval returns the command without the wrappers that the real CLI removes before it looks for a removal
+// such as rm (observed with 2.1.330).
 func (c Command) UnwrappedForRemoval() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
 }
@@ -140,7 +142,7 @@ func (c Command) removeWrappers(wrappers ...string) Command {
 	return c
 }
 
-// isOpaqueWrapper reports whether a wrapper has arguments unknown before it runs, which hide the wrapped program.
+// isOpaqueWrapper reports whether a wrapper has arguments, unknown before it runs, that hide the program it wraps.
 func isOpaqueWrapper(name string, own []Word) bool {
 	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !durationPattern().MatchString(own[n-1].Shape) {
 		return true
@@ -149,8 +151,8 @@ func isOpaqueWrapper(name string, own []Word) bool {
 		slices.ContainsFunc(own, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFrom returns the part of the command that begins with word i. The quotes of word i are removed; the other words
-// are as written. The words are separated by single spaces; spaced is true if the source has other spaces there.
+// SourceFrom returns the part of the command that begins with word i. Word i has no quotes, and the other words are as
+// written, separated by single spaces. spaced is true if the source has other spaces between the words.
 func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
@@ -201,9 +203,9 @@ func (c Command) HasOnlyHarmlessAssignments() bool {
 	return !slices.ContainsFunc(c.Assignments, func(n string) bool { return !isHarmlessVariable(n) })
 }
 
-// Programs returns the command lines that remain when programs that only run others, and their options, are removed one
-// by one: for `sudo timeout 5 rm x` these are `timeout 5 rm x` and `rm x`. The program is given without its directory.
-// The removed programs are those that the real CLI removes (observed with 2.1.330).
+// Programs returns the command line, followed by the lines that remain when wrappers and their options are removed one
+// by one: for `sudo timeout 5 rm x` also `timeout 5 rm x` and `rm x`. The program in a line is given without its
+// directory. The wrappers are those that the real CLI removes (observed with 2.1.330).
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
 	var out []string
@@ -244,8 +246,7 @@ func (c Command) Programs() []string {
 
 func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
 
-// isOpaqueRunner reports whether args start a wrapper that hides the program that it runs from permission rules.
-// busybox always does this, xargs only if it has an option.
+// isOpaqueRunner reports whether args start a wrapper that hides its program from permission rules.
 func isOpaqueRunner(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
@@ -266,8 +267,7 @@ func isOpaqueRunner(args []string) bool {
 	return false
 }
 
-// scriptOptionValue returns the command line in the value of an option: -c of the program script, or --split-string=…
-// of env. It returns "" without such an option.
+// scriptOptionValue returns the command line in the option -c of script or --split-string= of env; "" means none.
 func scriptOptionValue(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")
@@ -294,8 +294,8 @@ func (c Command) ShellScript() string {
 	return ""
 }
 
-// NestedScript returns the script that the command passes to another shell, as eval, bash -c and find -exec do; empty
-// means none. Expansions are unchanged.
+// NestedScript returns the script that the command runs, as eval, bash -c and find -exec do; empty means none.
+// Expansions in the script are unchanged.
 func (c Command) NestedScript() string {
 	inner := c.Innermost()
 	if len(inner.Args) == 0 {

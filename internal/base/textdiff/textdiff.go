@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Hunk is one changed region with its context. Starts are 1-based, also for a side without lines. Lines begin with
-// ' ', '-' or '+', or are the remark that the last line has no newline.
+// Hunk is one changed region with its context. OldStart and NewStart count from 1, even if there are no lines on that
+// side. Lines begin with ' ', '-' or '+', or are the remark that the last line has no newline.
 type Hunk struct {
 	OldStart int      `json:"oldStart"`
 	OldLines int      `json:"oldLines"`
@@ -93,8 +93,7 @@ func setAllTrue(flags []bool) {
 	}
 }
 
-// findEditPath returns, for every number of edits, how far each diagonal reaches; ok is
-// false if more than maxEdits are needed.
+// findEditPath returns how far each diagonal of the edit graph reaches, by edits; ok is false above maxEdits.
 func findEditPath(a, b []string) (trace [][]int, ok bool) {
 	for edits := 0; edits <= min(len(a)+len(b), maxEdits); edits++ {
 		front := make([]int, 2*edits+1) // diagonal k is at index k+edits
@@ -121,7 +120,7 @@ func findEditPath(a, b []string) (trace [][]int, ok bool) {
 	return nil, false
 }
 
-// diagonalAt returns the end of the path on diagonal k, or -1 if k is outside the front.
+// diagonalAt returns how far diagonal k reaches with this number of edits; -1 means that front does not contain it.
 func diagonalAt(front []int, edits, k int) int {
 	if i := k + edits; i >= 0 && i < len(front) {
 		return front[i]

@@ -19,11 +19,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options specify where to find agents, commands, skills, styles and plugins. The zero value has only built-in ones.
+// Options specify where to find agents, commands, skills, styles and plugins. With the zero value, a catalog has only
+// the built-in ones.
 type Options struct {
-	// UserDir is the state directory and ProjectDir the project's .claude directory; empty means that it is not searched.
+	// UserDir is the state directory, and ProjectDir is the project's .claude directory. An empty directory is not
+	// searched.
 	UserDir, ProjectDir string
-	AddedDirs           []string // other directories, absolute, of which only the skills in .claude are used
+	AddedDirs           []string // other directories, absolute; only the skills in their .claude are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
 	// Enabled are the marketplace plugins that the settings enable, as "name@marketplace". Marketplaces is the
@@ -34,8 +36,8 @@ type Options struct {
 	Agents string
 	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
 	Open func(dir string) fs.FS
-	// Disabled omits everything that is not built in, but the catalog still lists the names of the plugins in Plugins.
-	// It also omits the built-in agent statusline-setup (--safe-mode).
+	// Disabled omits everything that is not built in, and the built-in agent statusline-setup (--safe-mode). The
+	// catalog still lists the names of the plugins in Plugins.
 	Disabled bool
 }
 
@@ -73,7 +75,8 @@ type Command struct {
 	Title string
 	Tools []string // tools that the command may use without permission questions
 	Model string   // model that runs the command; empty means the model of the session
-	// RunsInAgent is true if the command runs in a sub-agent of kind Agent; empty or unknown means general-purpose.
+	// RunsInAgent is true if the command runs in a sub-agent. Agent is the kind of this sub-agent; empty or unknown
+	// means general-purpose.
 	RunsInAgent bool
 	Agent       string
 	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
@@ -83,12 +86,13 @@ type Command struct {
 	Hooks json.RawMessage
 }
 
-// Catalog has everything that users can add to the CLI in files, and the built-in entries. It allows concurrent use.
+// Catalog contains the built-in entries, and everything that users can add to the CLI in files. Many goroutines may use
+// it.
 type Catalog struct {
 	pluginParts []PluginParts // parts of the plugins that were found at creation
 
 	mu           sync.Mutex
-	commands     []Command // commands in the displayed order; the slice is only replaced, never modified
+	commands     []Command // commands in the displayed order; a change replaces the slice and never modifies it
 	plugins      []protocol.Plugin
 	pluginErrors []protocol.PluginError
 	styles       []string
@@ -172,8 +176,8 @@ func (c *Catalog) AgentNames() []string {
 	return mapToNames(c.Agents(), func(a Agent) string { return a.Name })
 }
 
-// Commands lists custom commands and skills in the order of init: first the skills and then the commands of project and
-// user, then the commands and the skills of plugins. In each group, the project's precede the user's.
+// Commands lists custom commands and skills in the order of init: skills, commands, commands of plugins, skills of
+// plugins. Among skills and among commands, those of the project precede those of the user.
 func (c *Catalog) Commands() []Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +224,8 @@ func (k Command) ListedDescription() string {
 	}
 }
 
-// IsListed reports whether the command is listed for the model. Commands of plugins are listed only with a description.
+// IsListed reports whether the command is listed for the model. A command of a plugin is listed only if it has a
+// description.
 func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
 
 // Alias returns the short name of a plugin's skill; empty means that it has none.
@@ -243,7 +248,7 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
-// OutputStyle returns the text of an output style file; empty means the style is not a file.
+// OutputStyle returns the text of the output style with this name; empty means that no file contains the style.
 func (c *Catalog) OutputStyle(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -308,7 +313,7 @@ type loader struct {
 	files    []Command
 	parts    []PluginParts
 	warnings []string
-	// The directory of the plugin that is being read, and the prefix of its names.
+	// pluginDir is the directory of the plugin that is being read, and namePrefix is the prefix of the names in it.
 	pluginDir, namePrefix string
 }
 
@@ -319,7 +324,6 @@ func (l *loader) readSource(o Options, dir, source string) {
 	l.readFolders(o.Open(dir), dir, source)
 }
 
-// readFolders reads agents, commands, skills and output styles.
 func (l *loader) readFolders(tree fs.FS, dir, source string) {
 	for _, file := range l.markdownFiles(tree, "agents") {
 		l.readAgent(tree, file, source)
@@ -427,7 +431,7 @@ func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// listPosition determines the position of the command in lists: skills, commands, then commands and skills of plugins.
+// listPosition determines the place of the command in lists: skills, commands, commands of plugins, skills of plugins.
 func (k Command) listPosition() int {
 	switch {
 	case k.Source == pluginSource && k.Skill:
@@ -441,8 +445,9 @@ func (k Command) listPosition() int {
 	}
 }
 
-// sortCommands sorts commands by group, source (project, user, plugins), plugin (in the order given) and name (in
-// natural order). Of two commands with the same name, the first is used.
+// sortCommands sorts commands by [Command.listPosition], then by source (project, user, plugins), then by plugin (in
+// the order given) and then by name (in natural order). Of two entries with the same name, only the first is kept.
+// However, a skill of the user replaces one of the project.
 func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	place := func(k Command) int {
@@ -469,13 +474,13 @@ func baseName(file string) string { return strings.TrimSuffix(path.Base(file), p
 // collationOrder lists the ASCII characters in natural order: punctuation, digits, then letters regardless of case.
 const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
-// compareNames orders names as the real CLI does: in natural order, the lower-case letter first if nothing else
-// differs. Letters outside ASCII come last.
+// compareNames orders names as the real CLI does. It compares their [collationKey]; of two names that differ only in
+// case, the lower-case name comes first. Letters outside ASCII come last.
 func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(collationKey(a), collationKey(b)), cmp.Compare(b, a))
 }
 
-// collationKey returns a key for a name; comparing keys byte by byte gives the natural order.
+// collationKey returns a key for a name. The byte order of the keys is the order of the real CLI.
 func collationKey(name string) string {
 	return strings.Map(func(c rune) rune {
 		if at := strings.IndexRune(collationOrder, c); at >= 0 {

@@ -46,7 +46,8 @@ func parseLines(head string) map[string]any {
 	return front
 }
 
-// text returns a scalar as text, or the elements of a list separated by commas; empty means absent.
+// text returns the value of a key as text; a list becomes its elements separated by commas. Empty means that the key is
+// missing or has a value of another type.
 func (d document) text(key string) string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
@@ -65,7 +66,8 @@ func (d document) text(key string) string {
 	return ""
 }
 
-// list returns the texts in a list; a single text is split at its commas. Missing keys and other values return nil.
+// list returns the value of a key as a list: the texts in a YAML list, or the parts of a text between its commas. A
+// missing key or a value of another type gives nil.
 func (d document) list(key string) []string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
@@ -88,7 +90,8 @@ func (d document) list(key string) []string {
 	return nil
 }
 
-// names returns a list, or the words of a text. It omits numbers and empty names; nil means absent.
+// names returns the names under a key: the texts in a YAML list, or the words of a text. It omits empty names and
+// numbers. A missing key gives nil.
 func (d document) names(key string) []string {
 	var found []string
 	switch v := d.frontMatter[key].(type) {
@@ -134,7 +137,6 @@ func (d document) object(key string) json.RawMessage {
 	return raw
 }
 
-// description returns the description of the front matter, or else the first line of the body.
 func (d document) description() string {
 	if text := d.text("description"); text != "" {
 		return text

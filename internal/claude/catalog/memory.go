@@ -20,7 +20,7 @@ type MemoryOptions struct {
 	Home    string // home directory for ~; empty means ~ is not expanded
 	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
-	// AddedDirs are other directories whose instructions are read at the start, like the instructions of the project.
+	// AddedDirs are other directories. Their instruction files are read at the start, in the same way as the project's.
 	AddedDirs []string
 }
 
@@ -30,7 +30,7 @@ type Memory struct {
 	Type   string // "User", "Project" or "Local"
 	Parent string // file that imports this file; empty means none
 	Text   string // content without front matter and comments
-	Raw    string // the unchanged content; empty means the same as Text
+	Raw    string // the whole file, with front matter and comments; empty means the same as Text
 	Rule   bool   // the file is in a rules directory
 	// Globs are patterns (as in .gitignore) of the paths below Base to which the file applies; nil means always.
 	Globs []string
@@ -67,9 +67,10 @@ func Memories(o MemoryOptions) []Memory {
 	return r.memories
 }
 
-// NestedMemories finds the instruction files that apply after the model has read or written a file: matching rules of
-// the user, the files of the directories between the working directory and that file, and matching rules of the
-// project (observed with 2.1.329). Files in known are omitted.
+// NestedMemories finds the instruction files that begin to apply when the model has read or written file (observed with
+// 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory
+// below the working directory, down to file; the matching rules of the working directory and its parents. Files in
+// known are omitted.
 func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
 	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), target: file}
 	if o.UserDir != "" {
@@ -116,14 +117,12 @@ func (r *memoryReader) readProjectRules(o MemoryOptions, dir string) {
 	}
 }
 
-// isBelow reports whether a file is inside a directory, at any depth. A shell command that searches a directory passes
-// the directory itself as file; that is not inside.
+// isBelow reports whether file is inside dir, at any depth. It returns false if file is dir itself.
 func isBelow(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// parentDirs lists the directories from the root to dir.
 func parentDirs(dir string) []string {
 	var dirs []string
 	for {
@@ -147,7 +146,7 @@ type memoryReader struct {
 	home     string
 	cwd      string
 	seen     map[string]bool
-	target   string // the file whose instructions are needed; empty selects the instructions that always apply
+	target   string // file that was read or written: only files with matching Globs are read; empty: only files without Globs
 	memories []Memory
 }
 
@@ -217,7 +216,6 @@ func pathGlobs(d document) []string {
 	return all
 }
 
-// splitOutsideBraces splits a text at the commas that are not inside braces.
 func splitOutsideBraces(text string) []string {
 	depth := 0
 	return slices.DeleteFunc(strings.FieldsFunc(text, func(c rune) bool {

@@ -15,7 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts holds a plugin's parts except commands, skills and agents. Its directory replaces [rootVariable] in them.
+// PluginParts holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. In the
+// hooks and servers, Dir has replaced [rootVariable].
 type PluginParts struct {
 	Name, Dir string
 	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
@@ -63,7 +64,8 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 // IsPluginDir reports whether a plugin is in this directory, or in one of its subdirectories.
 func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
-// PluginParts returns the parts of the plugins that were found at creation.
+// PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by
+// [Catalog.AddPlugins].
 func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 
 // readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
@@ -112,7 +114,7 @@ func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether a directory may contain plugins without being one: it exists and has no parts of a plugin.
+// hasPlugins reports whether tree may be a directory of plugins, not a plugin: it contains no parts of a plugin.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
@@ -168,8 +170,8 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	l.pluginDir, l.namePrefix = "", ""
 }
 
-// pluginObject returns the object under a key of a plugin's manifest. If the key has the name of a file, or is missing
-// and the default file exists, it returns the content of that file. Nil means none.
+// pluginObject returns the object that a plugin declares for a key; nil means none. The manifest has the object itself,
+// or the name of a file that contains it. If the manifest has neither, the object is read from the default file.
 func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
 		return expandPluginRoot(declared, dir)
@@ -189,7 +191,6 @@ func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file st
 	return expandPluginRoot(data, dir)
 }
 
-// expandPluginRoot replaces [rootVariable] inside JSON strings by the directory of the plugin.
 func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	quoted, err := protocol.Marshal(dir)
 	if err != nil {

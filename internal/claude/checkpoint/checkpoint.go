@@ -150,7 +150,6 @@ func (h *History) Record(ev protocol.Event) error {
 	return nil
 }
 
-// recordPrompt stores the current state of the tracked files.
 func (h *History) recordPrompt(uuid string) error {
 	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
 	var failed error
@@ -173,7 +172,7 @@ func (h *History) recordPrompt(uuid string) error {
 	}))
 }
 
-// backUpChanged backs up a file if it has changed since its newest backup. It returns the current content's backup.
+// backUpChanged backs up a file if its content differs from newest; otherwise it returns newest.
 func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	now, err := readFile(h.abs(path))
 	if err != nil {
@@ -186,7 +185,8 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	return h.backUp(path, now, newest.Version+1)
 }
 
-// recordChange records a file's content before a tool changed it, unless the last checkpoint already has the file.
+// recordChange adds a file to the last checkpoint, with the content from before a tool changed it. It does nothing if
+// there is no checkpoint, or if the last one already contains the file.
 func (h *History) recordChange(use, path string, before *string) error {
 	if len(h.checkpoints) == 0 {
 		return nil
@@ -266,8 +266,7 @@ func (h *History) now() string {
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// trackingPath returns the name under which a path is tracked: the path relative to the working directory if it is
-// below that directory, otherwise the path itself.
+// trackingPath returns the name of a tracked path, relative to the working directory if it is below that directory.
 func (h *History) trackingPath(path string) string {
 	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -282,7 +281,6 @@ func (h *History) abs(path string) string {
 	return filepath.Join(h.o.CWD, path)
 }
 
-// editedFile returns the edited file and its previous content from the result of an editing tool.
 func editedFile(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
 	if ev.Result.IsError || ev.Result.NonExecutionKind != "" {
 		return "", nil, false

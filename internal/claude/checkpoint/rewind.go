@@ -18,14 +18,14 @@ import (
 type RewindEffect struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // number of lines
-	// Skipped counts files that were not restored because a link has replaced the regular file.
+	// Skipped counts files that were not restored because a link has replaced the file or its directory.
 	Skipped int
 }
 
 // restoreTarget is the content to restore in a file; nil content means that the file is removed.
 type restoreTarget struct {
 	content []byte
-	parent  string // real path of the parent directory; empty means unknown
+	parent  string // path of the directory without links, at the time of the backup; empty means unknown
 }
 
 // Preview returns what [History.Rewind] would change. It includes files that Rewind skips because of a link.
@@ -63,7 +63,8 @@ func (h *History) Rewind(uuid string) (RewindEffect, error) {
 	return change, nil
 }
 
-// targetsAt returns all tracked files' content at a prompt. For one tracked only later, it is the first known version.
+// targetsAt returns the content of every tracked file at a prompt. For a file that was first tracked after the prompt,
+// it returns the oldest known content.
 func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	var point *checkpoint
 	for i := range h.checkpoints {
@@ -89,7 +90,6 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	return files, nil
 }
 
-// compareFiles finds the files whose current content differs, and counts the lines that restoring adds and removes.
 func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	var c RewindEffect
 	for path, want := range files {
@@ -116,7 +116,8 @@ func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	return c, nil
 }
 
-// hasLink reports whether path is not a regular file, or whether its directory was replaced.
+// hasLink reports whether path is not a regular file, or whether its directory is no longer at parent, because a link
+// has replaced it. An empty parent is not compared.
 func hasLink(path, parent string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true

@@ -25,7 +25,7 @@ type Conn struct {
 	hostServers     hostServers
 	initialConnect  initialConnect
 	session         Session // set by Serve before it starts reading
-	idlePending     bool    // the idle state was not reported because another turn was expected; used by playPrompts
+	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by playPrompts
 }
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].
@@ -78,7 +78,8 @@ func (p *Conn) StoreHandshakes(handshakes map[string]Handshake) {
 	p.hostServers.storeHandshakes(handshakes)
 }
 
-// HoldServerMessages holds back messages to unconnected servers inside the host until release is called.
+// HoldServerMessages holds back messages to the MCP servers inside the host until release is called. Messages to a
+// server for which connected returns true are not held back.
 func (p *Conn) HoldServerMessages(connected func(server string) bool) (release func()) {
 	return p.hostServers.holdMessages(connected)
 }
@@ -129,7 +130,6 @@ func (p *Conn) closeInput() {
 	p.scheduler.closeInput()
 }
 
-// playPrompts runs the queued prompts one after the other until the queue is empty and closed.
 func (p *Conn) playPrompts(ctx context.Context) error {
 	for {
 		in, err := p.nextPrompt(ctx)
@@ -148,7 +148,8 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 	}
 }
 
-// nextPrompt waits for a runnable prompt. It returns nil if none can follow or the time for background work expired.
+// nextPrompt waits for the prompt of the next turn. It returns nil if no prompt can follow and no background work is
+// left, or if the time limit for background work has passed.
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
@@ -189,8 +190,9 @@ func (p *Conn) showIdle() {
 	}
 }
 
-// runBackground streams the events of background work until a prompt arrives, the work needs a turn, or the deadline
-// passes. in is the prompt of the turn that the work needs; over is true if the deadline has passed.
+// runBackground streams the events of background work. It returns when a prompt arrives, when the work ends or needs a
+// turn, or when the deadline passes. in is the prompt of the turn that the work needs, if any. over is true if the
+// deadline has passed.
 func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
@@ -217,7 +219,6 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 	return in, false, nil
 }
 
-// playTurn runs one prompt and writes its lifecycle events.
 func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)

@@ -12,7 +12,7 @@ type frameWriter struct {
 	lines       *lineWriter
 	metadata    FrameMetadata
 	stateEvents StateEvents
-	replay      bool // prompts that get no separate turn, and responses of the host, are echoed
+	replay      bool // echo prompts that get no separate turn, and the host's responses
 
 	mu        sync.Mutex
 	lastState string
@@ -41,7 +41,6 @@ func (a *frameWriter) showEvents(events ...protocol.Event) {
 	}
 }
 
-// showState writes the session's state if it has changed and the host wants state events.
 func (a *frameWriter) showState(state string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

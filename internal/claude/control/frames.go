@@ -9,7 +9,7 @@ import (
 // ErrClosed reports EOF on stdin before the host answered.
 var ErrClosed = errors.New("stream closed before response received")
 
-// errNotSent is the [ErrClosed] of a request that was not sent because stdin was already at EOF.
+// errNotSent is the [ErrClosed] for a request that was not sent, because stdin was already at EOF.
 var errNotSent = fmt.Errorf("request not sent: %w", ErrClosed)
 
 // HostError is an error response: from the host to our request, or from us to a request of the host.
@@ -17,7 +17,8 @@ type HostError struct{ Text string }
 
 func (e *HostError) Error() string { return e.Text }
 
-// RefusalError is an error response with a code. Model is the model that remains in use; empty means it is omitted.
+// RefusalError is an error response with a code. Model is the model that stays in use; if it is empty, the response
+// does not contain it.
 type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }

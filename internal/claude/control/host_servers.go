@@ -19,7 +19,8 @@ type Handshake struct {
 type hostServers struct {
 	mu               sync.Mutex
 	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
-	// released is closed to allow messages to servers that are not connected; nil means they are allowed now.
+	// released holds back messages to servers that are not connected until it is closed; nil means that they are not
+	// held back.
 	released  chan struct{}
 	connected func(server string) bool
 }
@@ -30,7 +31,7 @@ func (g *hostServers) storeHandshakes(handshakes map[string]Handshake) {
 	g.storedHandshakes = handshakes
 }
 
-// answerFromStored handles a message from the stored handshake. It returns false if the message must be sent to the server.
+// answerFromStored answers a message from the stored handshake of the server; false if that has no answer.
 func (g *hostServers) answerFromStored(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := plainjson.DecodeOrZero[struct {
 		ID     json.RawMessage `json:"id"`
@@ -89,15 +90,16 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	}
 }
 
-// initialConnect is the state of connecting those servers of the host that an initialize request lists.
+// initialConnect is used while the servers of an initialize request are being connected. It reports messages to these
+// servers, and holds back their answers until the request was answered.
 type initialConnect struct {
 	mu        sync.Mutex
-	onContact func() // called when a message is sent to one of the servers; nil means not needed
+	onContact func() // called when a message is sent to one of the servers; nil except between begin and end
 	answered  <-chan struct{}
 }
 
-// begin makes noteContact call reached and return answered, until end is called. The caller closes answered after it
-// has answered the initialize request; only then may the answers of servers be used.
+// begin starts the connecting of servers; end ends it. In between, noteContact calls reached and returns answered. The
+// caller closes answered after it has answered the initialize request: the servers' answers may be used only then.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -110,8 +112,7 @@ func (i *initialConnect) end() {
 	i.onContact = nil
 }
 
-// noteContact records that a message was sent to a server. It returns a channel that is closed once
-// the server's answer may be used, or nil if it may be used at once.
+// noteContact records a message to a server. The channel closes when the answer may be used; nil means at once.
 func (i *initialConnect) noteContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

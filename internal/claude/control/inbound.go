@@ -77,7 +77,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// parseError returns the error for a line that is not a frame; kind is the JavaScript error of the real CLI.
+// parseError returns the error for a line that is not a frame. kind is a JavaScript error such as SyntaxError.
 func parseError(line []byte, kind string) error {
 	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), kind)
 }
@@ -160,8 +160,9 @@ type interruptResult struct {
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means that the host did not request this list
 }
 
-// interrupt stops the background agents and the turn that runs or is about to run. First it withdraws requests to the
-// host, then it writes the response, and the remaining events of the turn follow (spec: cli-contract 4.4).
+// interrupt handles a request to interrupt. It stops the background agents and the turn that runs or is about to run.
+// It withdraws the requests to the host and writes the response; only then the turn writes its remaining events
+// (spec: cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
 	in := plainjson.DecodeOrZero[struct {
 		CancelQueued bool `json:"cancel_queued"`
@@ -177,8 +178,8 @@ func (p *Conn) interrupt(f incomingFrame) {
 	})
 }
 
-// initialize handles the initialize request. Other requests except interrupt wait for the answer,
-// and turns wait until the host's own servers are connected.
+// initialize handles the initialize request. Other requests, except interrupt, wait until it is answered. Turns wait
+// until the host's own servers are connected.
 func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
 	begun, again := p.scheduler.beginInitialize()
@@ -202,8 +203,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServers calls run, which connects the servers, in a goroutine. It returns when a message is sent to one of the
-// host's servers or when run has finished.
+// connectServers starts run and returns when that ends, ctx is cancelled or one of the host's servers gets a message.
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)

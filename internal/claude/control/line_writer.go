@@ -19,8 +19,7 @@ const (
 	finalFlushTimeout = time.Second
 )
 
-// lineWriter writes whole lines in order from a separate goroutine, so that stdin is read even
-// while the host does not read stdout.
+// lineWriter writes lines in order from a goroutine, so that stdin is read even while the host does not read stdout.
 type lineWriter struct {
 	w    io.Writer
 	done chan struct{} // closed when the goroutine has returned
@@ -31,11 +30,10 @@ type lineWriter struct {
 	size    int // bytes waiting or being written
 	closed  bool
 	holds   int   // number of calls of holdTurns that were not released
-	haltErr error // error of all writes by turns; nil means that turns may write
+	haltErr error // error that every write of a turn returns; nil means that turns may write
 	err     error // first error of w; nothing is written after an error
 }
 
-// queuedLine is a line, or a function that writes several.
 type queuedLine struct {
 	line  []byte
 	write func(w io.Writer) error // nil means that line is written
@@ -47,7 +45,6 @@ func newLineWriter(w io.Writer) *lineWriter {
 	return l
 }
 
-// run writes lines until close is called or w fails.
 func (l *lineWriter) run() {
 	defer close(l.done)
 	for {
@@ -128,7 +125,8 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	return nil
 }
 
-// holdTurns prevents turns from writing until release is called. Lines queued meanwhile precede the turns' output.
+// holdTurns makes turns wait with their output until release is called. Other lines that are queued in the meantime are
+// written before this output.
 func (l *lineWriter) holdTurns() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
@@ -148,7 +146,8 @@ func (l *lineWriter) failWrites(err error) {
 	l.changed.Broadcast()
 }
 
-// close waits until all is written, w fails, or ctx is cancelled and the host does not read. It returns w's error.
+// close waits until everything is written or w fails, and returns the error of w. Once ctx is cancelled, it waits at
+// most [finalFlushTimeout] and then returns nil.
 func (l *lineWriter) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true

@@ -121,8 +121,7 @@ func (qs *outgoingRequests) withdrawAbandoned() {
 	}
 }
 
-// handleResponse delivers an answer of the host and echoes its frame if the host wants replays.
-// Late, repeated and unexpected answers are dropped.
+// handleResponse delivers an answer of the host and echoes its frame for replays. It drops unexpected answers.
 func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 	var r struct {
 		Subtype   string          `json:"subtype"`

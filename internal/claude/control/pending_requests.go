@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// pendingRequests tracks the requests of the host that goroutines are working on.
 type pendingRequests struct {
 	group sync.WaitGroup
 
@@ -55,7 +54,6 @@ func (e *pendingRequests) hasActive() bool {
 	return len(e.cancels) > 0
 }
 
-// close prevents new requests from starting.
 func (e *pendingRequests) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

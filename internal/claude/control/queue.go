@@ -18,14 +18,16 @@ type prompt struct {
 	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
 	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interrupted is set if the host interrupted before the turn started: the turn ends after its first events.
+	// interrupted is set if the host interrupted the turn before it started. The turn still starts, but ends after its
+	// first events.
 	interrupted bool
 	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	unannounced bool
 	// startShown is set if the event "started" was already written.
 	startShown bool
 	cancelled  bool
-	// parts are the merged prompts that have a uuid, in order of arrival.
+	// parts are the prompts that were merged into this one, in order of arrival; prompts without a uuid are left out.
+	// Without a merge, the prompt itself is the only part.
 	parts []protocol.UserMessage
 }
 
@@ -40,7 +42,7 @@ func (in *prompt) canMerge(next *prompt) bool {
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// merge adds the next prompt to this one. If the next prompt has a uuid, this one gets it.
+// merge appends the content of the next prompt to this one, which also gets the uuid of next, if that has one.
 func (in *prompt) merge(next *prompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
@@ -78,7 +80,6 @@ func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	return events
 }
 
-// queue holds the waiting prompts in the order in which they will be run.
 type queue struct {
 	waiting   []*prompt
 	seenUUIDs map[string]bool
@@ -145,7 +146,8 @@ func (q *queue) remove(uuid string) *prompt {
 	return in
 }
 
-// clear removes and returns all prompts, except one that is to be interrupted.
+// clear removes and returns the waiting prompts. A prompt that the host has interrupted stays, because its turn must
+// still start and end.
 func (q *queue) clear() []*prompt {
 	var dropped []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
@@ -182,8 +184,8 @@ type userFrame struct {
 	Synthetic   bool            `json:"isSynthetic"`
 }
 
-// readPrompt converts a user frame into a prompt. If the content has the wrong type, it returns nil, and the frame is
-// ignored. Other keys with values of the wrong type are ignored.
+// readPrompt converts a user frame into a prompt. If the content has the wrong type, it returns nil without an error,
+// and the frame is ignored. Any other key with a value of the wrong type counts as missing.
 func readPrompt(line []byte) (*prompt, error) {
 	var f userFrame
 	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys with values of the wrong type stay zero
@@ -229,7 +231,8 @@ func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// humanOrigin returns the origin if it is "human", because a host may set no other (spec: cli-contract 2).
+// humanOrigin returns the origin of a prompt if it is "human", otherwise nil. A host may not set another origin
+// (spec: cli-contract 2).
 func humanOrigin(raw json.RawMessage) json.RawMessage {
 	var origin struct {
 		Kind string `json:"kind"`

@@ -71,8 +71,7 @@ func (d *scheduler) begin(first *protocol.UserMessage) {
 	d.out.showEvents(d.firstPrompt.lifecycleEvents("started")...)
 }
 
-// setLinesPending records whether complete lines are waiting to be handled. Lines that arrive together
-// are all handled before the next turn starts.
+// setLinesPending records whether complete lines wait. All of them are handled before the next turn starts.
 func (d *scheduler) setLinesPending(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +82,6 @@ func (d *scheduler) setLinesPending(on bool) {
 	}
 }
 
-// closeInput records EOF on stdin.
 func (d *scheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +96,8 @@ func (d *scheduler) endInput() {
 	d.notify()
 }
 
-// enqueue queues a prompt unless its uuid is known. Such a prompt is echoed, unless the earlier one is still waiting.
+// enqueue queues a prompt if its uuid is new. A prompt with a known uuid is only echoed, or ignored if the earlier
+// prompt with this uuid is still waiting.
 func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.markSeen(in.message.UUID) {
@@ -165,7 +164,7 @@ func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	return d.turn.prompt
 }
 
-// startTurn records that the turn of the taken prompt starts. Calling interrupt interrupts the turn.
+// startTurn records the start of the turn of the prompt that was taken last. interrupt interrupts this turn.
 func (d *scheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,8 +190,9 @@ func (d *scheduler) showIdle() {
 	}
 }
 
-// interrupt stops the current turn, or the next one if its prompt was already sent. If drop is set, it also removes the
-// queued prompts. Before others can be taken, it calls report with the waiting and the removed prompts.
+// interrupt interrupts the running turn, or else the turn that starts next if its prompt has already arrived. If drop
+// is set, it also removes the other waiting prompts. Before the next prompt can be taken, it calls report with the
+// prompts that still wait and those that it removed.
 func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,7 +253,6 @@ func (d *scheduler) countWaiting() int {
 	return n
 }
 
-// isActive reports whether a prompt is being played or about to be.
 func (d *scheduler) isActive() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,9 +265,9 @@ func (d *scheduler) hasTurnStarted() bool {
 	return d.turn.count > 0
 }
 
-// beginInitialize records an initialize request. Other requests wait until [scheduler.nextPostponed] returns false,
-// turns until [scheduler.endConnecting] is called. begun is true if a turn has already started. again is true if begun
-// is true or if this is not the first initialize request.
+// beginInitialize records an initialize request. From now on, other requests wait until [scheduler.nextPostponed]
+// returns false, and turns wait until [scheduler.endConnecting] is called. begun is true if a turn has already started;
+// again is true in this case, and also after an earlier initialize request.
 func (d *scheduler) beginInitialize() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

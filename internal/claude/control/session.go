@@ -16,8 +16,8 @@ type Options struct {
 	Metadata FrameMetadata
 	// AwaitInitialize delays the first prompt until initialize was answered or stdin is at EOF (--await-initialize).
 	AwaitInitialize bool
-	// Replay echoes the host's responses to our requests, and prompts that get no separate turn because their uuid was
-	// seen before or because they share the turn of a later prompt (--replay-user-messages).
+	// Replay echoes the host's responses to our requests, and the prompts that get no separate turn
+	// (--replay-user-messages). These are prompts with a known uuid, and prompts that share the turn of a later prompt.
 	Replay bool
 	// SeparateTurns gives every prompt its own turn: prompts are neither merged nor added to a running turn.
 	SeparateTurns bool
@@ -37,7 +37,7 @@ type FrameMetadata interface {
 // StateEvents specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
 type StateEvents int
 
-// The zero value writes no state events. StateEventsHostOnly marks them as not meant for users.
+// The zero value writes no state events. With StateEventsHostOnly, each event says that it is not meant for users.
 const (
 	StateEventsOff StateEvents = iota
 	StateEventsHostOnly
@@ -60,24 +60,24 @@ type Requests interface {
 
 // PromptPlayer runs prompts.
 type PromptPlayer interface {
-	// FirstPrompt returns a prompt to run before the host's prompts, or nil. It runs after initialize was answered
-	// or, without initialize, when a prompt arrives or stdin is at EOF.
+	// FirstPrompt returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
+	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.
 	FirstPrompt() *protocol.UserMessage
 	// WaitReady waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitReady(ctx context.Context) error
-	// Turn runs one prompt and writes its events to [Conn.Events]. If interrupt is cancelled, the turn still ends
-	// with a result; if ctx is cancelled, it is abandoned. completed is the value of [simulator.PromptsCompleted] for
-	// its result. An error makes the process exit.
+	// Turn runs one prompt and writes its events to [Conn.Events]. If interrupt is cancelled, the turn ends early with
+	// a result; if ctx is cancelled, it is abandoned. completed is true if the host gets the message that the prompt was
+	// completed; see [simulator.PromptsCompleted]. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
 // BackgroundWorker gives access to work that continues between turns.
 type BackgroundWorker interface {
-	// Background reports whether background work is running or needs a turn, and whether another turn will certainly
-	// follow. Until that turn, the idle state is not reported to the host.
+	// Background returns the state of background work. busy means that work is running or needs a turn. owesTurn means
+	// that another turn will certainly follow; until this turn, the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
-	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a turn, no work is
-	// left, or the context until is cancelled. Cancelling ctx also cancels until.
+	// StreamBackground writes the events of background work to [Conn.Events]. It returns when the work needs a turn,
+	// when no work is left, or when until is cancelled. Cancelling ctx also cancels until.
 	StreamBackground(ctx, until context.Context) error
 	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 	TakeNotice() (protocol.UserMessage, bool)
@@ -124,9 +124,9 @@ type InitializeRequest struct {
 	connect     func(connect func(ctx context.Context))
 }
 
-// Connect calls connect, with the context of the session, to connect the servers of the request. It returns when
-// connect has returned or when a message is sent to one of the host's servers, because the host may not handle such a
-// message before it has the response to initialize. Connect may be called at most once.
+// Connect connects the servers of the request: it calls connect with the context of the session. It returns when
+// connect has returned or when a message is sent to one of the host's servers, because the host may handle such a
+// message only after the response to initialize. Connect may be called at most once.
 func (g *InitializeRequest) Connect(connect func(ctx context.Context)) {
 	g.connect(connect)
 	g.connect = nil

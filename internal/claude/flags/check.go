@@ -17,11 +17,12 @@ import (
 // CompatRust is the value of CLAUDELESS_COMPAT that selects the behaviour of the older Rust tool.
 const CompatRust = "claudeless-rs"
 
-// Check validates everything that cannot be checked while parsing a flag: combinations of flags, conflicts with the
-// process, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
+// Check validates what cannot be checked while parsing one flag: combinations of flags, flags that the superuser may
+// not use, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
 // also normalises values in f (session id, system prompts from files, known betas) and prints warnings.
 //
-// It does not check --settings, --mcp-config, --agent's name, and reuse of the session id, which need more than flags.
+// It does not check four things that need more than flags: --settings, --mcp-config, the name of --agent, and whether
+// the session id is already in use.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
 		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
@@ -113,7 +114,7 @@ func checkPrivileges(s *process.System, f *Flags) error {
 	return nil
 }
 
-// loadSystemPrompts reads the prompts from files. If one is given as text and as a file, the file's text is second.
+// loadSystemPrompts reads the system prompts that are given as files, and appends them to those given as text.
 func loadSystemPrompts(s *process.System, f *Flags) error {
 	err := appendPromptFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
 	if err != nil {

@@ -36,7 +36,8 @@ type Flags struct {
 	Given map[string][]string
 	// Version and Help request output instead of a run.
 	Version, Help bool
-	// swallowed is the last value of a variadic flag, for the hint about a missing prompt.
+	// swallowed is the last value of a variadic flag. If the prompt is missing, it may be this value; see
+	// [Flags.SwallowedPromptHint].
 	swallowed argv.VariadicWord
 }
 
@@ -144,7 +145,8 @@ type HostFlags struct {
 	ManagedSettingsInInitialize bool
 }
 
-// ClaudelessFlags are the flags of claudeless. Under the name claude only their environment variables work.
+// ClaudelessFlags are the flags that only claudeless has. A program with the name claude does not accept them, but it
+// reads the corresponding environment variables.
 type ClaudelessFlags struct {
 	Scenario      string
 	Failure       string
@@ -152,7 +154,7 @@ type ClaudelessFlags struct {
 	MCPDebug      bool
 	MCPRequire    bool
 	ClaudeVersion string
-	Defer         bool // expectations are checked by another process
+	Defer         bool // another process checks the expectations, later
 	Strict        bool
 	Expect        bool
 	Debugger      string
@@ -245,7 +247,8 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedPromptHint explains that a variadic flag may have taken the missing prompt. It returns "" if none exists.
+// SwallowedPromptHint returns a hint if the prompt is missing and a variadic flag may have taken it as a value;
+// otherwise it returns "".
 func (f *Flags) SwallowedPromptHint() string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""

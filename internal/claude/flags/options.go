@@ -20,7 +20,8 @@ type option struct {
 	note    string   // text in --help after the choices
 }
 
-// newOption creates a flag in --help, hiddenOption one that only clients use, claudelessOption one the real CLI lacks.
+// newOption creates a flag that --help shows. hiddenOption creates a flag that only programs use, and claudelessOption
+// one that the real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
 }
@@ -328,7 +329,8 @@ type windowSizeError string
 
 func (e windowSizeError) Error() string { return string(e) }
 
-// setCompactionWindow accepts the size at which to compact: auto or a number of tokens. A small one means thousands.
+// setCompactionWindow accepts the size at which a conversation is compacted: auto, or at least 100,000 tokens. A number
+// up to 1000 counts thousands: 200 means 200,000.
 func setCompactionWindow(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ContextWindow(value) < 100_000 {
@@ -339,7 +341,7 @@ func setCompactionWindow(target *string) func(string) error {
 	}
 }
 
-// ContextWindow returns the size, in tokens, of --autocompact; 0 means that the model determines it.
+// ContextWindow returns the value of --autocompact as a number of tokens; 0 means that the model determines the size.
 func ContextWindow(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")
 	n, err := strconv.ParseFloat(digits, 64)
@@ -385,7 +387,8 @@ func camelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// setSettingSources only splits the list. Check validates the names, because their error has another form.
+// setSettingSources only splits the list. [Flags.Check] validates the names, because the error about a wrong name does
+// not look like the errors of other flags.
 func setSettingSources(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// Description is the answer to initialize. The keys of the SDK's types come first, in the SDK's order.
+// Description is the answer to initialize. Its first keys are those in the SDK's types, in the same order.
 type Description struct {
 	Commands              []Command `json:"commands"`
 	Agents                []Agent   `json:"agents"`
@@ -24,7 +24,8 @@ type Description struct {
 	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means that the request listed no plugins
 	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
 
-	// ManifestsParked reports for each server whether the handshake in the request was stored.
+	// ManifestsParked has the outcome of each handshake in the request, by server: "parked" if it was stored, otherwise
+	// the reason why not.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
 	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil means none
@@ -122,7 +123,6 @@ func (h *hostedSession) describe() Description {
 	return d
 }
 
-// skillCommands returns the skills that reload_skills lists.
 func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {

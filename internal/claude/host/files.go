@@ -81,7 +81,8 @@ func rewind(_ context.Context, r *requestServer, in request) (control.Answer, er
 	}
 }
 
-// maxReadBytes is the maximum number of bytes of a file that are sent, also if the host sets no limit.
+// maxReadBytes is the maximum number of bytes of a file that are sent. It applies even if the host requests more or no
+// limit.
 const maxReadBytes = 1 << 20
 
 // readFile sends the contents of a file. Every failure gets the same error text.
@@ -111,8 +112,7 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// requestedByteLimit returns the number of bytes that a host requests, or maxReadBytes if raw is not a number from 1 to
-// maxReadBytes.
+// requestedByteLimit returns the number of bytes in raw, or maxReadBytes if it is not from 1 to maxReadBytes.
 func requestedByteLimit(raw json.RawMessage) int {
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
 		return int(n)

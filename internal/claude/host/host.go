@@ -298,7 +298,8 @@ func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer
 	}{string(output[cut:]), len(output), cut > 0}}, nil
 }
 
-// isShellTaskID reports whether an id has the form of a shell task's id; the task may belong to an earlier process.
+// isShellTaskID reports whether an id looks like that of a shell task. Such an id may come from an earlier process,
+// whose tasks this process does not know.
 func isShellTaskID(id string) bool {
 	rest, ok := strings.CutPrefix(id, "b")
 	return ok && len(rest) == 8 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""

@@ -47,8 +47,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 // Interrupt stops the background agents.
 func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
 
-// validateInitialize returns an error for the keys of initialize that the real CLI validates. Other
-// keys of the wrong type are ignored.
+// validateInitialize checks the keys of initialize that the real CLI validates. Other keys of a wrong type are ignored.
 func validateInitialize(sent request, in *InitializeOptions) error {
 	if servers := sent.keys["sdkMcpServers"]; plainjson.IsSet(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
@@ -81,8 +80,9 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// collectHandshakes collects the handshakes of servers that are not connected yet. outcomes contains the outcome of the
-// handshake for each server; it is nil if the request contains no handshakes or names is empty.
+// collectHandshakes reads the handshakes that a request contains for the servers in names. parked has the usable
+// handshakes. outcomes has the outcome for each handshake, such as "parked" or "already_connected"; it is nil if the
+// request contains no handshakes or names is empty.
 func collectHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(names) == 0 {

@@ -104,8 +104,8 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// remoteServer returns the server of a request. If the server has no URL, it returns an error with the text format,
-// into which it inserts the type of the server, or kind if the type is stdio or missing.
+// remoteServer returns the server that a request names. If the server has no URL, it also returns an error. The text of
+// the error is format with the type of the server, or with kind if the type is stdio or missing.
 func (r *requestServer) remoteServer(in request, format, kind string) (mcp.ServerStatus, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.findServer(name)
@@ -118,7 +118,7 @@ func (r *requestServer) remoteServer(in request, format, kind string) (mcp.Serve
 	return st, err
 }
 
-// oneLine shortens a text as the real CLI does, and removes its quotes.
+// oneLine returns a text as one line without quotes, cut after 200 characters as in the real CLI.
 func oneLine(text string) string {
 	const longest = 200
 	runes := []rune(strings.Join(strings.Fields(strings.ReplaceAll(text, `"`, " ")), " "))

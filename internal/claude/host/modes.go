@@ -34,7 +34,8 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	return a, nil
 }
 
-// setModel switches the model. A missing key, null and "default" select the default. An error has the model in use.
+// setModel switches the model. A missing key, null and "default" select the default. If the model is refused, the error
+// names the model that stays in use.
 func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {
@@ -64,8 +65,9 @@ func modelNameError(name string) (code, text string) {
 	return "", ""
 }
 
-// reportModelChange writes the message about a changed model if a turn has started (spec: cli-observed 5). requested is
-// the name in the request, which is reported in addition to the model's name; it may be empty.
+// reportModelChange writes the message that the model has changed. It writes nothing before the first turn
+// (spec: cli-observed 5). requested is the name that the host sent, such as opus: the message shows it before the name
+// of the model. It may be empty.
 func (r *requestServer) reportModelChange(before, requested string) {
 	now := r.identity.Model()
 	if !r.conn.TurnStarted() || now == before {

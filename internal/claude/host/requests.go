@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// requestServer handles the host's requests: it reads the keys of a request, calls the part of the
-// session that implements it and builds the answer.
+// requestServer handles the host's requests: it reads the keys, calls a part of the session and builds the answer.
 type requestServer struct {
 	conn        *control.Conn
 	metadata    control.FrameMetadata
@@ -38,16 +37,15 @@ type sessionControls interface {
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.ServerChange, error)
 }
 
-// sessionIdentity changes the model and the title of a session.
 type sessionIdentity interface {
 	Model() string // the current model, as the API names it
 	SetModel(name string)
 	Rename(title string)
 }
 
-// initializer applies the host's first request.
 type initializer interface {
-	// Initialize applies the host's settings and describes the session. If no turn has started, none runs meanwhile.
+	// Initialize applies the host's settings and describes the session. No turn starts before it returns; a turn that
+	// is running continues.
 	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
 	// Connect connects the servers listed in initialize; the next turn waits for it.
 	Connect(ctx context.Context, in InitializeOptions)

@@ -25,7 +25,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// hostedSession is a session together with the settings its host changed. The run itself keeps its initial settings.
+// hostedSession is a session together with the settings that its host has changed. The session's plan keeps the
+// settings from the start.
 type hostedSession struct {
 	session *session.Session
 
@@ -174,8 +175,8 @@ func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Ob
 	return file.With("modelSettings", raw), nil
 }
 
-// RegisterRoot adds a directory below the working directory, or below a directory of --add-dir, as
-// a separate working directory (texts: 2.1.329).
+// RegisterRoot adds a directory to the working directories (texts: 2.1.329). The directory must be below the session's
+// working directory or below a directory of --add-dir.
 func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given

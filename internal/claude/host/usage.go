@@ -10,7 +10,7 @@ import (
 )
 
 type usageAnswer struct {
-	Behaviors        *struct{}    `json:"behaviors"` // always nil (unknown), like RateLimits and SubscriptionType
+	Behaviors        *struct{}    `json:"behaviors"` // always null, like rate_limits and subscription_type, because the value is unknown
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
 	Session          sessionUsage `json:"session"`
@@ -185,7 +185,8 @@ func mcpToolUsage(s *session.Session, items []slash.UsageItem) []toolUsage {
 
 const usageRows, usageColumns = 10, 20
 
-// usageGrid draws the context: each used category gets at least one square, the buffer is at the end, the rest is free.
+// usageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
+// end the buffer for compaction. A used category gets at least one square.
 func usageGrid(categories []usageCategory, window int) [][]usageSquare {
 	const all = usageRows * usageColumns
 	perSquare := float64(max(1, window)) / all

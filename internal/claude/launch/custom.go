@@ -19,7 +19,7 @@ import (
 // HooksDisabled reports whether customizations, including hooks, are disabled.
 func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
-// buildCatalog finds agents, commands, skills, styles and plugins, and applies the agent that the session runs as.
+// buildCatalog finds agents, commands, skills, styles and plugins, and applies the agent of the session.
 func (r *resolver) buildCatalog() error {
 	f := r.flags
 	r.plan.Customization = Customization{
@@ -100,7 +100,6 @@ func (p *Plan) DefineAgents(raw json.RawMessage) error {
 	return p.Catalog.DefineAgents(raw, "flagSettings")
 }
 
-// toolNames returns the tools named by rules such as Bash(git *).
 func toolNames(rules []string) []string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {

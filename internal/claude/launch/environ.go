@@ -38,7 +38,7 @@ func defaultEntrypoint(f *flags.Flags) string {
 	return "sdk-cli"
 }
 
-// childEnviron returns the environment of child processes: this process's, with entry point and path of this binary.
+// childEnviron returns the environment of this process with CLAUDE_CODE_ENTRYPOINT and CLAUDELESS_BIN added.
 func childEnviron(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
@@ -105,8 +105,8 @@ func maxRetries(sys *process.System) int {
 	}
 }
 
-// retryScale returns the factor for the waits between retries (CLAUDELESS_RETRY_SCALE); 1 means the waits of the real
-// CLI. Without the variable a run does not wait, unless it is interactive.
+// retryScale returns the factor for the waits between retries, from CLAUDELESS_RETRY_SCALE: 1 means the waits of the
+// real CLI, 0 no waits. If the variable is not set, it returns 1 for an interactive run and 0 for other runs.
 func retryScale(sys *process.System, f *flags.Flags) float64 {
 	if f.Interactive && sys.Getenv("CLAUDELESS_RETRY_SCALE") == "" {
 		return 1
@@ -118,7 +118,7 @@ func retryScale(sys *process.System, f *flags.Flags) float64 {
 	return scale
 }
 
-// mcpOptions returns the options of the MCP client, including those that only sessions need.
+// mcpOptions returns the options for connecting to MCP servers, without callbacks.
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
@@ -142,8 +142,8 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// serverEnviron returns the environment of MCP servers. In a run of several processes it contains a variable that tells
-// a claudeless process that it runs as an MCP server.
+// serverEnviron returns the environment of MCP servers. In a run of `claudeless exec`, it contains CLAUDELESS_PART=mcp,
+// so that exec recognises a process that is left over as an MCP server.
 func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ
@@ -151,7 +151,7 @@ func serverEnviron(sys *process.System, environ []string) []string {
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// apiGatewayHost returns the host of a non-vendor API, which needs no credentials. Error texts mention the host.
+// apiGatewayHost returns the host in ANTHROPIC_BASE_URL, for error texts. It returns "" for the vendor's own API.
 func apiGatewayHost(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
 	if err != nil || u.Hostname() == "api.anthropic.com" {

@@ -20,10 +20,11 @@ import (
 )
 
 // Resolve computes the plan of a run from its flags, environment, settings and scenario. If it fails, it also returns
-// the plan as far as it is complete; if this plan has a clock, the caller can report the error as an event. Errors and
-// warnings that the real CLI also has are worded as there. Warnings are written to stderr.
+// the incomplete plan: if this contains a clock, the caller can report the error as an event. Errors and warnings have
+// the texts of the real CLI, as far as it has them. Warnings are written to stderr.
 //
-// A command that runs no session passes nil flags: its plan contains directories, settings and servers.
+// A command that runs no session passes nil flags. Its plan contains only directories, settings and the options for MCP
+// servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &resolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*resolver) error{
@@ -75,8 +76,8 @@ func (r *resolver) createClock() (err error) {
 	return err
 }
 
-// resolveModel determines the model at the start and the variables of the scenario's expressions. If --failure is given
-// or the environment has no login, it also sets the failure with which every request ends.
+// resolveModel determines the model at the start and the variables of the scenario's expressions. With --failure, or if
+// the environment has no login, it also sets the failure that every request of the run gets.
 func (r *resolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
@@ -143,8 +144,9 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 	return s, err
 }
 
-// findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state
-// directory. A name without a slash that is not a file selects a library scenario. An empty path means no scenario.
+// findScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
+// scenario of the library. Without a name, it looks for claudeless.toml in the working directory and then in the state
+// directory.
 func findScenario(name string, at Directories) (path string, library bool) {
 	if name != "" {
 		path = at.Abs(name)

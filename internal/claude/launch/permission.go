@@ -23,7 +23,8 @@ func (t Tools) IsDefault() bool {
 	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
 }
 
-// withFlagRules returns the tools with --allowedTools, --disallowedTools and NoTasks (from CLAUDE_CODE_ENABLE_TASKS).
+// withFlagRules returns the tools with the lists of --allowedTools and --disallowedTools. It also sets NoTasks,
+// NoSearch and NoBackground from environment variables.
 func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	t.NoSearch = slices.Contains([]string{"0", "false"}, sys.Getenv("ENABLE_TOOL_SEARCH"))

@@ -108,7 +108,7 @@ type Settings struct {
 type Customization struct {
 	Agent      string // agent that the session runs as; empty means none
 	Title      string // --name
-	Setup      string // trigger of Setup hooks; empty means they are not run
+	Setup      string // "init" or "maintenance" runs the Setup hooks for it; empty means that none run
 	NoCommands bool   // --disable-slash-commands
 	Bare       bool
 	Restricted bool
@@ -130,7 +130,7 @@ type Servers struct {
 
 // Model is the model at start.
 type Model struct {
-	Requested string // requested by a flag or by the agent that the session runs as; empty means not set
+	Requested string // name of the model in a flag or in the session's agent, perhaps an alias; empty means none
 	Name      string // name of the model at start
 	// IsExplicit is true if a flag, agent or the environment selected the model. Else a resumed session keeps its own.
 	IsExplicit bool
@@ -141,7 +141,8 @@ type Model struct {
 	Subagents  string // model of agents without their own; empty means Name
 }
 
-// Aliases are the models that the environment sets for short names; an empty one is not set.
+// Aliases are the models that the environment assigns to the default and to the names opus, sonnet and haiku; empty
+// means none.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
 // SystemPrompt is the system prompt, and the schema of the answer.
@@ -149,7 +150,7 @@ type SystemPrompt struct {
 	System, Append string
 	Schema         string // JSON Schema of the answer; empty means none
 	SchemaFlag     bool   // the schema was given by a flag
-	SchemaAttempts int    // number of invalid answers before the turn fails; 0 means the default
+	SchemaAttempts int    // how many answers may be invalid before the turn fails; 0 means the default
 }
 
 // Limits bound a run in turns, money, attempts and time. Zero means the default of the package that uses the limit.
@@ -159,7 +160,7 @@ type Limits struct {
 	MaxRetries        int               // -1 means none
 	RetryScale        float64           // factor for the waits between retries; 1 means as in the real CLI
 	ResponseDelay     time.Duration     // wait before the first reply to every prompt
-	Pace              claudecode.Delays // minimum durations of the start and of each answer
+	Pace              claudecode.Delays // minimum time until the session has started, and until a request is answered
 	StopBlockCap      int
 	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact     bool   // a full conversation is not compacted
@@ -173,9 +174,9 @@ type Limits struct {
 // Tools specifies which built-in tools the session has.
 type Tools struct {
 	Requested  []string // --tools, or the tools of the session's agent
-	OfAgent    bool     // Requested lists tools of the session's agent, in its order
+	OfAgent    bool     // Requested comes from the session's agent, so that init keeps its order
 	Restricted bool     // only the tools in Requested are available, or none if Requested is empty
-	Allowed    []string // --allowedTools, which makes some optional tools available
+	Allowed    []string // --allowedTools; optional tools in this list become available
 	Disallowed []string // --disallowedTools
 	Hidden     []string // tools that the session's agent must not use
 	NoTasks    bool     // the session has TodoWrite instead of the task list
@@ -201,20 +202,20 @@ type Output struct {
 	PartialMessages          bool   // write the parts of messages as they arrive
 	ReplayPrompts            bool   // echo the prompts
 	HookEvents               bool
-	AgentText                bool   // write the text of sub-agents for which a turn waits
+	AgentText                bool   // write what sub-agents say while the turn waits for them
 	ThinkingDisplay          string // how thinking is marked in events; empty means that it is not marked
 	FailOnMissedExpectations bool   // a missed expectation of the scenario determines the exit code
 	DeferVerdict             bool   // another process checks the expectations
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
 
-// Records specify where a run is recorded, and which debugger receives its calls.
+// Records specify what is recorded about a run and where. They also specify the gates and the debugger of the run.
 type Records struct {
 	Capture       string // the journal's file; empty means none
-	Gates         string // directory of the gates at which steps wait; empty means none
+	Gates         string // directory of the gates (steps of the scenario wait at them); empty means none
 	Run           journal.Run
 	Debug         bool   // a debug log is written
-	DebugFile     string // file of the debug log; empty means stderr, or next to the sessions
+	DebugFile     string // file of the debug log; empty means stderr if DebugToStderr is set, otherwise the state directory
 	DebugToStderr bool
 	DebuggerURL   string // empty means no debugger
 	DebuggerToken string

@@ -68,7 +68,6 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	return line
 }
 
-// journalEnv returns the variables whose values are recorded in the journal.
 func journalEnv() []string {
 	return []string{
 		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
@@ -77,7 +76,6 @@ func journalEnv() []string {
 	}
 }
 
-// transcriptOptions determines which conversation the transcript continues, and the data that its lines contain.
 func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
 	o := transcript.Options{
 		StateDir: p.State, CWD: cmp.Or(p.Scenario.WorkingDirectory, p.CWD), Project: p.Scenario.ProjectPath,

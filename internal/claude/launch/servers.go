@@ -95,7 +95,8 @@ func (s *Servers) separateHosted() {
 	}
 }
 
-// scenarioServers returns the scenario's [mcp.servers] for --mcp-config; "" means none. This binary serves fixtures.
+// scenarioServers returns the scenario's [mcp.servers] in the form of --mcp-config; "" means none. For a fixture, the
+// command of the server is this program, which then serves the fixture.
 func (p *Plan) scenarioServers() (string, error) {
 	names := p.Scenario.MCP.ServerNames()
 	if len(names) == 0 {
@@ -127,7 +128,8 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// resolveScenarioPath returns a scenario file's path as absolute. A bare name (of a library fixture) is unchanged.
+// resolveScenarioPath makes a path in the scenario absolute; it is relative to the scenario's file. A bare name without
+// an extension is unchanged, because it names a fixture of the library.
 func (p *Plan) resolveScenarioPath(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path

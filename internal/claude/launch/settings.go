@@ -179,7 +179,7 @@ func (r *resolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unmatchedHooks returns a message for each name in the matchers of tool hooks if no tool has that name.
+// unmatchedHooks returns a message for each name, in the matchers of hooks that concern tools, that no tool has.
 func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Events is the ordered stream of a run; an error is in its last pair.
+// Events is the stream of the events of a run, in order. If the run fails, the last pair contains the error.
 type Events = iter.Seq2[protocol.Event, error]
 
 // Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
@@ -56,7 +56,8 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer for several goroutines. Grouped keeps f's output together: no other comes in between.
+// groupedWriter is a writer that several goroutines may use. What f writes stays together: no other output comes in
+// between.
 type groupedWriter interface {
 	Grouped(f func(w io.Writer) error) error
 }

@@ -15,8 +15,8 @@ type Limits struct {
 }
 
 // Text writes the text of every result, followed by a newline. Failures are also written to stdout, with the texts of
-// the real CLI; messages about limits have no final newline (spec: cli-observed 2). If background work was reported,
-// there is more than one result, and an empty line separates them.
+// the real CLI; messages about limits have no final newline (spec: cli-observed 2). A run in which background work was
+// reported has several results, separated by an empty line.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
 		between := ""

@@ -27,7 +27,7 @@ type backgroundWork struct {
 	policy        *permissionPolicy
 	records       *recorder
 	state         *simulator.SessionState
-	showAgentText atomic.Bool       // the text of agents for which a turn waits is shown
+	showAgentText atomic.Bool       // show what agents say while a turn waits for them
 	options       simulator.Options // options of the main conversation, set before its first turn
 	tempDir       tempDir
 }
@@ -68,7 +68,6 @@ func (b *backgroundWork) dir() string {
 
 func (b *backgroundWork) planFile() string { return b.plan.PlanFile(b.records.ID()) }
 
-// close stops the tasks that are still running, and removes the temporary directory.
 func (b *backgroundWork) close() {
 	b.tasks.Close()
 	if err := b.tempDir.dir.Remove(); err != nil {
@@ -106,5 +105,6 @@ func (b *backgroundWork) RunSkill(ctx context.Context, skill catalog.Command, te
 
 func (b *backgroundWork) Names() []string { return b.plan.Catalog.AgentNames() }
 
-// Denied returns the rule that prevents agents of a type from starting.
+// Denied returns the deny rule that forbids agents of a type, and the source of the rule. Both are empty if the agents
+// may start.
 func (b *backgroundWork) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }

@@ -16,7 +16,7 @@ type changedFile struct {
 	Reread   rereadEntry `json:"rereadEntry"`
 }
 
-// rereadEntry identifies the content that was read again.
+// rereadEntry describes the content of the file when it was read again.
 type rereadEntry struct {
 	Timestamp int64  `json:"timestamp"` // time of the change, in Unix milliseconds
 	Hash      string `json:"contentHash"`

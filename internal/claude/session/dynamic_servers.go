@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startInBackground starts connecting the servers and returns without waiting for them.
 func (v *servers) startInBackground(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if err := v.manager.Start(cancelledContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {

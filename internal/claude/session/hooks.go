@@ -90,7 +90,8 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
-// RunHooks runs the hooks of an event that a tool raises. If a hook refuses, feedback is its message.
+// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback contains the texts of hooks
+// that refuse; it is empty if none does.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
@@ -177,7 +178,6 @@ func (l *skillLibrary) Check(name string) error {
 	return nil
 }
 
-// addSkillHooks activates the hooks of a skill when it is first used.
 func (l *skillLibrary) addSkillHooks(k catalog.Command) {
 	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); !known && k.Hooks != nil {
 		l.hooks.replaceSource(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true})

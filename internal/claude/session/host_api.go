@@ -24,7 +24,7 @@ import (
 
 // This file has the methods for the host of a session: queries, and changes while the session runs.
 
-// ID returns the session id that was shown last.
+// ID returns the session id in the latest init event; before the first one, the id of the transcript.
 func (s *Session) ID() string { return s.records.shownSessionID() }
 
 // Plan returns the plan that the session started with.
@@ -48,7 +48,8 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 // Checkpoints returns the copies of files; nil means the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanFile returns the plan's path (empty if no plan is saved) and the plan written in plan mode (empty if none).
+// PlanFile returns the path of the file for plan mode, and the plan that it contains. path is empty if no plan is
+// saved; plan is empty if none was written yet.
 func (s *Session) PlanFile() (path, plan string) {
 	path = s.background.planFile()
 	if text, err := os.ReadFile(path); path != "" && err == nil {
@@ -57,8 +58,8 @@ func (s *Session) PlanFile() (path, plan string) {
 	return path, plan
 }
 
-// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a warning that the real CLI
-// does not have. Hints are not written if the program runs under the name claude.
+// Log returns the log of the run: warnings, hints and lines of the journal. Hints are warnings that the real CLI does
+// not have; they are not written if the program runs under the name claude.
 func (s *Session) Log() runLog { return s.records }
 
 // WaitReady waits until a turn may start.
@@ -108,7 +109,7 @@ func (s *Session) Configure(c HostConfiguration) error {
 
 // HostOptions are options that a host may set at any time.
 type HostOptions struct {
-	AgentTexts bool     // show the texts of agents that a turn waits for
+	AgentTexts bool     // show what agents say while a turn waits for them
 	Skills     []string // skills that the model may load; nil means unchanged
 }
 
@@ -125,8 +126,8 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 // History returns the conversation that this session continues.
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
-// AddPlugins loads the plugins of these directories. If withServers is true for a directory, it also adds the servers
-// of that plugin; [Session.Connect] connects them.
+// AddPlugins loads the plugins in these directories. For a directory whose value in withServers is true, it also adds
+// the MCP servers of the plugin; [Session.Connect] connects these servers.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
 		if !s.hooks.disabled {
@@ -175,7 +176,8 @@ func (s *Session) Context() slash.Context {
 	return sim.Context()
 }
 
-// AskSideQuestion asks the scripted model a question that is not recorded. failed is the text of a failure.
+// AskSideQuestion asks the scripted model a question outside the conversation; it is not recorded. If the reply is a
+// failure, failed is the text that describes it.
 func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failed string, err error) {
 	reply, err = s.records.scenario.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {

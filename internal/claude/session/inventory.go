@@ -21,12 +21,12 @@ type toolInventory struct {
 	plan             launch.Tools
 	customization    launch.Customization
 	profile          claudecode.Profile
-	denied           []string // deny rules, without "()" or "(*)" after the name of a tool
+	denied           []string // deny rules; "Bash()" and "Bash(*)" are stored as "Bash"
 	promptTool       string
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
 	state            *simulator.SessionState // has the model, which determines whether the task list is offered
-	hiddenTools      bool                    // tools that init does not list can also run
+	hiddenTools      bool                    // a call runs even if init does not list its tool
 	answersUserTools bool                    // a host or the scenario answers the tools that question the user
 }
 
@@ -50,7 +50,6 @@ func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInve
 	return v
 }
 
-// answersUserTools reports whether a scenario has results for tools that talk to the user.
 func answersUserTools(s launch.Scenario) bool {
 	te := s.ToolExecution
 	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(userTools(), func(name string) bool {
@@ -72,7 +71,8 @@ func (v *toolInventory) offeredTools(hasResources bool) []string {
 	return listTools(v.listingOptions(hasResources))
 }
 
-// initEventTools returns the built-in tools that init lists. Tools forbidden to the session's agent are not replaced.
+// initEventTools returns the built-in tools that init lists. A tool that the session's agent must not use is left out
+// without a substitute; a deny rule for Bash, in contrast, adds Glob and Grep.
 func (v *toolInventory) initEventTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)
@@ -126,7 +126,7 @@ func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 }
 
 // isAvailable reports whether flags, deny rules and the session's agent leave a built-in tool available. A tool that
-// questions the user is available only if somebody can answer.
+// questions the user is available only if a user can answer.
 func (v *toolInventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
@@ -165,7 +165,7 @@ type toolListing struct {
 	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
 	NoSkills     bool // --disable-slash-commands
 	HasSchema    bool // --json-schema
-	HostSchema   bool // the host set a schema later, so its tool is the last of the list
+	HostSchema   bool // the host requested structured output after the start; the tool for it is last in the list
 	HasResources bool // an MCP server has resources
 	HasTaskList  bool // the model is offered the task list
 	Profile      claudecode.Profile
@@ -238,7 +238,6 @@ func listTools(o toolListing) []string {
 	return list
 }
 
-// requestedTools returns the tools of --tools that exist.
 func requestedTools(o toolListing) []string {
 	known := append(defaultTools(), optionalTools()...)
 	if o.HostAnswers {
@@ -296,7 +295,8 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	return append(append([]string{}, builtin...), names...)
 }
 
-// fileAccess decides which files the built-in tools may access. Without Read, they change only files read earlier.
+// fileAccess decides which files the built-in tools may access. If the session does not have the tool Read, the other
+// tools can change only files that were read earlier.
 type fileAccess struct {
 	*permissionPolicy
 	tools *toolInventory

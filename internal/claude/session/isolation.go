@@ -39,7 +39,6 @@ func (i *isolatedTools) add(id string, a isolatedAgent) {
 	i.agents[id] = a
 }
 
-// close kills the background processes of the agents' commands.
 func (i *isolatedTools) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 )
 
 // transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). The session
-// records each event before it yields it, and emits the new transcript lines between these two steps. Therefore all
-// lines of a turn precede its result.
+// records an event, then emits the new transcript lines, and then yields the event. Therefore all lines of a turn
+// precede its result.
 type transcriptMirror struct {
 	mu    sync.Mutex
 	files []*mirroredFile // files in the order of their first line
@@ -123,7 +123,6 @@ func (l *debugLog) close() {
 	}
 }
 
-// logEvent writes the line of one event; most events have none.
 func (l *debugLog) logEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:

@@ -34,8 +34,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// recorder records the session: transcript, journal, debug log, file checkpoints and the state of
-// the scenario. It also writes warnings to stderr.
+// recorder writes transcript, journal, debug log, file checkpoints, the state of the scenario, and warnings to stderr.
 type recorder struct {
 	stderr      io.Writer
 	environ     []string // environment whose values are redacted in warnings
@@ -154,8 +153,8 @@ func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
 	}
 }
 
-// explainUnmatched explains a prompt that no rule answers: in the journal and, if the prompt gets an empty reply and
-// the program does not run under the name claude, on stderr.
+// explainUnmatched explains why no rule answers a prompt. The explanation is written to the journal. It is also written
+// to stderr if the prompt gets an empty reply, except when the program runs under the name claude.
 func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	tell := r.scenario.repliesSilently(ev.Prompt) && !r.noHints
 	if !tell && r.journal == nil {
@@ -170,8 +169,8 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayedSteps writes to the journal the expectations about tool results that were missed since its last call.
-// Unless the turn was stopped, it also writes the next step that was not played.
+// recordUnplayedSteps writes to the journal which expectations about tool results were missed since its last call. It
+// also writes the next step that was not played, except after a turn that was stopped.
 func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -291,11 +290,12 @@ func (r *recorder) Hint(text string) {
 	}
 }
 
-// WriteJournal writes a line to the journal, if any, and adds it to the summary by which expectations are judged.
+// WriteJournal writes a line to the journal, if any. The line also counts when the expectations of the scenario are
+// checked, even without a journal.
 func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}, nil) }
 
-// writeLines adds lines to the summary by which expectations are judged, and writes them to the journal, if there is
-// one. If err is not nil, the journal keeps err and writes no further lines.
+// writeLines writes lines to the journal, if there is one. The lines also count when the expectations of the scenario
+// are checked. If err is not nil, the journal keeps err and writes no further lines.
 func (r *recorder) writeLines(lines []journal.Body, err error) {
 	r.scenario.summarize(lines...)
 	if r.journal != nil {
@@ -312,18 +312,18 @@ func (r *recorder) hideSecrets(text string) string {
 	return redact.New(redact.Options{Environ: r.environ}).String(text)
 }
 
-// scenarioProgress is the scenario that this process plays, and the record by which its expectations are judged.
+// scenarioProgress is the scenario that this process plays, and a summary to check its expectations against.
 type scenarioProgress struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
 	clock          *clock.Source
 	started        time.Time
 	summary        journal.Summary // empty without expectations
-	missesReported int             // unexpected results that are already in the journal
+	missesReported int             // how many of the unexpected results are already in the journal
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// observe remembers the last prompt that the CLI itself wrote.
+// observe remembers the last prompt that the CLI itself wrote; see repliesSilently.
 func (p *scenarioProgress) observe(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()
@@ -343,8 +343,7 @@ func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	}
 }
 
-// repliesSilently reports whether a prompt that no rule answers gets an empty reply without an
-// error: the CLI did not write the prompt, and the scenario does not treat it as an error.
+// repliesSilently reports whether a prompt that no rule answers gets an empty reply without an error.
 func (p *scenarioProgress) repliesSilently(prompt string) bool {
 	return prompt != p.injectedPrompt && p.scenario.Unmatched != "error"
 }
@@ -424,7 +423,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 	return list
 }
 
-// record tells the recorder about hooks run since the last call, then about the event. mode is the permission mode.
+// record reports an event to telemetry. It first reports the hooks that ran since its last call.
 func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return

@@ -18,9 +18,9 @@ type scriptedModelOptions struct {
 	Engine *scenarios.Engine
 	// Failure is the failure of every reply; nil means the scenario answers.
 	Failure *scenarios.Failure
-	// Fault is the name of a fault of the whole run; empty means none.
+	// Fault is the name of a fault that lasts for the whole run; empty means none.
 	Fault string
-	// Stdout is the output that faults of a reply corrupt.
+	// Stdout is the output of the run, which faults can corrupt.
 	Stdout io.Writer
 	// Gates is the directory of the gates; empty means none.
 	Gates   string
@@ -41,7 +41,6 @@ type runLog interface {
 
 type scriptedModel struct{ o scriptedModelOptions }
 
-// newScriptedModel creates the model of a session. It starts nothing.
 func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
 // Name returns the model name after the mapping of the environment.
@@ -100,7 +99,8 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
 }
 
-// Next returns the engine's reply after its step's gates. A fault affects the output from then on, or fails the reply.
+// Next returns the reply of the engine after waiting at the gates of its step. A fault of the reply is activated first:
+// it affects the output from then on, or turns the reply into a failure.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
 	p.reportTemplates(ctx, reply, err)
@@ -137,8 +137,8 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("the scenario waits at a gate: run it with claudeless exec, or set CLAUDELESS_GATES to a directory")
 
-// waitAtGate waits until a gate is released. If own is true, the gate belongs to this step, and waitAtGate first
-// records that the step has reached it.
+// waitAtGate waits until a gate is released, or until its time-out. If own is true, the gate belongs to this step,
+// and waitAtGate first records that the step has reached the gate.
 func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {
@@ -156,7 +156,7 @@ func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) e
 	return err
 }
 
-// reportUnopenedGate reports that the gate was not opened: the message is sent anyway, and the run has a finding.
+// reportUnopenedGate reports, as a warning and as a finding, that a gate was not opened in time. The run continues.
 func (p *scriptedModel) reportUnopenedGate(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
 	p.o.Records.WriteJournal(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serializedCalls runs the calls of a tool one after another if a breakpoint counts them. Otherwise a breakpoint for
-// the first calls would stop whichever of several parallel calls arrive first.
+// serializedCalls runs the calls of a tool one after another if a breakpoint stops only a limited number of them. If
+// they ran in parallel, it would be left to chance which calls the breakpoint stops.
 type serializedCalls struct {
 	executor.Executor
 	script *debug.ScriptedGate

@@ -53,7 +53,7 @@ type servers struct {
 	results     resultStore
 	progress    io.Writer       // shows a line about servers that are still starting; nil means no line
 	manager     *mcp.Manager    // nil means no servers
-	callContext context.Context // context of Start without its cancellation, for requests to servers outside of calls
+	callContext context.Context // like the context of Start, but never cancelled; for requests to servers outside of calls
 	dynamic     *dynamicServers
 
 	warnsOfMissing bool // servers that did not start are also reported on stderr
@@ -109,7 +109,7 @@ func (v *servers) start(ctx context.Context) error {
 }
 
 // reportMissingServers writes to the journal which configured servers did not start. It also warns on stderr, except
-// under the name claude. If servers are required, it does not warn: the run's error has the same lines.
+// under the name claude, and if servers are required: the error of the run then contains the same lines.
 func (v *servers) reportMissingServers() {
 	for _, m := range v.missingServers() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
@@ -149,7 +149,6 @@ func (v *servers) checkRequired() error {
 	return process.Verbatimf("%s", v.records.hideSecrets(strings.Join(lines, "\n")))
 }
 
-// missingServer is a server of the configuration that did not start.
 type missingServer struct{ name, reason string }
 
 func (m missingServer) String() string {
@@ -169,7 +168,7 @@ func (v *servers) missingServers() []missingServer {
 	return all
 }
 
-// tools returns the servers' tools, and the built-in ones that list and read resources. --tools restricts neither.
+// tools returns the tools of the servers, and the built-in tools for their resources. --tools does not restrict them.
 func (v *servers) tools() executor.Composite {
 	if v.manager == nil {
 		return nil
@@ -195,8 +194,8 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// reconnectFor connects the server of a called tool again if it has failed. known reports whether the tool exists after
-// that; note tells the model why the server could not be connected.
+// reconnectFor connects a server again if it has failed and the model calls one of its tools. note tells the model why
+// the server could not be connected. known reports whether the called tool exists afterwards.
 func (v *servers) reconnectFor(ctx context.Context, call protocol.ToolUse) (note string, known bool) {
 	if v.manager == nil {
 		return "", false
@@ -311,7 +310,7 @@ func sampleText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// resultStore stores results of servers: large and binary ones in files, calls in the journal.
+// resultStore stores what servers return: large and binary results in files, and a record of each call in the journal.
 type resultStore struct {
 	records *recorder
 	clock   *clock.Source
@@ -342,8 +341,7 @@ func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }
 
-// valueForJournal returns value. If value is nil because it was too large for the call log, valueForJournal returns the
-// whole value, which the journal can hold.
+// valueForJournal returns value or, if it is nil because it was too large, the complete value, looked up by its cid.
 func (o *serverObserver) valueForJournal(value json.RawMessage, cid string) json.RawMessage {
 	if data, ok := o.log.Value(cid); ok && value == nil {
 		return data
@@ -384,7 +382,8 @@ func extensionOf(mediaType string) string {
 
 func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// SaveText saves a text result in a file with the given name. If it is empty, SaveText generates one as SaveBlob does.
+// SaveText saves a text result in a file with the given name. If the name is empty, SaveText generates one, as SaveBlob
+// does.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")

@@ -163,9 +163,9 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start waits for the start-up time of the plan's pace, connects the servers, and registers the tools with breakpoints
-// and debugger. With a host, the servers connect in the background and [Session.WaitReady] waits for them. After ctx
-// has ended no more events are yielded.
+// Start starts the session: it waits for the start-up time of the plan's pace, connects the servers, and tells the
+// breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
+// [Session.WaitReady] waits for them. After ctx has ended, the session yields no more events.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -287,8 +287,7 @@ func delayResults(s *Session, events Events) Events {
 	}
 }
 
-// recordEvents yields the events of a turn and records each of them first. When the context of Start is cancelled, it
-// yields the reason as an error and stops.
+// recordEvents records each event of a turn, then yields it. If Start's context is cancelled, it yields the cause.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {

@@ -109,8 +109,8 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// initDirs selects the additional directories that init lists. A directory that the host added is always listed. Any
-// other directory is listed unless it is below the session's own directory, or only the project's settings name it.
+// initDirs selects the additional directories that init lists. It always lists directories that the host added. Of the
+// others, it omits those below the session's own directory, and those that only the project's settings name.
 func (s *sessionContext) initDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
@@ -210,8 +210,7 @@ func (s *sessionContext) CurrentDirectory() string {
 	return ""
 }
 
-// projectDir returns the directory that holds the project's transcripts. In a worktree, this is the directory for the
-// repository from which the worktree was created.
+// projectDir returns the directory of the project's transcripts; in a worktree, that of its repository.
 func (s *sessionContext) projectDir() string {
 	dir := filepath.Dir(s.records.transcript.Path())
 	if w := s.plan.Worktree; w != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// RunShell runs a shell command of the user, who needs no permission. The output of a failed command is stderr.
+// RunShell runs a shell command that the user typed; it needs no permission. If the command fails, stderr contains all
+// its output.
 func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr string) {
 	if strings.HasPrefix(strings.TrimSpace(command), "sleep ") {
 		command = ":\n" + command // the tool refuses the model's long sleeps

@@ -40,7 +40,7 @@ func aiAgentName(version, part string) string {
 }
 
 // MessagingSocket returns the path of the socket at which the real CLI receives messages; empty means none. claudeless
-// does not open the socket. In a repeatable run the path contains no process id.
+// does not open the socket. The path contains the process id or, in a repeatable run, 1.
 func MessagingSocket(plan launch.Plan) string {
 	if plan.Customization.Bare || plan.Customization.Restricted {
 		return ""

@@ -95,8 +95,9 @@ func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare returns how a call is changed before it is shown. If the host has an alias for the tool, the other tool runs
-// instead. An agent call may run in parallel with other calls, unless a breakpoint counts calls of its tool.
+// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has an
+// alias, and whether the call may run in parallel with others. A call that starts an agent may, unless a breakpoint
+// counts such calls.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
@@ -104,7 +105,8 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	return p
 }
 
-// Precheck inspects a call right before it runs. It refuses none with a result in the scenario, because no tool runs.
+// Precheck inspects a call right before it runs, and may refuse it. A call with a result in the scenario is never
+// refused, because it runs no tool.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	if _, known := t.Tool(call.Name); known {
 		t.agents.RecordCall(call)
@@ -116,8 +118,8 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
-// EarlyRefusal returns the point of the message's stream at which a refusal of the call is emitted. Edit and Write with
-// valid input are refused only after the message, because these tools read the file first.
+// EarlyRefusal returns the point in the stream of a message at which the refusal of a call is emitted. For Edit and
+// Write with valid input, this is always after the message, because these tools read the file first.
 func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
 	if t.policy.canned.HasResult(call) {
 		return simulator.AfterMessage
@@ -200,7 +202,6 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	return t.builtin.Tool(name)
 }
 
-// toolSearch returns the tool ToolSearch, which finds the tools that init lists.
 func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
@@ -232,8 +233,8 @@ func (t *toolbox) filterDeferred(tools []protocol.Tool) []string {
 	return slices.Compact(names)
 }
 
-// callGates are the breakpoints around calls. The scenario's breakpoints are the outer layer: they can change a call
-// before the debugger sees it, and they decide about a result after the debugger has decided.
+// callGates are the breakpoints around calls: those of the scenario outside, those of the debugger inside. So the
+// scenario's breakpoints handle a call before the debugger, and its result after the debugger.
 type callGates struct {
 	script   *debug.ScriptedGate // nil means the scenario has no breakpoints
 	debugger *rest.Client        // nil means no --debugger
@@ -347,7 +348,8 @@ func (e shellError) Error() string { return string(e) }
 
 const noOutputText = "(Bash completed with no output)"
 
-// RunCommand runs a shell command of a command file under the session's rules and those of the file.
+// RunCommand runs a shell command that a command file contains. Either the session's permission rules or the rules in
+// the file (rules) must allow the command. pattern is the command as it is written in the file, for errors.
 func (t *toolbox) RunCommand(ctx context.Context, rules []string, command, pattern string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -388,8 +390,8 @@ type nestedInstructions struct {
 	shown map[string]map[string]bool // paths by conversation
 }
 
-// receivedPaths returns the paths of the instruction files that the conversation of an agent, or of the session if
-// agent is nil, has received. A conversation that was cleared has received only the initial files.
+// receivedPaths returns the paths of the instruction files that a conversation has received: that of an agent or, if
+// agent is nil, that of the session. After the conversation was cleared, these are only the initial files.
 func (i *nestedInstructions) receivedPaths(agent *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agent != nil {
@@ -428,7 +430,6 @@ func (i *nestedInstructions) newInstructionsFor(agent *protocol.AgentRef, file s
 	return all
 }
 
-// describe converts an instruction file for hooks, transcripts and the model.
 func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.ContextFile {
 	in := protocol.InstructionsLoadedHook{
 		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,

@@ -38,7 +38,7 @@ type Config struct {
 	ToolDetails  bool        // OTEL_LOG_TOOL_DETAILS: send inputs of tools, and names of the user's own servers, skills and so on
 	ToolContent  bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
 	Resource     [][2]string // OTEL_RESOURCE_ATTRIBUTES
-	Cumulative   bool        // OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
+	Cumulative   bool        // metrics are sums since the start (OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative)
 	NoSessionID  bool        // OTEL_METRICS_INCLUDE_SESSION_ID=false
 	AppVersion   bool        // OTEL_METRICS_INCLUDE_VERSION=true
 	FlushTimeout time.Duration
@@ -53,7 +53,8 @@ type Target struct {
 	Interval time.Duration
 }
 
-// ReadConfig returns the configuration that variables describe. Warnings name values that only the real CLI supports.
+// ReadConfig returns the telemetry configuration in the environment. The warnings name values that the real CLI
+// supports, but claudeless does not.
 func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	if !isTrue(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
 		return Config{}, nil

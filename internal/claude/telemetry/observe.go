@@ -14,7 +14,7 @@ import (
 
 type recorderState struct {
 	started       bool
-	prompt        *protocol.PromptAccepted // prompt that is reported after the start of the session; nil means none
+	prompt        *protocol.PromptAccepted // prompt that is kept until the start of the session is recorded; nil means none
 	promptID      string
 	sequence      int
 	interaction   spanData
@@ -29,15 +29,15 @@ type recorderState struct {
 
 // conversationState is the state of one conversation: the main one, or that of an agent.
 type conversationState struct {
-	requestSent   time.Time // latest time at which the running request can have been sent
+	requestSent   time.Time // time of the event that made the CLI send the running request
 	answerStarted time.Time
 	messageID     string
 	text          strings.Builder
 	requestID     string    // request id of the last reply
 	attempts      int       // failed attempts of the running request
-	firstFailure  time.Time // time at which the running request first failed
+	firstFailure  time.Time // time of the first failed attempt of the running request
 	skill         string    // last skill that the turn has loaded
-	server        string    // server and tool name the MCP call whose result the running request sends; empty means none
+	server        string    // server and tool are the MCP call whose result the running request contains; empty means none
 	tool          string
 	agent         string // kind of the agent; empty means the main conversation
 	messages      int
@@ -84,7 +84,6 @@ func (r *Recorder) observe(ev protocol.Event) {
 	}
 }
 
-// conversation returns the state of an agent's conversation, and creates it if necessary.
 func (r *Recorder) conversation(agent, kind string) *conversationState {
 	l := r.state.conversations[agent]
 	if l == nil {
@@ -95,8 +94,8 @@ func (r *Recorder) conversation(agent, kind string) *conversationState {
 	return l
 }
 
-// beginTurn begins a turn. The first prompt of a session is kept until the events of the session start are recorded,
-// because these come first and need the init event, which arrives after the prompt.
+// beginTurn begins a turn. It only keeps the first prompt for recordPrompt: telemetry reports the start of the session
+// first, for which it needs the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
 		return // a text within the turn
@@ -294,7 +293,6 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 	delete(r.state.conversations, id)
 }
 
-// recordTool records a tool call: the decision about it and its result.
 func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	agent := ""
 	if ev.Use.Agent != nil {

@@ -18,7 +18,8 @@ type (
 		Metrics []signal[scopeMetrics] `json:"resourceMetrics,omitempty" pb:"1"`
 		Spans   []signal[scopeSpans]   `json:"resourceSpans,omitempty" pb:"1"`
 	}
-	// signal holds one process's reports for a signal: metrics, logs or spans. Scopes' JSON name depends on the signal.
+	// signal holds the reports of one process for metrics, logs or spans. In JSON, Scopes is called scopeMetrics,
+	// scopeLogs or scopeSpans.
 	signal[T any] struct {
 		Resource resource `pb:"1"`
 		Scopes   []T      `pb:"2"`
@@ -125,7 +126,7 @@ func (n nanos) MarshalJSON() ([]byte, error) {
 
 func (h hexID) MarshalJSON() ([]byte, error) { return json.Marshal(hex.EncodeToString(h)) }
 
-// MarshalJSON writes Scopes under the JSON name that depends on the signal.
+// MarshalJSON writes Scopes under the name for the type of its elements, such as scopeLogs.
 func (s signal[T]) MarshalJSON() ([]byte, error) {
 	r, err := json.Marshal(s.Resource)
 	if err != nil {

@@ -42,7 +42,7 @@ type Hook struct{ Event, Kind, Source, Matcher string }
 
 // HookRun counts the hooks that ran for one event.
 type HookRun struct {
-	Event, Name string // Name includes the matched subject, such as "PreToolUse:Read"
+	Event, Name string // Name is Event with the matched subject, such as "PreToolUse:Read"
 	Hooks       int
 	Blocked     int
 	Failed      int // hooks that failed without blocking
@@ -265,7 +265,7 @@ func (a attribute) equal(b attribute) bool {
 	return a.Key == b.Key && (a.Value.String == nil || b.Value.String == nil || *a.Value.String == *b.Value.String)
 }
 
-// recordEvent records an event. span is the span that it belongs to, if spans are sent.
+// recordEvent records an event. span is the span that the event belongs to; it is used only if spans are sent.
 func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 	if r.exporters[logSignal] == nil {
 		return
@@ -319,7 +319,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// textOrSubstitute returns text if it may be sent, otherwise word; an empty word means "<REDACTED>".
+// textOrSubstitute returns text if sent is true; otherwise word, or "<REDACTED>" if word is empty.
 func textOrSubstitute(sent bool, text, word string) string {
 	if sent {
 		return text
@@ -327,7 +327,6 @@ func textOrSubstitute(sent bool, text, word string) string {
 	return cmp.Or(word, "<REDACTED>")
 }
 
-// recordSessionStart records the start of the session, once.
 func (r *Recorder) recordSessionStart(init *protocol.Init) {
 	if !r.state.started {
 		r.state.started = true

@@ -2,8 +2,8 @@ package telemetry
 
 import "strings"
 
-// signalRow describes one metric, event or span. Its attributes are in the order of the real CLI, without those that
-// all rows share. Attributes without a value are omitted.
+// signalRow describes one metric, event or span. It has the names of the attributes in the order of the real CLI,
+// without the attributes that all rows share. Attributes that have no value are not sent.
 type signalRow struct {
 	name        string
 	attributes  string
@@ -62,7 +62,6 @@ func spanTable() []signalRow {
 
 const namePrefix = "claude_code."
 
-// attributeValues are the attributes of one metric, event or span, by key.
 type attributeValues map[string]any
 
 // attributesOf returns the attributes of a row that have a value, in the row's order.

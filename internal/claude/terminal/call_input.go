@@ -26,7 +26,6 @@ type callInput struct {
 
 func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
 
-// parseCallInput reads the input of a tool call. A key whose value has an unexpected type is ignored.
 func parseCallInput(raw json.RawMessage) (in callInput) {
 	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
 	return in
@@ -90,7 +89,6 @@ func editRows(in callInput) []string {
 	return diffRows(before, strings.Replace(before, in.OldString, in.NewString, count))
 }
 
-// diffRows returns the lines that differ between two texts, with numbers and surrounding lines.
 func diffRows(before, after string) []string {
 	const around = 3
 	return hunkRows(textdiff.Hunks(before, after, around))
@@ -121,7 +119,7 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 	return rows
 }
 
-// writeRows returns a written file's lines or, if overwrites is true because it has other content, those that differ.
+// writeRows returns the rows to show for a Write: all its lines or, if it overwrites other content, those that differ.
 func writeRows(in callInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {

@@ -15,18 +15,18 @@ import (
 type callView struct {
 	use          protocol.ToolUse
 	input        callInput
-	extraEntries int      // number of transcript entries after the announcement
+	extraEntries int      // entries of the transcript that follow the announcement of the call and belong to it
 	fileRows     []string // lines of the file that the call changes
-	overwrites   bool     // the call overwrites a file, and fileRows are the lines that differ
+	overwrites   bool     // the file had other content before, and fileRows are only the lines that differ
 }
 
 // notRunText is the result of a call if the user refused it and typed a text for the model.
 const notRunText = "Not run · rejected"
 
-// mostLines limits the shown lines of a file or command, and mostColumns the columns of a command without description.
+// mostLines limits the lines shown of a file or command, mostColumns the columns of a command without a description.
 const mostLines, mostColumns = 10, 50
 
-// counts returns what a finished call adds to a line such as "Read 2 files"; nil means it is shown separately.
+// counts returns what a finished call adds to a line such as "Read 2 files". nil means that it is shown separately.
 func (c *callView) counts() *callCounts {
 	switch {
 	case c.use.Name == "Read":
@@ -128,7 +128,7 @@ func (c *callView) server() string {
 	return server
 }
 
-// title returns the description of a call that did not run.
+// title returns the text for a call that did not run: the server, tool and input, or the beginning of the command.
 func (c *callView) title() string {
 	if server := c.server(); server != "" {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
@@ -148,7 +148,8 @@ func (v *eventView) takeCall(id string) *callView {
 	return c
 }
 
-// setFileChange takes a Write's or Edit's changed lines from its output: the file may change before or after the call.
+// setFileChange takes the changed lines of an Edit or Write from the output of the call. The file cannot show these
+// lines reliably, because the call may or may not have changed it already.
 func (v *eventView) setFileChange(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
@@ -167,7 +168,6 @@ func (v *eventView) setFileChange(id string, output any) {
 	}
 }
 
-// endCall shows the result of a call under its announcement.
 func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s := v.screen
 	c := v.takeCall(result.ToolUseID)
@@ -231,7 +231,6 @@ func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 	return nil
 }
 
-// resultRows returns the announcement of a call with its result.
 func (v *eventView) resultRows(c *callView, announcement entry, text string, failed, refused bool) []entry {
 	switch changes := c.use.Name == "Edit" || c.use.Name == "Write"; {
 	case c.use.Name == "Skill" && !failed:
@@ -352,8 +351,7 @@ func questionRows(input json.RawMessage, answers map[string]string) []string {
 
 // The inline renderer shows a command and the first lines of its output. A full screen shows only the number of commands.
 
-// isShownInline reports whether the inline renderer shows the command and its output. Commands that only read, search
-// or list files are shown as a count instead.
+// isShownInline reports whether the inline renderer shows the command and its output, not only a count.
 func (c *callView) isShownInline() bool { return c.use.Name == "Bash" && c.counts().ran > 0 }
 
 // inlineCommand returns the beginning of a command in parentheses, for display after the name of the tool.
@@ -368,7 +366,6 @@ func (c *callView) inlineCommand() string {
 	return "(" + short + ")"
 }
 
-// inlineOutput returns the text under a finished command for a terminal with this number of columns.
 func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	maxLines := 3
 	output = strings.Trim(toolErrorText(output), "\n")
@@ -396,7 +393,7 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	return strings.Join(rows, "\n")
 }
 
-// emptyOutputText returns the text for empty output: "Done" if all programs usually print nothing, else "(No output)".
+// emptyOutputText returns "Done" if all programs of the command, such as mkdir, print nothing; otherwise "(No output)".
 func (c *callView) emptyOutputText() string {
 	quiet := []string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}
 	for _, part := range strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
@@ -407,13 +404,11 @@ func (c *callView) emptyOutputText() string {
 	return "Done"
 }
 
-// progressText returns the line while the calls run, such as "Reading 1 file…".
 func (n *callCounts) progressText() string {
 	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.text()) + "…"
 }
 
-// progressEntries returns the entries of a running call: its title, and a detail in the next row. The inline renderer
-// replaces the title by a text such as "Reading 1 file…".
+// progressEntries returns the entries of a running call: its title, and a detail in the next row.
 func (v *eventView) progressEntries(c *callView, at entry, detail string) []entry {
 	c.extraEntries = 1
 	if v.screen.inline {

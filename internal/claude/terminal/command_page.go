@@ -25,7 +25,6 @@ func (t *Terminal) runPageCommand(text string) bool {
 	return true
 }
 
-// newPage returns a dialog with a title.
 func (t *Terminal) newPage(kind, title string) *dialog {
 	d := &dialog{state: StateMenu, kind: kind, indent: 2, topRule: "▔", head: []string{"  " + title, ""}}
 	if t.console.screen.inline {
@@ -110,7 +109,6 @@ func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
 	return d
 }
 
-// hasReplies reports whether the model has answered something.
 func (t *Terminal) hasReplies() bool {
 	for _, e := range t.console.screen.entries {
 		if strings.HasPrefix(e.glyph, answerGlyph) {
@@ -124,7 +122,6 @@ func (t *Terminal) resolveModel(name string) string {
 	return claudecode.ResolveModel(t.plan.Model.Aliases.Name(name))
 }
 
-// shownModel returns the name of the session's model as messages show it.
 func (t *Terminal) shownModel() string {
 	name := modelName(t.player.session.Model())
 	if t.defaultModel {
@@ -152,7 +149,7 @@ func (t *Terminal) switchModel(line, name string, save bool) {
 	t.reportCommand(line, text)
 }
 
-// saveModel writes the model to a settings file. The default model has no key.
+// saveModel writes the model to a settings file. For the default model, it removes the key "model".
 func saveModel(path, name string) error {
 	settings, err := plainjson.ReadFile(path)
 	if err != nil {
@@ -164,7 +161,6 @@ func saveModel(path, name string) error {
 	return settings.WriteFile(path, "\n", 0o600)
 }
 
-// reportCommand shows a command and its result.
 func (t *Terminal) reportCommand(line, result string) {
 	s := &t.console.screen
 	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: line}, noteEntry(result))

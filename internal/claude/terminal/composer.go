@@ -29,12 +29,10 @@ func (c *composer) text() string { return string(c.draft) }
 // shellPrefix begins a draft that is a shell command.
 const shellPrefix = "!"
 
-// isShell reports whether the draft is a shell command.
 func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellPrefix) }
 
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
-// expandedText returns the draft with the pasted texts instead of their placeholders.
 func (c *composer) expandedText() string {
 	text := c.text()
 	for i, paste := range c.pastes {
@@ -60,8 +58,8 @@ func (c *composer) insertRunes(runes []rune) {
 }
 
 // paste inserts a pasted text at the cursor. For a text of more than three lines or 800 bytes, it inserts a placeholder
-// and returns the text. before is this result if the previous key was a paste, too, and otherwise empty: pasting the
-// same text twice in a row replaces the placeholder by the text.
+// and returns the text. before is the text that the previous paste returned, or "" if another key was pressed since. If
+// text is the same as before, the text replaces its placeholder: pasting twice shows the text.
 func (c *composer) paste(text, before string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
@@ -145,7 +143,7 @@ func (c *composer) wordEnd() int {
 	return at
 }
 
-// clearLine removes the text before the cursor on its line or, at its start, the line break. It reports a removal.
+// clearLine removes the text before the cursor in its line or, at the start of a line, the line break before it.
 func (c *composer) clearLine() bool {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {
@@ -173,7 +171,6 @@ func (c *composer) moveLine(by int) bool {
 	return true
 }
 
-// press applies a key to the draft. Keys without an effect are ignored.
 func (c *composer) press(k keyName) {
 	switch k {
 	case keyNewline:
@@ -214,8 +211,8 @@ func (c *composer) remember() {
 	c.set("")
 }
 
-// recall shows the previous draft with the cursor at its end, or the next one with the cursor at its beginning. Changes
-// to earlier drafts are lost.
+// recall shows an earlier draft, with the cursor at its end, or a later one, with the cursor at its beginning. A
+// negative by means earlier. Changes to earlier drafts are lost.
 func (c *composer) recall(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {
@@ -235,7 +232,6 @@ func (c *composer) recall(by int) {
 	}
 }
 
-// rows returns the draft as rows and the position of the cursor in them.
 func (c *composer) rows(cols int) (rows []string, row, col int) {
 	before := wrap(string(c.draft[:c.cursor]), cols)
 	row = len(before) - 1

@@ -104,7 +104,7 @@ func (c *Console) Close() error {
 	return errors.Join(c.painter.close(), c.restoreMode())
 }
 
-// measure reads the active faults and the size of the terminal, which a fault can reduce.
+// measure updates the active faults and the size of the screen, which a fault may make smaller than the terminal.
 func (c *Console) measure() {
 	c.screen.faults = c.faults.current()
 	cols, rows := c.sys.Terminal.Size()
@@ -120,7 +120,7 @@ func (c *Console) measure() {
 // decode returns the keys of what was typed, and arms the timer for a lone escape.
 func (c *Console) decode(data []byte) []key {
 	keys := c.keys.read(data)
-	if c.keys.hasLoneEscape() {
+	if c.keys.hasPendingEscape() {
 		c.escapeTimer.Reset(escapeDelay)
 	} else {
 		c.escapeTimer.Stop()
@@ -180,7 +180,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	return nil
 }
 
-// bufferKeysUntil waits until a screen is due, and keeps the text that is typed until then.
+// bufferKeysUntil waits until due, the time of the next screen. The text that is typed in the meantime is kept.
 func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 	wait := due.Sub(c.sys.Now())
 	over := time.After(wait)
@@ -220,7 +220,7 @@ func (c *Console) bufferEarlyKeys(keys []key) error {
 	return nil
 }
 
-// nextKeys waits for keys. It returns none after a change of size.
+// nextKeys waits for keys. When the size of the terminal changes, it returns without keys.
 func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	select {
 	case data, ok := <-c.input:
@@ -238,7 +238,7 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	}
 }
 
-// hangUpError returns the error for a terminal that has disappeared, or that of a signal that arrived at the same time.
+// hangUpError returns the error for a terminal that has disappeared or, if ctx was cancelled before, its cause.
 func hangUpError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -75,7 +75,7 @@ type dialog struct {
 	hasOwnTexts bool     // the texts of a captured page are not used
 	question    []string
 	options     []option
-	letter      string // a key that accepts the selected option with this text; empty means none
+	letter      string // key that accepts the selected option; the owner receives it as choice.text; empty means none
 	showNumbers bool   // options have numbers, and pressing a number selects its option
 	selected    int
 	foot        []string
@@ -92,7 +92,6 @@ type dialog struct {
 	overlayHeight int // rows of the overlay; 0 means as many as needed
 }
 
-// dialogOwner handles the answer to a dialog.
 type dialogOwner interface {
 	// choose is called once with the answer. It returns the dialog to show next; nil means none.
 	choose(d *dialog, c choice) *dialog
@@ -107,7 +106,6 @@ type formOwner interface {
 	changePage(by int) *dialog
 }
 
-// A chooserFunc is a [dialogOwner] that calls a function.
 type chooserFunc func(c choice) *dialog
 
 func (f chooserFunc) choose(_ *dialog, c choice) *dialog { return f(c) }
@@ -226,8 +224,8 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 	return nil, false
 }
 
-// pressUnusedDigit handles a digit that no option has. As in the real CLI, it selects the last option of a permission or plan
-// dialog, and in the list of MCP servers it also clears all check boxes.
+// pressUnusedDigit handles a digit from 1 to 9 that no option has. As in the real CLI, it selects the last option of a
+// permission or plan dialog. In the list of MCP servers, it clears all check boxes and then selects the last option.
 func (d *dialog) pressUnusedDigit(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {
@@ -322,7 +320,6 @@ func wrapQuoted(texts []string, cols int) (rows []string) {
 	return rows
 }
 
-// frameRows returns rows between two lines. Long rows are cut, not wrapped.
 func frameRows(rule string, body []string, cols int) []string {
 	rows := []string{rule}
 	for _, text := range body {
@@ -331,7 +328,6 @@ func frameRows(rule string, body []string, cols int) []string {
 	return append(rows, rule)
 }
 
-// overlayRows draws a dialog that fills the screen.
 func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	const margin = "  "
 	inner := max(1, cols-2*len(margin))
@@ -352,7 +348,6 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	return append(rows, choices...), len(rows) + at
 }
 
-// choiceRows draws the question, the options and the foot. It also returns the index of the row of the selected option.
 func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrapIndented(text, cols)...)
@@ -378,7 +373,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	return rows, at
 }
 
-// optionRows draws option i with its detail, without the line above it.
+// optionRows draws option i with its detail, but not the line that separates some options from those above.
 func (d *dialog) optionRows(i, cols int) (rows []string) {
 	o := d.options[i]
 	pointer := "  "

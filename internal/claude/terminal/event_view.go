@@ -18,11 +18,11 @@ type eventView struct {
 	screen       *screen
 	player       *turnPlayer
 	clock        interface{ Now() time.Time }
-	verbRand     *rand.Rand // selects the verbs; nil means that the run has no seed, and the verbs follow one another
+	verbRand     *rand.Rand // selects the verbs of the spinner; nil means that they are used in order, because the run has no seed
 	verbIndex    int
 	cwd          string
 	runningCalls []*callView
-	refusalShown bool // the transcript already contains the refusal that ends the turn
+	refusalShown bool // the transcript already shows the refusal with which the turn ends
 }
 
 // receive updates the screen for a message. It ignores messages about questions.
@@ -81,7 +81,7 @@ func mentionNotes(dir, prompt string) (notes []entry) {
 	return notes
 }
 
-// shellCallID identifies the output of a shell command of the user, which runs without a call.
+// shellCallID is the callID of the entry for a shell command that the user typed. Such a command has no tool call.
 const shellCallID = shellPrefix
 
 // endShell shows the output of a shell command of the user. An interrupted command has none.
@@ -132,7 +132,6 @@ func (v *eventView) endTurn() {
 	}
 }
 
-// noteEntry returns a line under another entry.
 func noteEntry(text string) entry { return entry{glyph: resultPrefix, text: text, noGap: true} }
 
 func (v *eventView) appendNote(text string) {
@@ -171,7 +170,6 @@ func (v *eventView) showEvent(ev protocol.Event) {
 	}
 }
 
-// showMessage shows a block of the model's reply.
 func (v *eventView) showMessage(ev *protocol.Assistant) {
 	s := v.screen
 	for _, block := range ev.Message.Content {
@@ -238,7 +236,6 @@ func (v *eventView) showResults(ev *protocol.User) {
 	}
 }
 
-// toolErrorText returns the text of a result without the tags of an error.
 func toolErrorText(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
@@ -253,7 +250,6 @@ func shortResult(text string) string {
 	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n… +%d lines", len(lines)-most)
 }
 
-// shortPath returns a path relative to the working directory if it is inside, otherwise unchanged.
 func shortPath(cwd, path string) string {
 	if rel, err := filepath.Rel(cwd, path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -293,7 +289,6 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	}
 }
 
-// showResult shows the end of a turn.
 func (v *eventView) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
@@ -312,7 +307,6 @@ func (v *eventView) showResult(ev *protocol.Result) {
 	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})
 }
 
-// showRestoredMessage shows a message of the conversation that the session continues.
 func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
 	blocks := content.Blocks
 	if blocks == nil {

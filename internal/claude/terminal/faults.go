@@ -18,8 +18,9 @@ type faultSet struct {
 	keyDelay            time.Duration
 }
 
-// Faults are the simulated defects of a screen. They can be added while the session runs. Faults is also the stdout of
-// an interactive session, so that a scenario can arm faults there. Nothing is written to this stdout.
+// Faults are the simulated defects of a screen. More of them can be armed while the session runs. A scenario arms
+// faults through stdout; therefore Faults is also the stdout of an interactive session. It discards what is written to
+// it.
 type Faults struct {
 	mu     sync.Mutex
 	active faultSet

@@ -32,8 +32,8 @@ func (l *fileList) update(c *composer) {
 
 func (l *fileList) isOpen() bool { return l.word != "" && !l.closed && len(l.paths) > 0 }
 
-// press handles a key while the list is open. It returns the path that replaces the mention (empty means none), and whether
-// the list uses the key. Enter inserts a path only if one is selected.
+// press handles a key while the list is open. path replaces the mention; empty means none. Tab takes the first path if
+// none is selected; Enter takes only a selected path.
 func (l *fileList) press(k keyName) (path string, handled bool) {
 	switch {
 	case !l.isOpen():
@@ -62,7 +62,6 @@ func (l *fileList) insert(c *composer, path string) {
 	l.word, l.closed = strings.TrimSpace(path), true
 }
 
-// rows draws the list.
 func (l *fileList) rows(cols int) (rows []string) {
 	for i, path := range l.paths {
 		pointer := "  "
@@ -106,7 +105,6 @@ func matchingPaths(dir, text string) []string {
 	return all[:min(len(all), most)]
 }
 
-// matchesInOrder reports whether a path contains all characters of a text, in order.
 func matchesInOrder(path, text string) bool {
 	path = strings.ToLower(path)
 	for _, r := range strings.ToLower(text) {
@@ -119,7 +117,7 @@ func matchesInOrder(path, text string) bool {
 	return true
 }
 
-// mentionRank orders matches: paths that begin with the text, then those that contain it.
+// mentionRank ranks matches: first paths that begin with the text, by depth; then paths that contain it; then others.
 func mentionRank(path, text string) int {
 	path, text = strings.ToLower(path), strings.ToLower(text)
 	switch {

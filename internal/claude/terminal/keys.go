@@ -40,8 +40,7 @@ const (
 	keyWordRight
 )
 
-// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence of at most [maxPendingKeyBytes]
-// bytes until the next call.
+// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence until the next call.
 type keyReader struct {
 	pending []byte
 	pasting bool
@@ -94,7 +93,6 @@ func (r *keyReader) read(data []byte) []key {
 	return keys
 }
 
-// readPaste collects a pasted text until its end.
 func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	r.paste = append(r.paste, data...)
 	text, rest, done := bytes.Cut(r.paste, []byte(pasteEnd))
@@ -109,9 +107,9 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	return k, rest, true
 }
 
-// hasLoneEscape reports whether the input ended within an escape sequence. A lone Escape is the Escape key unless the rest
-// of a sequence follows soon. Half of a character waits for its other half without a limit.
-func (r *keyReader) hasLoneEscape() bool {
+// hasPendingEscape reports whether the kept bytes begin with Escape. If no other byte follows soon, the user has pressed
+// the Escape key. Half of a character is different: it may wait for its other half forever.
+func (r *keyReader) hasPendingEscape() bool {
 	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
 }
 

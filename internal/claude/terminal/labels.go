@@ -19,11 +19,11 @@ const (
 	thinRuleGlyph   = "╌"
 )
 
-// labels holds the texts by which programs recognize the screen of a version: option labels and footer hints. They are
-// anchors (see package book). All other text on the screen is defined in this package or comes from captured pages.
+// labels holds the texts by which other programs recognize the screen of a version: the labels of options and the hints
+// in the footer. Package book calls these texts anchors.
 type labels struct {
 	anchors []book.Anchor
-	pages   *pages // captured pages with the full labels; nil means none
+	pages   *pages // captured pages, in which labels are complete; nil means none
 }
 
 // loadLabels returns the labels of the newest known version up to the given one or, if none exists, of the oldest.
@@ -41,8 +41,7 @@ func loadLabels(version string) (labels, error) {
 	return labels{anchors: chosen.Anchors}, nil
 }
 
-// find returns the label of a state that begins with the given words, or the words themselves if there is no such
-// label. An empty state matches every state.
+// find returns a state's label that begins with some words, or else the words. An empty state matches every state.
 func (l *labels) find(state, begin string) string {
 	if full := l.pages.optionLabel(state, begin); full != "" {
 		return full
@@ -59,7 +58,7 @@ func (l *labels) find(state, begin string) string {
 	return cmp.Or(found, begin)
 }
 
-// findWith is like find. If only the first words of the label are known, rest is appended.
+// findWith is like find, but appends rest if the rest of the label is unknown.
 func (l *labels) findWith(state, begin, rest string) string {
 	label := l.find(state, begin)
 	if label == begin {
@@ -98,7 +97,6 @@ func (l *labels) arrangeOptions(d *dialog, state string) {
 // cycleHint is shown after the name of a permission mode other than the default.
 const cycleHint = " (shift+tab to cycle)"
 
-// modeText returns the text of the footer for a permission mode.
 func (l *labels) modeText(mode string) string {
 	texts := map[string]string{
 		"acceptEdits": "⏵⏵ accept edits on", "plan": "⏸ plan mode on", "bypassPermissions": "⏵⏵ bypass permissions on",
@@ -124,7 +122,7 @@ func (l *labels) shortcutRows(cols int) []string {
 
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 
-// spinnerVerbs returns pairs of words: for a running and for a finished turn. The seed of a run selects among them.
+// spinnerVerbs returns the verbs of the spinner, each with a form for the running turn and one for the finished turn.
 func spinnerVerbs() [][2]string {
 	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// plainMarkdown returns a reply as a screen with this number of columns shows it: without the marks of headings, emphasis
-// and code, and with tables in boxes.
+// plainMarkdown returns a reply as a screen shows it: without the marks of Markdown, and with tables in boxes.
 func plainMarkdown(text string, cols int) string {
 	var rows []string
 	fence := ""
@@ -31,7 +30,7 @@ func plainMarkdown(text string, cols int) string {
 	return strings.TrimRight(strings.Join(rows, "\n"), "\n ")
 }
 
-// plainLine removes the marks of a line outside of code blocks.
+// plainLine removes the marks of Markdown from a line. The line must not be part of a code block.
 func plainLine(line string) string {
 	if !strings.ContainsAny(line, "#*_+>`[\\") {
 		return line

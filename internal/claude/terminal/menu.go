@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// slashCommand is a row of the menu.
 type slashCommand struct {
 	name        string // name with the slash
 	description string
@@ -37,7 +36,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
 }
 
-// unsupportedCommand returns the message for a command whose separate screen in the real CLI is not simulated.
+// unsupportedCommand returns the message for a command that opens a screen that claudeless does not simulate.
 func unsupportedCommand(word string) (message string, unsupported bool) {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {
@@ -74,7 +73,6 @@ func (m *menu) description(name string) string {
 	return ""
 }
 
-// update filters the list after a change of the draft.
 func (m *menu) update(draft string) {
 	if draft == m.draft {
 		return
@@ -127,7 +125,6 @@ func (m *menu) press(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-// rows draws the menu: some commands around the selected one.
 func (m *menu) rows(l *labels, cols int) []string {
 	const most = 5
 	if len(m.matches) == 0 {

@@ -12,10 +12,11 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// pages holds captured pages of the real CLI. Run-independent texts come from the page of the state. nil has no pages.
+// pages holds captured pages of the real CLI, for texts that are the same in every run. A nil *pages has no pages.
 type pages struct{ list []book.Page }
 
-// ScreensVariable names the book that the screen plays: a version, or a directory.
+// ScreensVariable is the environment variable that selects the book with the captured screens: a version, or a
+// directory.
 const ScreensVariable = "CLAUDELESS_SCREENS"
 
 // loadPages returns the pages for a terminal: from the book that [ScreensVariable] names, else from this version of
@@ -52,7 +53,8 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns the page of a state that uses the most of the given slots; nil means that the state has no page.
+// find returns the page of a state; nil means that no page exists. If there are several, it returns the page whose slots
+// use the largest number of values.
 func (p *pages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil
@@ -76,7 +78,7 @@ func (p *pages) find(state string, values map[string]string) *book.Page {
 	return found
 }
 
-// slotName returns the key under which the value of a slot is stored: "file" for the slots file and file-2.
+// slotName returns the name of a slot without its number: the slots file and file-2 get the same value.
 func slotName(s book.Slot) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name
@@ -84,7 +86,8 @@ func slotName(s book.Slot) string {
 
 const missingSlotMark = "\x00"
 
-// fillSlots returns the rows of a page with these values in its slots. Rows with a slot that has no value are marked.
+// fillSlots returns the rows of a page, with the values in its slots. A slot without a value gets [missingSlotMark];
+// only the slots tip, logo, duration and time then keep the captured text.
 func fillSlots(p *book.Page, values map[string]string) []string {
 	return book.FillSlots(p.Lines(), p.Slots, func(s book.Slot) string {
 		value, ok := values[slotName(s)]
@@ -166,12 +169,11 @@ func (p *pages) applyCapturedTexts(d *dialog) {
 
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
-// filledRows returns the rows in which every slot has a value.
 func filledRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-// headerRows returns the rows at the top of a session; nil means that no page contains them.
+// headerRows returns the rows at the top of a new session, with these values in their slots; nil means none.
 func (p *pages) headerRows(values map[string]string) []string {
 	page := p.find("idle/start", values)
 	if page == nil {
@@ -201,7 +203,7 @@ func (p *pages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
-// paragraph returns the text after begin up to the next empty row, from a page of the state; empty if none exists.
+// paragraph returns the text after begin on the page of a state, up to the next empty row; empty if there is none.
 func (p *pages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {

@@ -50,7 +50,6 @@ func (p *painter) close() error {
 	return p.write(b.String())
 }
 
-// redrawAll makes the next frame draw every row, as after a change of size.
 func (p *painter) redrawAll() { p.lastRows, p.resized = nil, true }
 
 func (p *painter) setTitle(title string) error {
@@ -100,8 +99,8 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 	return p.write(b.String())
 }
 
-// paintInline draws the rows that differ, below the earlier content of the terminal. Rows that have scrolled away cannot
-// be changed. If such a row differs, or if all rows fit again, the screen is cleared and all rows are drawn.
+// paintInline draws the changed rows below the earlier content of the terminal. If a row that has scrolled out must
+// change, or if all rows fit on the screen again, it clears the screen and draws all rows.
 func (p *painter) paintInline(f frame, cols, rows int) error {
 	before, first, row := p.lastRows, 0, max(f.cursorRow, p.hiddenRows)
 	for first < min(len(before), len(f.rows)) && before[first] == f.rows[first] {

@@ -89,8 +89,8 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// toolDialog fills in the dialog for a call of an MCP server, or of a tool without its own dialog. It returns the words
-// after "don't ask again for", such as "Web Search commands".
+// toolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool that has no dialog of its own. It
+// returns the words that follow "don't ask again for" in an option, such as "Web Search commands".
 func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
@@ -188,8 +188,8 @@ func quotedRows(text string) []string {
 	return prefixedLines(mark, text)
 }
 
-// suggestsOtherCommand reports whether the suggestions permit a command other than the usual file commands (touch,
-// mkdir, rm, mv and so on). It returns false if they add a directory.
+// suggestsOtherCommand reports whether a suggestion permits a command that is not one of the usual file commands
+// (touch, mkdir, rm, rmdir, mv, cp, sed). If a suggestion adds a directory, it returns false.
 func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
 	other := false
 	for _, u := range suggestions {
@@ -204,8 +204,8 @@ func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
 	return other
 }
 
-// bashGrant returns the option that permits a command permanently. The permission is for a directory, for reading in a
-// directory, or for commands with the same beginning. Without a suggestion, the label of the option is empty.
+// bashGrant returns the option that permits more than this one command, permanently: access to a directory, reading in
+// a directory, or commands that begin in the same way. The suggestions decide which; without any, the label is empty.
 func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOption {
 	var names, rules []string
 	updates := map[string][]protocol.PermissionUpdate{} // updates by the kind of permission
@@ -247,8 +247,8 @@ func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOpti
 	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
 }
 
-// commandPrefix returns the pattern of a rule for commands that begin like this one. For programs that run other
-// programs, only the whole command is allowed.
+// commandPrefix returns the pattern of a rule for commands that begin like this one. For a program that runs other
+// programs, such as sudo, the pattern is the whole command.
 func commandPrefix(command string) string {
 	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
 	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
@@ -347,7 +347,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// planAnswer returns an answer that ends plan mode and removes the plan from the input of the call.
+// planAnswer returns an answer that ends plan mode and continues in mode. It removes the plan from the call's input.
 func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := modeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
@@ -397,18 +397,18 @@ func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 
 type autoMode struct {
 	isUnavailable bool // the model does not support the mode, or the user has left it
-	isExplained   bool // the user knows that calls are not checked, and approves them
+	isExplained   bool // the user was told that mode auto checks no calls, and approves them in dialogs
 }
 
-// Texts about calls that mode auto cannot check, because the server that runs the check does not answer here.
+// Texts about mode auto. It lets a server check each call; there is no such server here, so that the user must approve
+// calls.
 const (
 	noCheckTitle  = "Auto mode can't check actions in this session"
 	noCheckReason = noCheckTitle + ", so this one needs your approval"
 )
 
-// needsAutoModeCheck reports whether the session is in mode auto and the mode would have to check the call. It returns
-// false for calls that the user is asked about in every mode: dangerous calls, calls for which a rule requires a
-// question, and calls of tools that need the user.
+// needsAutoModeCheck reports whether mode auto would check the call instead of asking the user. It returns false in
+// other modes, and for calls that need the user in every mode, such as dangerous ones.
 func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }

@@ -29,8 +29,7 @@ type (
 		prompts []string // nil means that background work started the turn
 		turn    int
 	}
-	turnEnded struct{}
-	// shellEnded reports the output of a shell command of the user.
+	turnEnded  struct{}
 	shellEnded struct{ stdout, stderr string }
 	// promptsAbsorbed reports prompts that became part of the running turn.
 	promptsAbsorbed   struct{ prompts []string }
@@ -128,7 +127,6 @@ func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, show
 	return ok
 }
 
-// shellCommand returns the shell command of a turn.
 func shellCommand(prompts []string) (command string, ok bool) {
 	if len(prompts) != 1 {
 		return "", false
@@ -181,8 +179,7 @@ func (q *promptQueue) push(text string) {
 	}
 }
 
-// pop removes and returns the prompts of the next turn: the prompts before the first slash command or, if a slash
-// command is first, only that command.
+// pop removes and returns the prompts of the next turn: a slash command alone, or all prompts before the first one.
 func (q *promptQueue) pop() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -260,7 +257,6 @@ func (m *mailbox) put(message any) {
 	}
 }
 
-// take removes and returns all messages.
 func (m *mailbox) take() []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,7 @@ type prompter struct {
 	pending []*pendingQuestion // the first has the dialog, if one is shown
 }
 
-// dialogDue reports that the delay of a question is over.
+// dialogDue reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
 type dialogDue struct{ question *pendingQuestion }
 
 // receive handles a message about questions. Other messages are ignored.
@@ -52,7 +52,6 @@ func (a *prompter) remove(q *pendingQuestion) {
 	a.pending = slices.DeleteFunc(a.pending, func(p *pendingQuestion) bool { return p == q })
 }
 
-// showNext shows the dialog of the first question that waits.
 func (a *prompter) showNext() {
 	if a.screen.dialog != nil || len(a.pending) == 0 || !a.pending[0].delayOver {
 		return

@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// form asks the questions of one AskUserQuestion call, one per page. If there are several questions, or a question with
-// several answers, the last page shows the answers for review.
+// form asks the questions of one AskUserQuestion call, one per page. A last page, if needed, is for review.
 type form struct {
 	input     json.RawMessage
 	questions []formQuestion
@@ -51,7 +50,6 @@ func (f *form) labelWithPrefix(begin string) string {
 	return f.prompter.screen.labels.find("question", begin)
 }
 
-// hasSingleAnswer reports whether the form is one question with one answer, which needs no review.
 func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
 
 func (f *form) page() *dialog {

@@ -12,7 +12,7 @@ type entry struct {
 	glyph, text string
 	isError     bool        // the entry is an error of the API
 	blinks      bool        // the glyph blinks while the call runs
-	isShort     bool        // the inline renderer names the key that shows more
+	isShort     bool        // the inline renderer appends which key shows more
 	noGap       bool        // no empty row precedes the entry
 	callID      string      // id of the running call that the entry shows; empty means none
 	counts      *callCounts // calls that the entry sums up; nil means none
@@ -63,7 +63,7 @@ type screen struct {
 	composerHint    string // shown in the empty input field; empty means none
 	effort          string
 	agentsUntil     time.Time // the footer mentions agents until then
-	effortUntil     time.Time // the row above the input field shows the effort until then
+	effortUntil     time.Time // the effort is shown above the input field until then
 	faults          faultSet
 	labels          labels
 }
@@ -77,7 +77,6 @@ type hints struct {
 	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
 }
 
-// progress is the running turn as the screen shows it.
 type progress struct {
 	startedAt       time.Time
 	verbs           [2]string // verb of the running turn, verb of the finished turn
@@ -92,12 +91,11 @@ type progress struct {
 	endsWithRefusal bool // an answer of the user ends the turn
 }
 
-// isInterrupted reports whether the user has interrupted the running turn or has refused a call that ends it.
 func (s *screen) isInterrupted() bool {
 	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
 }
 
-// title returns the title of the window. Inside tmux it does not show the state.
+// title returns the title of the window. The title shows whether a turn or an agent is running, but not inside tmux.
 func (s *screen) title() string {
 	if s.progress == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
 		return idleWindowTitle
@@ -110,12 +108,11 @@ func (s *screen) title() string {
 
 type frame struct {
 	rows                 []string
-	bottomIndex          int   // index in rows of the rows at the bottom of a full screen; -1 means none
+	bottomIndex          int   // index of the first row that a full screen keeps at its bottom; -1 means none
 	cursorRow, cursorCol int   // position of the cursor in rows
-	blocks               []int // first rows of the parts of the transcript, and the row after it
+	blocks               []int // index of the first row of each part of the transcript; the last element is the end of the transcript
 }
 
-// draw lays out the screen.
 func (s *screen) draw(now time.Time) frame {
 	f := frame{bottomIndex: -1, rows: slices.Clone(s.header)}
 	isGroup := false // the block is a line about several calls, with its details
@@ -197,8 +194,7 @@ const (
 // deletedHintDuration is how long the screen offers to insert a deleted text again.
 const deletedHintDuration = 6 * time.Second
 
-// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown. After that it is
-// hidden for the same number of frames.
+// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
 const framesPerBlink = 5
 
 // elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.
@@ -248,7 +244,6 @@ func (s *screen) listRows() []string {
 	return nil
 }
 
-// drawComposer appends the input field and the footer.
 func (s *screen) drawComposer(f *frame, now time.Time) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
 	list := s.listRows()
@@ -327,7 +322,6 @@ func (s *screen) emptyComposerText() string {
 	return s.composerHint
 }
 
-// footer returns the last row.
 func (s *screen) footer(now time.Time) string {
 	if s.notice != "" {
 		return s.notice

@@ -53,11 +53,11 @@ func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
 	return log.Err()
 }
 
-// Startup asks the questions before a session: trust of the folder, use of the API key, servers of .mcp.json, and
-// bypassed permissions. The answers are saved in the real CLI's files. The error is [ErrQuit] if the user declined.
+// Startup asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json,
+// and bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user declined.
 //
-// The questions about the key and bypassed permissions require a configuration file of a user who has completed the
-// set-up. So does the question about trust, unless the scenario says whether the folder is trusted.
+// Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
+// bypassed permissions. For trust, the scenario can specify something else.
 func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (StartupAnswers, error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
@@ -109,8 +109,8 @@ func (s *startup) isOnboarded() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
-// needsTrust reports whether the user is asked to trust the folder. The scenario decides. If it does not, the result is
-// seeded: whether the configuration belongs to a user who has completed the set-up.
+// needsTrust reports whether the user is asked to trust the folder. The scenario can specify this. Otherwise the user
+// is asked if seeded is true: then the configuration belongs to a user who has completed the set-up.
 func needsTrust(plan *launch.Plan, seeded bool) bool {
 	trusted := plan.Scenario.Trusted
 	return trusted != nil && !*trusted || trusted == nil && seeded
@@ -272,7 +272,6 @@ func (s *startup) saveServers(enabled, disabled []string) {
 	})
 }
 
-// changeLocalSettings changes the project's settings that are not shared (settings.local.json).
 func (s *startup) changeLocalSettings(change func(plainjson.Object) plainjson.Object) {
 	s.changeFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
 }

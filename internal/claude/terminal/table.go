@@ -26,7 +26,6 @@ func tableLength(lines []string) int {
 	return n
 }
 
-// tableCells returns the cells of a line.
 func tableCells(line string) []string {
 	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
 	cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
@@ -45,7 +44,6 @@ func newTable(lines []string) *table {
 	return t
 }
 
-// columnWidths returns the width of each column in a table of this width.
 func (t *table) columnWidths(width int) []int {
 	room := width - 1 - 3*len(t.header)
 	words, full := make([]int, len(t.header)), make([]int, len(t.header))
@@ -139,7 +137,7 @@ func (t *table) rowRows(cells []string, widths []int, isHeader bool) []string {
 	return rows
 }
 
-// wrapCell breaks a cell into rows. As in the real CLI, the space between two belongs to the first, unless it is full.
+// wrapCell breaks a cell into rows. As in the real CLI, the space at a break stays at the end of its row, if it fits.
 func wrapCell(text string, width int) []string {
 	rows := []string{""}
 	last := &rows[0]
@@ -165,7 +163,6 @@ func wrapCell(text string, width int) []string {
 	return rows
 }
 
-// alignCell pads a text to the width of its column.
 func alignCell(text, align string, width int, isHeader bool) string {
 	room := max(0, width-textWidth(text))
 	left := 0

@@ -94,15 +94,15 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// fillsRow reports whether the first word of a text is longer than a row, and begins in the room at the end of the row before,
-// because it then needs no more rows.
+// fillsRow reports whether the first word of a text should begin in the rest of the current row, which has room
+// columns, and not in a new row. This is the case for a word that is longer than a row, if it then needs no more rows.
 func fillsRow(text string, cols, room int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)
 	return n > cols && 1+(n-room-1)/cols <= (n-1)/cols
 }
 
-// indent wraps a text. The first row begins with first, the other rows with as many spaces.
+// indent wraps a text. The first row begins with first, and all other rows with spaces of the same width.
 func indent(first, text string, cols int) []string {
 	n := textWidth(first)
 	rows := wrap(text, cols-n)
@@ -113,7 +113,7 @@ func indent(first, text string, cols int) []string {
 	return rows
 }
 
-// wrapIndented wraps a text. All rows begin with the spaces before the text.
+// wrapIndented wraps a text. All rows are indented like the first.
 func wrapIndented(text string, cols int) []string {
 	words := strings.TrimLeft(text, " ")
 	return indent(text[:len(text)-len(words)], words, cols)
@@ -132,7 +132,6 @@ func truncate(row string, cols int) string {
 	return row
 }
 
-// countWithNoun returns a number and its noun, such as "2 shells".
 func countWithNoun(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

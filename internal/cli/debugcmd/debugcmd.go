@@ -54,7 +54,7 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
-// gcPercent starts a collection when the heap has grown by half. This limits the memory, as the hub's data is limited.
+// gcPercent makes the garbage collector run when the heap has grown by half, which limits the whole memory.
 const gcPercent = 50
 
 // serverConnectTimeout is how long the server waits for external servers before it announces its port.
@@ -213,7 +213,7 @@ func (d debuggerFlags) connect(s *process.System, kind debug.ClientKind) (*rest.
 	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
 }
 
-// newDebugger returns a debugger's client. Its token is in the environment, because other users see the command line.
+// newDebugger returns a client. The token is in the environment because other users could read a command line.
 func newDebugger(s *process.System, url string, o rest.ClientOptions) (*rest.Client, error) {
 	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
 	return rest.NewClient(o)
@@ -236,7 +236,8 @@ func (c *Hook) Run(ctx context.Context, s *process.System) error {
 	return answerHook(ctx, gate, s.Stdin, s.Stdout)
 }
 
-// Proxy runs between an MCP client and a server.
+// Proxy is the command claudeless debug proxy. An MCP client starts the proxy in place of a server. The proxy starts
+// the server and pauses tool calls at the debugger's breakpoints.
 type Proxy struct {
 	debuggerFlags
 	Server  string   `required:"" placeholder:"NAME" help:"Name of the server; its tools are called mcp__NAME__TOOL"`

@@ -11,15 +11,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// hookGate connects a hook to the debugger. One hook process runs before a call and another one after it, so they
-// identify the call by the agent's own ids. BeforeCall returns an error together with a call id if the debugger stopped
-// the call and then became unreachable.
+// hookGate connects a hook to the debugger. Two hook processes, before and after a call, find the call by the agent's
+// ids. BeforeCall returns an error and a call id if the debugger has stopped the call and then became unreachable.
 type hookGate interface {
 	BeforeCall(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
 }
 
-// hookInput holds the used fields of a hook event.
 type hookInput struct {
 	Event     string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
@@ -34,9 +32,8 @@ type hookInput struct {
 
 const maxHookInputBytes = 64 << 20
 
-// answerHook connects an agent CLI to the debugger as a command hook. It reads one event (PreToolUse, PostToolUse or
-// PostToolUseFailure; others are ignored), asks the debugger, and prints the decision. If the debugger changes
-// nothing, it prints nothing, so that the CLI's own permission rules apply.
+// answerHook answers one event (PreToolUse, PostToolUse or PostToolUseFailure; others are ignored) with the debugger's
+// decision. If the debugger changes nothing, it prints nothing: the CLI's own permission rules apply.
 func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writer) error {
 	data, err := io.ReadAll(io.LimitReader(stdin, maxHookInputBytes+1))
 	if err != nil {

@@ -109,7 +109,6 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// message holds the fields of a JSON-RPC message that are used here.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -209,7 +208,6 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 	return !c.isSent
 }
 
-// handleCall runs one tool call through the gate.
 func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte) {
 	var in params
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
@@ -354,8 +352,7 @@ func (p *proxy) hasServerExited() bool {
 	return ended
 }
 
-// register reports the server's tools to the debugger. If that fails, the client
-// still gets the tools: the calls will show the error.
+// register reports the server's tools to the debugger. If that fails, the client still gets the tools.
 func (p *proxy) register(ctx context.Context, result json.RawMessage) {
 	var list struct {
 		Tools []struct {

@@ -39,11 +39,9 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 	return line
 }
 
-// outputSchema holds the parts of a tool's output schema that are used here.
 type outputSchema struct {
 	isDeclared bool
-	// wrappedResult is the schema of the property "result", in which servers wrap values that are not objects; nil
-	// means the schema has other properties.
+	// wrappedResult is the schema of "result", in which servers wrap values that are not objects; nil means none.
 	wrappedResult *struct{ Type any }
 }
 
@@ -61,9 +59,10 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	return s
 }
 
-// shapeResult builds the tool result for a decision of the debugger. It contains the value as content and, if the value
-// is an object, also as structuredContent. If the tool declares an output schema, clients require structuredContent. A
-// value that is not an object is then wrapped in one, if the schema allows this. Otherwise the result is an error.
+// shapeResult builds the tool result for a decision of the debugger. Its content is c; a value that is an object also
+// becomes structuredContent. Clients require structuredContent if the tool declares an output schema. If the schema has
+// a wrapper (wrappedResult), the value is put into the wrapper. With any other schema, the result is an error if
+// neither the value nor the text of c is an object.
 func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
 	r := toolResult{Content: c}
 	plain := json.RawMessage(c.Plain())

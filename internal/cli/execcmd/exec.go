@@ -64,7 +64,7 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	return out, nil
 }
 
-// resolveScenarioArg returns the absolute form of a file name. Other names, of the library or JSON, are unchanged.
+// resolveScenarioArg makes the file name of a scenario absolute. A library name, or a scenario as JSON, stays as it is.
 func resolveScenarioArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
 		return name
@@ -91,9 +91,9 @@ type Exec struct {
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
-	Inside     bool     `hidden:""` // this process prepares itself for a watched run and then becomes the command
+	Inside     bool     `hidden:""` // this process is a helper: it prepares a watched run, then becomes the command
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // this process runs the real claude, with this process fault; "none" means no fault
+	Spoil      string   `hidden:""` // this process is a helper: it runs the real claude with this process fault; "none" means no fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
@@ -175,8 +175,8 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// runAsHelper runs the helper processes of exec: it enters the namespace of a run, or relays the output of a claude
-// with a fault. done is true if the process was such a helper.
+// runAsHelper does the work of a helper process of exec. With Inside, the process becomes the command of a watched run.
+// With Spoil, it relays the output of a claude with a fault. done is false if the process is not a helper.
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {
@@ -261,7 +261,6 @@ func (c *Shim) Run(s *process.System) error {
 	return err
 }
 
-// verdictRules returns the rules of the verdict for these flags. They include the built-in tools.
 func verdictRules(strict, allowNoRuns bool) verdict.Rules {
 	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }

@@ -46,7 +46,7 @@ func (c *reportPage) Run(s *process.System) error {
 	return err
 }
 
-// reportMerge judges shards. A shard is a directory, or a journal.
+// reportMerge judges several shards of one test run together. A shard is a directory with journals, or one journal.
 type reportMerge struct {
 	Shards   []string `arg:"" name:"shard" help:"Directory of a shard's journals (*.jsonl), or a journal"`
 	Expect   int      `name:"expect-shards" placeholder:"N" help:"Fail unless N shards are given"`
@@ -101,7 +101,7 @@ func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
 	return all, nil
 }
 
-// journalsOf returns the non-empty journals of a shard, which is a directory or a journal. A missing shard has none.
+// journalsOf returns the non-empty journals of a shard, a directory or a journal; none if it does not exist.
 func journalsOf(shard string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(shard, func(path string, entry fs.DirEntry, err error) error {

@@ -24,7 +24,8 @@ type CheckOptions struct {
 	Environ []string // environment for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	Strict  bool     // warnings count as errors
-	// Explain are prompts of one session: for each, report which rule answers it, or why none does.
+	// Explain is a list of prompts of one session. For each prompt, the report says which rule answers it, or why no
+	// rule does.
 	Explain []string
 }
 
@@ -38,7 +39,7 @@ type CheckReport struct {
 type FileReport struct {
 	File        string    `json:"file"`
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
-	OK          bool      `json:"ok"`   // no errors and, with CheckOptions.Strict, no warnings; every Explain prompt is answered
+	OK          bool      `json:"ok"`   // no errors (with Strict, no warnings either), and each Explain prompt has an answer
 	Diagnostics diag.List `json:"diagnostics"`
 	// Explained are lines about the prompts of CheckOptions.Explain.
 	Explained []string `json:"explained,omitempty"`
@@ -127,7 +128,6 @@ func diagnosticsOf(name string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: name}, Message: err.Error()}}
 }
 
-// serverProblems returns the problems of an entry of a scenario's [mcp.servers].
 func (o CheckOptions) serverProblems(scenario, server string, entry map[string]any) []string {
 	fixture, served := entry["fixture"].(string)
 	_, command := entry["command"]
@@ -155,8 +155,7 @@ func (o CheckOptions) serverProblems(scenario, server string, entry map[string]a
 	return wrong
 }
 
-// checkFixture looks for the fixture of a scenario's server: a file relative to the
-// scenario, or a library fixture by name.
+// checkFixture looks for the fixture of a scenario's server: a file relative to the scenario, or a library name.
 func checkFixture(scenario, name string) []string {
 	if filepath.Base(name) != name || filepath.Ext(name) != "" {
 		if !filepath.IsAbs(name) {
@@ -195,7 +194,7 @@ func fileKind(keys []string) string {
 	}
 }
 
-// checkMCPConfig reads name as the value of --mcp-config.
+// checkMCPConfig checks a file as --mcp-config would read it.
 func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.List {
 	path := name
 	if !filepath.IsAbs(path) {
@@ -215,7 +214,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	return list
 }
 
-// jsonErrors reports a JSON error with its position, because the message of the CLI has no position.
+// jsonErrors returns the JSON error in a file with its position or, without one, details, the messages of the CLI.
 func jsonErrors(name string, index *diag.SourceIndex, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}

@@ -202,7 +202,6 @@ func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	return o.Store.writeServer(scope, name, entry)
 }
 
-// saveEntryWithSecret calls saveEntry and stores the client secret, if the user gives one.
 func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
 	if !withSecret {
 		return saveEntry(o, scope, name, entry)

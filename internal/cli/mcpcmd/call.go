@@ -24,7 +24,7 @@ type callCmd struct {
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
-// splitToolArgument accepts SERVER/TOOL as one word, because scenarios name tools this way. The next word is the input.
+// splitToolArgument accepts SERVER/TOOL as one word, as scenarios write it. The next word is then the input.
 func (c *callCmd) splitToolArgument(o *Options) error {
 	server, tool, found := strings.Cut(c.Server, "/")
 	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")

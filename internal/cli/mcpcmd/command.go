@@ -114,7 +114,6 @@ func commands() []command {
 	}
 }
 
-// commandNamed returns the command of this name, which must exist.
 func commandNamed(name string) command {
 	all := commands()
 	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]

@@ -29,8 +29,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressInterval is the interval at which the progress line is updated. If all servers start within the first
-// interval, no progress line is shown.
+// progressInterval is the interval between updates of the progress line. No line is shown before the first update.
 const progressInterval = 100 * time.Millisecond
 
 // StartManager starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting
@@ -235,7 +234,6 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// callError returns err or, if err is an error response of a server, an error with its code and message.
 func callError(err error) error {
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
 		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)

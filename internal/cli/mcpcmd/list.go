@@ -27,7 +27,6 @@ func protocols() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
-// serverState is the state of a server, as list and get show it.
 type serverState struct {
 	Name      string `json:"name"`
 	Scope     string `json:"scope"` // local, project, user
@@ -39,10 +38,9 @@ type serverState struct {
 	Protocol string `json:"protocolVersion,omitempty"`
 
 	config      mcp.ServerConfig
-	loginConfig string // configuration for the login; empty means none
+	loginConfig string // text about the configured login, such as "client_id configured"; empty means none
 }
 
-// isPending reports whether a server of .mcp.json is not approved.
 func (o *Options) isPending(s mcp.ServerConfig) bool {
 	return s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name)
 }

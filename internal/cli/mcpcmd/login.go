@@ -52,8 +52,7 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// autoLogin logs in without a user: it follows the redirects of the authorization server itself. Unlike the login of
-// the real CLI, it first asks the server for the required scopes.
+// autoLogin logs in without a user by following redirects. Unlike the real CLI, it first asks for the required scopes.
 func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
 	challenge, err := client.Probe(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 	return err
 }
 
-// readAnswers reads pasted redirect URLs from the terminal until one answers the login.
+// readAnswers reads redirect URLs that the user pastes into the terminal, until one of them completes the login.
 func (o *Options) readAnswers(ctx context.Context, l *oauth.Login) {
 	lines := bufio.NewScanner(o.Stdin)
 	fmt.Fprint(o.Stdout, "Or paste the redirect URL here: ")
@@ -131,7 +130,7 @@ func (o *Options) readAnswers(ctx context.Context, l *oauth.Login) {
 	}
 }
 
-// openBrowser runs the program in BROWSER in the background until ctx is cancelled. Without it the user opens the URL.
+// openBrowser opens a URL in the background with the program in BROWSER. If the variable is empty, it does nothing.
 func (o *Options) openBrowser(ctx context.Context, at string) {
 	browser := proc.Getenv(o.Client.Environ, "BROWSER")
 	if browser == "" {

@@ -51,7 +51,7 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
-// runResetProjectChoices runs `mcp reset-project-choices` to remove the choices from .claude.json and local settings.
+// runResetProjectChoices runs `mcp reset-project-choices`: it removes the user's choices about servers in .mcp.json.
 func runResetProjectChoices(_ context.Context, o *Options, words []string) error {
 	if _, help, err := parseOperands(o, resetChoices, nil, words); err != nil || help {
 		return err

@@ -30,8 +30,8 @@ type Store struct {
 	CWD  string // absolute
 }
 
-// Scopes returns the entries of user and local scope, for mcp.LoadConfigs, which reads .mcp.json itself. A missing
-// file has no entries; an unreadable one is an error.
+// Scopes returns the entries of user and local scope. It is for mcp.LoadConfigs, which reads the entries of project
+// scope itself. A missing file has no entries; a file that cannot be read is an error.
 func (s Store) Scopes() ([]mcp.Scope, error) {
 	if s.File == "" {
 		return nil, nil
@@ -57,7 +57,7 @@ func (s Store) Approves(name string) bool {
 // Disabled returns the servers that the user has disabled in this project.
 func (s Store) Disabled() []string { return s.projectNames("disabledMcpServers") }
 
-// projectNames returns a list of names that File holds for the project; empty if it is not a list.
+// projectNames returns the names that File lists for the project under a key. It returns nil if there is no such list.
 func (s Store) projectNames(key string) (names []string) {
 	if s.File == "" {
 		return nil

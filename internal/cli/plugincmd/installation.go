@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// installation is one entry in the list of installed plugins.
 type installation struct {
 	Scope       string `json:"scope"`
 	Path        string `json:"installPath"`
@@ -23,7 +22,6 @@ type installation struct {
 	Project     string `json:"projectPath,omitempty"`
 }
 
-// isHere reports whether the installation is for every project, or for the current one.
 func (c *command) isHere(i installation) bool { return i.Project == "" || i.Project == c.CWD }
 
 type pluginListEntry struct {
@@ -45,7 +43,7 @@ func (p pluginListEntry) isNamed(name string) bool {
 	return p.ID == name || short == name
 }
 
-// installedPlugins returns the installed plugins in the order of the file, once for each scope.
+// installedPlugins returns the installed plugins in the order of the file, with one entry for each scope.
 func (c *command) installedPlugins() ([]pluginListEntry, error) {
 	file, err := c.readObject(installedFile)
 	if err != nil {
@@ -198,7 +196,6 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	return c.printf("✔ Successfully installed plugin: %s (scope: %s)%s\n", id, c.scope, end)
 }
 
-// setEnabled writes the settings of c.scope.
 func (c *command) setEnabled(id string, enabled bool) error {
 	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
@@ -273,7 +270,8 @@ func (c *command) update(name string) error {
 		"✔ %[1]s is already at the latest version (%[3]s).\n", short, list[0].Folder, list[0].Version)
 }
 
-// uninstall removes a plugin from a scope. After the last, its files stay, marked with the time, as in the real CLI.
+// uninstall removes a plugin from a scope. As in the real CLI, the files of a plugin stay even when no scope has it any
+// more; they are then marked with the time.
 func (c *command) uninstall(name string) error {
 	if err := c.checkScope("."); err != nil {
 		return err

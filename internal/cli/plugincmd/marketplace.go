@@ -69,7 +69,6 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 	return p, true
 }
 
-// unknownVersion is the version of a plugin without a version.
 const unknownVersion = "unknown"
 
 type marketplaceSource struct {

@@ -38,7 +38,6 @@ type command struct {
 	scope  string // --scope; empty means not given
 }
 
-// subcommand is one subcommand of claude plugin, or of claude plugin marketplace.
 type subcommand struct {
 	names   string // with other names after "|"
 	flags   string // options, separated by "; "
@@ -63,7 +62,6 @@ func pluginCommands() []subcommand {
 	}
 }
 
-// runPlugin runs a subcommand of [pluginCommands].
 func (c *command) runPlugin(verb, operand string) error {
 	switch verb {
 	case "list":
@@ -88,7 +86,6 @@ func marketplaceCommands() []subcommand {
 	}
 }
 
-// runMarketplace runs a subcommand of [marketplaceCommands].
 func (c *command) runMarketplace(verb, operand string) error {
 	switch verb {
 	case "add":
@@ -134,7 +131,6 @@ func Run(o Options, words []string) error {
 	return c.usageError(argv.UnknownCommand(words[0], names))
 }
 
-// parse reads the options of a subcommand and returns its argument, if any.
 func (c *command) parse(s subcommand, words []string) (operand string, err error) {
 	var options []argv.Option
 	for flags := range strings.SplitSeq(s.flags, "; ") {
@@ -166,7 +162,7 @@ func (c *command) usageError(text string) error {
 	return ErrFailed
 }
 
-// checkScope prints an error if --scope has an unknown value; end ends the message.
+// checkScope prints an error if --scope has an unknown value. end ends its text; ", managed" also allows managed.
 func (c *command) checkScope(end string) error {
 	if c.scope == "" || slices.Contains(scopes(), c.scope) || end == ", managed" && c.scope == "managed" {
 		return nil
@@ -203,10 +199,9 @@ const (
 	scopeLocal   = "local"
 )
 
-// scopes lists the scopes, those whose settings count most last.
+// scopes lists the scopes. The settings of a later scope take precedence.
 func scopes() []string { return []string{scopeUser, scopeProject, scopeLocal} }
 
-// settingsFile returns the settings file of a scope.
 func (c *command) settingsFile(scope string) string {
 	switch scope {
 	case scopeProject:
@@ -217,7 +212,6 @@ func (c *command) settingsFile(scope string) string {
 	return filepath.Join(c.Dir, "settings.json")
 }
 
-// enabledIn returns the plugins that the settings of a scope enable or disable.
 func (c *command) enabledIn(scope string) plainjson.Object {
 	settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read enable nothing
 	return objectAt(settings, "enabledPlugins")
@@ -244,7 +238,6 @@ func (c *command) writeObject(file string, object plainjson.Object) error {
 
 func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.MarshalString(value)) }
 
-// objectAt returns the object under a key; it is empty if there is no object.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
 	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return append(plainjson.Object{}, inner...)

@@ -37,7 +37,7 @@ type answerCount struct {
 
 type checkReport struct {
 	Detector string `json:"detector"`
-	// Versions maps a version, and then a kind of state, to its counts.
+	// Versions has counts by version, and for each version by kind of state.
 	Versions map[string]map[string]answerCount `json:"versions"`
 	Verdicts []checkVerdict                    `json:"verdicts"`
 }

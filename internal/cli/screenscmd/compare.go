@@ -241,7 +241,8 @@ type Anchors struct {
 	Version string `arg:"" optional:"" help:"Version or directory (default: the newest)"`
 }
 
-// Run prints the anchors of a version, or computes them from its pages.
+// Run prints the anchors of a version, the texts by which programs recognize its screens. With --write, it computes
+// them from captured pages and writes them to a file.
 func (c *Anchors) Run(s *process.System) error {
 	known, err := book.LoadAnchors()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 type detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
-	// Input is how the command receives a page: on stdin in the form text, ansi or raw, or for tmux shown in a pane.
+	// Input is how the command receives a page. text, ansi and raw are forms of the page on stdin; with tmux, a tmux
+	// pane displays the page.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
 	// Each specifies how often the command runs: once for each page, or once with a line for each page.
 	Each string `toml:"each" enum:"process,lines"`
@@ -86,8 +87,8 @@ func (d *detector) stateOf(answer string) string {
 	return ""
 }
 
-// acceptedStates returns the correct states for a page. asked is false if the detector need not recognize the page. A
-// rule for a subkind (permission/bash) takes precedence over the rule for its state.
+// acceptedStates returns the correct answers for a page with this state. asked is false if the detector has no rule for
+// the page, so that it is not run. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
 func (d *detector) acceptedStates(state string) (right []string, asked bool) {
 	if right, asked = d.Accept[state]; asked {
 		return right, true

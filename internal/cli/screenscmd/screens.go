@@ -87,7 +87,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
-// simulatedName is the name of the claude that this binary simulates. Its books have this name as version.
+// simulatedName selects the claude that this binary simulates. It is also the version of books captured from it.
 const simulatedName = "simulated"
 
 // findClaude returns the claude to capture. The simulated claude has no path.

@@ -33,8 +33,9 @@ type Serve struct {
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
-// Requests are short and allocate little permanent memory. Collections whenever the heap doubles would take a third of
-// the time. The heap may grow to five times the live data, up to the limit; near it, collections become more frequent.
+// Settings of the garbage collector. Requests are short and allocate little permanent memory: if the collector ran
+// whenever the heap has doubled, it would take a third of the time. Therefore the heap may grow to five times the live
+// data (gcPercent). Near memoryLimit, the collector runs more often.
 const (
 	gcPercent   = 400
 	memoryLimit = 256 << 20

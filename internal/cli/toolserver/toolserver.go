@@ -103,7 +103,6 @@ func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "Method not found"}
 }
 
-// run runs one call, if its input is valid.
 func (s server) run(ctx context.Context, use protocol.ToolUse) (any, error) {
 	r := s.tools.Precheck(ctx, use)
 	if r == nil {

@@ -186,7 +186,7 @@ func shortText(raw json.RawMessage) string {
 	return oneLineJSON(raw)
 }
 
-// oneLineJSON formats a value as JSON in one line, with summaries of objects that have one and sizes of large values.
+// oneLineJSON returns a value in one line of JSON, the summary of an object, or the size of a value that was too large.
 func oneLineJSON(raw json.RawMessage) string {
 	var o struct {
 		Summary   string

@@ -99,7 +99,8 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	}, data))
 }
 
-// ForeignCall converts call to a call of an older client with the values d, whose bytes are already in the hub's store.
+// ForeignCall returns call as a call of an older client, with the values d. The hub's store must already contain the
+// bytes of the values.
 func (c *Clients) ForeignCall(call debug.Call, d CallData) debug.Call {
 	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: pauseLease}
 	return call
@@ -209,7 +210,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 // Route is one of the older clients' routes.
 type Route struct {
 	Method, Path, Summary string
-	// Client is true for routes that the clients' pages call. The other routes are for people.
+	// Client is true for a route that a client calls, even from a web page. The other routes are for people.
 	Client bool
 	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
 	// Stream handles the request instead of Answer, if set.
@@ -299,7 +300,8 @@ type wireDecision struct {
 	Function string  `json:"function_name,omitempty"`
 }
 
-// replacedResult is what a client uses instead of running the function: JSON, or an item as the front end sent it.
+// replacedResult is the result that a client uses instead of running the function. It is JSON in Value, or else an item
+// with the other fields, as the front end sent it.
 type replacedResult struct {
 	Value  json.RawMessage `json:"fake_result,omitempty"`
 	Data   *string         `json:"fake_result_data,omitempty"`

@@ -82,7 +82,8 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// Truncated removes the items' bytes, because they are in the store, and values that are too large to display.
+// Truncated returns a copy without the bytes of the items, which are in the store. Displayed forms that are too large
+// are replaced.
 func (d *CallData) Truncated() debug.Values {
 	bare := func(it Item) Item {
 		it.Data = nil
@@ -118,7 +119,7 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// ClientEnding holds the additional data of older clients about the end of a call.
+// ClientEnding is what only older clients report at the end of a call: items and a traceback.
 type ClientEnding struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`

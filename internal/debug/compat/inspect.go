@@ -24,8 +24,8 @@ type Inspection struct {
 	Type string `json:"type"`
 	Repr string `json:"repr"` // truncated
 	Size int    `json:"size"` // bytes
-	// Attributes are the members of a container or the state of an object, at most
-	// 100 on each of 3 levels; "…" counts the omitted ones.
+	// Attributes are the members of a container, or the state of an object. They may contain members of their own, down
+	// to 3 levels. Each level has at most 100; the key "…" has the number of the others.
 	Attributes map[string]any `json:"attributes"`
 	// Error is "deserialization_failed" if the bytes are not in the declared format; empty means no error.
 	Error string `json:"error,omitempty"`
@@ -102,7 +102,6 @@ func jsonMember(v any, depth int) any {
 	}
 }
 
-// limitMembers drops members over the limit and records their number in out.
 func limitMembers[T any](all []T, out map[string]any) []T {
 	if len(all) <= maxInspectedMembers {
 		return all

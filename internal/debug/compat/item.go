@@ -26,8 +26,8 @@ const (
 // Valid reports whether f is a known format.
 func (f Format) Valid() bool { return f == Dill || f == JSON }
 
-// Item is one value on the wire: content-addressed bytes, either pickled or JSON, which are stored unchanged and
-// never executed. Data is absent if the receiver already has the bytes.
+// Item is one value in a request or response. CID is the hash of its bytes, which are a pickle or JSON; they are stored
+// unchanged and never executed. Data is missing if the receiver already has the bytes.
 type Item struct {
 	CID       string          `json:"cid"`
 	ClientRef json.RawMessage `json:"client_ref,omitempty"`
@@ -56,8 +56,8 @@ type ItemError struct {
 
 func (e *ItemError) Error() string { return e.Code + ": " + e.Message }
 
-// StoreItem checks an item against its CID and stores its bytes. The error is cid_not_found, with the CID in Provided,
-// if the item has no bytes and the store does not contain them.
+// StoreItem checks the bytes of an item against its CID and stores them. An item without bytes must already be in the
+// store; otherwise the error is cid_not_found, with the CID in Provided.
 func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return &ItemError{Code: "invalid_payload", Message: "an item has no cid"}
@@ -85,8 +85,8 @@ func StoreItem(store *cas.Store, it Item) error {
 	return err
 }
 
-// bytes returns the bytes from which the CID is computed. If an item has no format and its CID is the hash of its
-// text, these are the bytes of the text.
+// bytes returns the bytes of an item, from which its CID is computed. Data contains them as text if the format is JSON,
+// otherwise as base64. Without a format, Data is text if its hash is the CID.
 func (it Item) bytes() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
 		it.Format = JSON
@@ -129,8 +129,9 @@ func EncodeItem(value json.RawMessage, f Format) (Item, error) {
 
 const maxReprBytes = 500
 
-// PrettyItem returns the displayed form of an item: JSON unchanged, and a pickle as the text of its representation. An
-// exception, or the placeholder of an unpicklable object, becomes a JSON object that describes it.
+// PrettyItem returns the form in which an item is displayed. JSON is returned unchanged. A pickle becomes a text, like
+// Python's repr. Two kinds of pickles become a JSON object that describes them: exceptions, and placeholders of objects
+// that cannot be pickled.
 func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {

@@ -18,8 +18,8 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form. shown is the form
-// that the client sent; it is returned if the store does not have the bytes. An item without a CID gives nil and shown.
+// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form: the argument shown,
+// which the client sent, if the store lacks the bytes. For an item without a CID, it returns nil and shown.
 func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -34,8 +34,8 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	return &it, shown, nil
 }
 
-// metadata returns the metadata of a registered function. It describes the function's value if it is stored; otherwise
-// it uses given. If the client sent its own number for the function, this and the time of registration are added.
+// metadata returns a description of a registered function's value if the store has it, otherwise given, which the
+// client sent. If the client has its own reference to the function, it is added, with the time of registration.
 func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
@@ -60,7 +60,7 @@ func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, err
 	return json.Marshal(m)
 }
 
-// describeFunction describes a function's value: by its text if it cannot be pickled, else by a summary and members.
+// describeFunction describes a function: by the text of its placeholder if it cannot be pickled, else by a summary.
 func describeFunction(h *debug.Hub, it Item) map[string]any {
 	var m map[string]any
 	if json.Unmarshal(PrettyItem(h.Store(), it), &m) != nil || m == nil {
@@ -83,8 +83,8 @@ func setIfMissing(m map[string]any, key string, value any) {
 
 const maxResendItems = 10_000
 
-// resendSet holds the values that clients were asked to send again. Some clients serialize such an object to different
-// bytes the second time. It is then stored under the CID of these bytes, although the client sent another CID.
+// resendSet holds the values that clients were asked to send again. Some clients serialize a value to different bytes
+// the second time. Such a value is stored under the CID of the new bytes, although the client still sends the old CID.
 type resendSet struct {
 	mu    sync.Mutex
 	known map[string]struct{} // keys consist of process and CID
@@ -158,7 +158,7 @@ func (s *Signature) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// storeEndingItems stores the items of a request, and sets result and exception to their displayed forms.
+// storeEndingItems stores the items of the result and exception, and sets *result and *exception to displayed forms.
 func (c *Clients) storeEndingItems(in itemMembers, result, exception *json.RawMessage) (e ClientEnding, err error) {
 	e.Result, *result, err = c.storeOptionalItem(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {

@@ -25,8 +25,7 @@ func externalTools() []tool {
 	}
 }
 
-// withServers returns the handler of a tool that uses the external servers. The handler fails if none exist, and
-// runs the function without blocking the connection.
+// withServers returns a handler that fails without external servers and runs the function without blocking.
 func withServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {

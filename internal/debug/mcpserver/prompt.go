@@ -135,8 +135,7 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 	}, nil
 }
 
-// protocolError returns a JSON-RPC error for an error of the hub, with the code and the details of the hub as its data.
-// Prompts need this form, because only tools can report an error in their result.
+// protocolError converts an error of the hub for prompts, which cannot report an error in their result.
 func protocolError(err error) error {
 	data, merr := wire.Marshal(errorFields(err))
 	if merr != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // Limits of the sessions over streamable HTTP. They are necessary because a client may disappear without closing its
-// session. If messages to a client are dropped, the next response to it contains their number.
+// session. If the server has to drop messages to a client, the next response to this client says how many.
 const (
 	sessionIdleTime = 30 * time.Minute
 	maxSessions     = 1000
@@ -45,7 +45,8 @@ type Server struct {
 	conns map[string]*conn // connections by session id
 }
 
-// New creates a server and queues events for ForwardEvents from now on. It starts no goroutine.
+// New creates a server. From now on, the server queues the hub's events; ForwardEvents sends them. New starts no
+// goroutine.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")
@@ -66,7 +67,7 @@ func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-
 const eventQueueLength = 4096
 
 // ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub closes, and then ends the
-// sessions over HTTP. Call it once; without it there are no notifications.
+// sessions over HTTP. Call it once; without it no notifications are sent.
 func (s *Server) ForwardEvents(ctx context.Context) {
 	defer s.http.Close()
 	defer s.sub.Close()
@@ -139,7 +140,8 @@ func (c *conn) HandleNotification(method string, _ json.RawMessage) {
 	}
 }
 
-// markMessageReceived records that a message arrived. A message after initialize shows that the client has read its response.
+// markMessageReceived records that the client has sent a message. The client's first message after initialize shows
+// that the client has read the response to initialize, so that notifications may be sent.
 func (c *conn) markMessageReceived(initialize bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

@@ -64,7 +64,6 @@ func readBody(r *http.Request, v any) error {
 	return jsonError(json.Unmarshal(data, v))
 }
 
-// readWithBody is like readBody and also returns the body.
 func readWithBody(r *http.Request, v any) (body json.RawMessage, err error) {
 	if err = readBody(r, &body); err == nil && len(body) > 0 {
 		err = jsonError(json.Unmarshal(body, v))

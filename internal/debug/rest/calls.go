@@ -100,8 +100,8 @@ func pollAnswer(pauseID string) fields {
 	return fields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": pollTimeoutMS}
 }
 
-// poll responds to the caller of a paused call. A request without wait uses the
-// older protocol, in which an unknown pause is reported as still waiting.
+// poll responds to the caller of a paused call. A request without the parameter wait comes from an older client: for
+// this client, an unknown pause is not an error, but still waiting.
 func (a *api) poll(r *http.Request) (any, error) {
 	wait, err := waitTime(r)
 	if err != nil {

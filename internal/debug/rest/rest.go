@@ -67,7 +67,7 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// preflight allows pages of other origins to call a client route. The server has already refused forbidden origins.
+// preflight tells the browser that a page of another origin may call a route; forbidden origins were already refused.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")

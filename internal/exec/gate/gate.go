@@ -147,7 +147,8 @@ func (c NameClaims) Take(name string) (bool, error) {
 	return true, f.Close()
 }
 
-// Next claims a number for a name and returns it: the smallest number greater than after that nobody has claimed.
+// Next claims a number for a name and returns the number. It is the smallest number above after that no process has
+// claimed for this name.
 func (c NameClaims) Next(name string, after int) (int, error) {
 	for n := after + 1; ; n++ {
 		if taken, err := c.Take(name + "#" + strconv.Itoa(n)); taken || err != nil {

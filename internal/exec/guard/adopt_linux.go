@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AdoptOrphans makes this program the parent of orphaned descendants to find them. The program must call [StartReaper].
+// AdoptOrphans makes this program the parent of all descendants whose parent has exited. Otherwise it could not find
+// them. The program must also call [StartReaper].
 func AdoptOrphans() { setOrphanAdoption(1) }
 
 // setOrphanAdoption switches adoption on or off; if the system refuses, orphans become children of init as usual.
@@ -23,9 +24,10 @@ type Reaper struct {
 	once         sync.Once
 }
 
-// StartReaper starts to collect adopted processes whenever one exits. It does not collect the processes in own, because
-// this program waits for them itself. notify subscribes to a signal, as signal.Notify does, and returns a function that
-// ends the subscription. If notify is nil, processes are collected only by Stop. The caller must call Stop.
+// StartReaper starts to collect the exit status of adopted processes. It leaves out the processes in own, because this
+// program waits for them itself. notify subscribes to a signal, as signal.Notify does, and returns a function that ends
+// the subscription; StartReaper uses it to learn when a process exits. If notify is nil, only Stop collects processes.
+// The caller must call Stop.
 func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
 	r := &Reaper{ownProcesses: own, done: make(chan struct{})}
 	if notify == nil {

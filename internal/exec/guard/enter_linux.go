@@ -20,15 +20,15 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWatched prepares this process for a command and then becomes the command. Over the socket link, it sends its
-// parent the descriptor for watching its system calls, and continues when the parent agrees. It returns only if it
-// fails: nil if it has sent the failure over the link, otherwise the error.
+// ExecWatched prepares this process for a command and then becomes the command. Before that, it sends a descriptor to
+// the parent process over the socket link, and waits until the parent agrees; with the descriptor, the parent watches
+// the system calls. It returns only if it fails: nil if it has sent the failure over the link, otherwise the error.
 func ExecWatched(link int, path string, argv, env []string) error {
 	return setUpAndBecome(link, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
-// ExecInNetwork is like ExecWatched for a process that was started in its own network namespace: it also brings up
-// loopback and sends the sockets of the namespace.
+// ExecInNetwork is like ExecWatched, but for a process that was started in its own network namespace. It also brings up
+// loopback, and sends the parent the sockets that it has opened in the namespace.
 func ExecInNetwork(link int, path string, argv, env []string) error {
 	return setUpAndBecome(link, true, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -82,7 +82,7 @@ func sendOverLink(link int, text string, watched bool, files []int) error {
 	return nil
 }
 
-// setUpNetwork brings up loopback with the name servers' addresses. It returns sockets for the API, the proxy and them.
+// setUpNetwork brings up loopback and returns a socket for the API, one for the proxy, and one for each name server.
 func setUpNetwork() (sockets []int, err error) {
 	if err := bringUpInterface("lo"); err != nil {
 		return nil, fmt.Errorf("bringing loopback up: %w", err)
@@ -230,9 +230,9 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// installCallFilter installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
-// descendants start a program or, if connections is true, connect. EBUSY means that an outer run has the only possible
-// watch. If connections is true, no_new_privs is set if needed, which disables setuid programs.
+// installCallFilter installs a seccomp filter for this thread and its descendants. The kernel notifies the returned
+// descriptor before they start a program; if connections is true, also before they connect. In this case, no_new_privs
+// is set if needed, which disables setuid programs. EBUSY means that an outer run watches already.
 func installCallFilter(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}

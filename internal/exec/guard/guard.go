@@ -138,8 +138,7 @@ func (l *Log) RecordRequest(addr, agent string) {
 	l.add(Breach{Kind: KindRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
-// recordConnection records that a process tried to connect to an external address. name is empty if only the address is
-// known. own distinguishes shims from a real claude.
+// recordConnection records that a process tried to connect to an external address. name is empty if it is not known.
 func (l *Log) recordConnection(caller process, name, addr string, own OwnFiles) {
 	to := addr
 	if name != "" {
@@ -169,8 +168,7 @@ type Poller struct {
 
 const (
 	pollPause = 10 * time.Millisecond
-	// pausePerProcess is added to the pause for each process scanned, so that scanning many processes needs little more
-	// processor time than scanning a few.
+	// pausePerProcess lengthens the pause for each process scanned, so that many processes need little processor time.
 	pausePerProcess = time.Millisecond
 )
 

@@ -77,7 +77,7 @@ func printableArgv(argv []string) string {
 	return line
 }
 
-// isClaude reports whether a process or one of its ancestors is a claude outside the run, judged by name or path.
+// isClaude reports whether a process or an ancestor is a real claude, by name or path. The files in own are not.
 func (p process) isClaude(own OwnFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
@@ -160,8 +160,8 @@ func socketHolder(inode string) process {
 	return 0
 }
 
-// socketInode returns the inode that a connection table lists for a local port; empty means not found. Closed
-// connections that wait for late packets have inode 0 and are skipped, as others may use their port.
+// socketInode returns the inode of the socket with this local port in a connection table; empty means not found. It
+// skips closed connections that wait for late packets: they have inode 0, and other sockets may use their port.
 func socketInode(table string, port int) string {
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 9 && f[9] != "0" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {

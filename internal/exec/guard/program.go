@@ -19,8 +19,7 @@ const maxCommandWords = 6
 // programCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type programCache struct{ known map[string]bool }
 
-// realProgram returns the file of the real claude that a command line runs in a directory; empty means it runs none. The
-// first word is the path of the program.
+// realProgram returns the real claude that a command line runs; empty means none. The first word is the program's path.
 func (p *programCache) realProgram(own OwnFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
@@ -61,7 +60,7 @@ func isInterpreter(name string) bool {
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
 }
 
-// isCLIProgram reports whether a name in a package of the real CLI belongs to a program, not to a helper script.
+// isCLIProgram reports whether a file in a package of the real CLI is a program, not a helper script, by its name.
 func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
@@ -84,8 +83,7 @@ func (p *programCache) isReal(own OwnFiles, file string) bool {
 // signature is a text that every build of the real CLI contains.
 const signature = "(c) Anthropic PBC"
 
-// hasSignature reports whether a file is a program of the real CLI: a script with the signature at its beginning, or
-// a binary that contains such a script.
+// hasSignature reports whether a file is a script with the signature at its beginning, or a binary that contains one.
 func hasSignature(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -136,7 +134,7 @@ func isCopyOfSelf(file string) bool {
 	return err == nil && strings.HasPrefix(info.Path, "github.com/claudeless/claudeless")
 }
 
-// isVendorHost reports whether a host belongs to a vendor of models or to the services of claude.
+// isVendorHost reports whether a host belongs to a vendor of models, such as Bedrock, or to a service of claude.
 func isVendorHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
@@ -154,7 +152,7 @@ func isVendorHost(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// isVendorAddr reports whether an address with a port is in a network that only Anthropic uses, unlike those of clouds.
+// isVendorAddr reports whether an address is in a network of Anthropic. Clouds do not count: other services use them.
 func isVendorAddr(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	return slices.ContainsFunc([]string{"160.79.104.0/21", "2607:6bc0::/48"}, func(own string) bool {
@@ -181,8 +179,9 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// OwnFiles are the files named claude that are not a real claude: the binary that plays claude, and the shims. A file
-// with the marker of shims is always one of them, even with the zero value.
+// OwnFiles are the files that are named claude but are not a real claude: the binary that simulates claude, and the
+// shims. A file that contains the marker of shims, see [IsShim], always counts as one of them, even if both fields are
+// empty.
 type OwnFiles struct {
 	Self    string // the binary that plays claude
 	ShimDir string // directory of the shims

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Proxy is the target of HTTPS_PROXY. It forwards connections, except those to a vendor.
+// Proxy is the proxy to which HTTPS_PROXY points during a run. It forwards connections, but it blocks and records those
+// to vendors of models.
 type Proxy struct {
 	// Log records connections to a vendor; it is required.
 	Log *Log
@@ -22,7 +23,8 @@ type Proxy struct {
 	Upstream *url.URL
 	// RefusesAll refuses every connection.
 	RefusesAll bool
-	// OwnFiles distinguishes shims from a real claude.
+	// OwnFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
+	// blocked connection.
 	OwnFiles OwnFiles
 }
 
@@ -97,7 +99,6 @@ type bufferedConn struct {
 
 func (b bufferedConn) Read(p []byte) (int, error) { return b.buffered.Read(p) }
 
-// closeConn closes a connection, which may already be closed.
 func closeConn(c net.Conn) { _ = c.Close() }
 
 func halfClose(c net.Conn) {

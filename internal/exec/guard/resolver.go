@@ -66,8 +66,8 @@ const (
 	singleEntryCount = 1
 )
 
-// answer returns the response to a query with one question: an address for IPv4, an empty answer for other types. It
-// returns nil if the bytes are not such a query.
+// answer returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address gets an
+// address; other types, and unknown names if onlyKnownNames is set, get an empty answer.
 func (r *resolver) answer(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {

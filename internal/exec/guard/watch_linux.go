@@ -17,8 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates a socket pair between this process and a process that calls [ExecWatched]. The other process inherits
-// theirs and sends the descriptors of its watch and of its network over it.
+// NewLink creates a pair of connected sockets: ours for this process, theirs for a child process that calls
+// [ExecWatched]. The child sends file descriptors over its socket: the descriptor of its watch, and the sockets in its
+// network.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,13 +52,14 @@ type callWatch struct {
 	servers             []net.PacketConn
 	resolver            *resolver
 	programs            programCache
-	poller              *Poller // nil means system calls are watched instead
+	poller              *Poller // scans for a real claude; nil if system calls are watched, or if the run expects a real claude
 	tasks               sync.WaitGroup
 }
 
-// Join takes over the watch of a process in [ExecWatched], and its network namespace if it has one. If an outer run already
-// watches, Join polls the processes of the run instead. The caller must call [Network.Close], which closes the link; if
-// Join fails, it has closed the link itself.
+// Join receives the watch of a process that calls [ExecWatched], and the sockets in its network namespace if it has
+// one. If an outer run already watches the process, there is no watch to receive, and Join polls the processes of the
+// run instead, unless the run expects a real claude. The caller must call [Network.Close], which also closes link. If
+// Join fails, link is already closed.
 func Join(link *os.File, o WatchOptions) (*Network, error) {
 	n := &Network{w: &callWatch{WatchOptions: o, link: link, resolver: newResolver()}}
 	files, err := n.w.receive()
@@ -74,8 +76,8 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receive reads a message of [sendOverLink] and returns its files, even if the message is an error. If the last file is
-// the descriptor of a watch, receive keeps it and returns the other files.
+// receive reads one message of [sendOverLink] and returns its files, except the descriptor of a watch, which it stores
+// in w.notifications. The caller must close the files even if the message is an error.
 func (w *callWatch) receive() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
@@ -154,7 +156,8 @@ func (n *Network) Release() error {
 	return nil
 }
 
-// Close stops the watch after a last scan of the running processes. The remaining processes cannot make connections.
+// Close stops the watch. If processes are polled, it first scans them once more. If system calls are watched, processes
+// that still run cannot make connections afterwards, because nothing permits their calls any more.
 func (n *Network) Close() {
 	w := n.w
 	w.poller.Stop()
@@ -181,7 +184,7 @@ type watchedCall struct {
 	Args  [6]uint64
 }
 
-// callDecision is the decision: struct seccomp_notif_resp.
+// callDecision is the decision about a [watchedCall], in the form of struct seccomp_notif_resp.
 type callDecision struct {
 	ID    uint64
 	Val   int64

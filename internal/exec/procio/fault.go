@@ -10,7 +10,8 @@ import (
 
 // Fault is a defect that the real CLI has shown to its callers.
 type Fault struct {
-	// Name is the name in `fault`, CLAUDELESS_FAILURE and --faults.
+	// Name is the name by which users select the fault: in the key `fault` of a scenario, in CLAUDELESS_FAILURE and
+	// with --faults.
 	Name string `json:"name"`
 	// BugReport describes the problem in a few words, with its source if known.
 	BugReport string `json:"bug"`
@@ -28,7 +29,8 @@ type Fault struct {
 	Effects FaultEffects `json:"do"`
 }
 
-// FaultEffects are the possible effects of a fault. Without a result line, the only output line counts as the result.
+// FaultEffects are the possible effects of a fault. In output without a result line, such as plain text, the whole
+// output counts as the result.
 type FaultEffects struct {
 	HangAfterResult bool    `json:"hang_after_result"` // the process does not exit after the result
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
@@ -77,7 +79,8 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// FaultNone is no fault. FaultRecordExit only keeps claudeless as the real claude's parent, to record its exit code.
+// FaultNone means that no fault is applied. FaultRecordExit changes nothing in the output either: claudeless stays the
+// parent of the real claude, so that it can record the exit code.
 const (
 	FaultNone       = "none"
 	FaultRecordExit = "attended"

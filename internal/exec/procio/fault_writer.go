@@ -20,7 +20,7 @@ import (
 // errStalled ends a write that blocks under a stall fault.
 var errStalled = errors.New("stdout has stalled")
 
-// faultState is the active fault of a process. It ends its delays when a signal arrives.
+// faultState is the active fault of a process. A signal that ends the process also ends the delays of the fault.
 type faultState struct {
 	system *process.System
 
@@ -48,7 +48,7 @@ func (s *faultState) effects() *FaultEffects {
 	return &s.fault.Effects
 }
 
-// handleSignal ends all delays soon. It returns false if the fault suppresses the signal.
+// handleSignal ends all delays, signalDelay after a signal. It returns false if the fault suppresses the signal.
 func (s *faultState) handleSignal(sig os.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *faultState) sleep(d time.Duration) {
 	}
 }
 
-// hang waits until a signal ends the process or its parent has exited.
+// hang blocks until a signal ends this process, or until the parent of this process has exited.
 func (s *faultState) hang() {
 	parent := os.Getppid()
 	for os.Getppid() == parent {
@@ -90,8 +90,9 @@ type screenOutput interface {
 	ArmFault(name string)
 }
 
-// ArmFault activates the fault with this name in stdout, if a [Wrapper] or a screen provides stdout. If the fault
-// includes failing requests to the model, ArmFault returns the failure, as in --failure. An unknown name has no effect.
+// ArmFault activates the fault with this name. Nothing is activated unless stdout belongs to a [Wrapper] or to an
+// interactive screen. If the fault also makes requests to the model fail, ArmFault returns how they fail, as a value of
+// --failure. An unknown name has no effect.
 func ArmFault(stdout io.Writer, name string) (failure string) {
 	f := FaultByName(name)
 	if f == nil {
@@ -112,7 +113,8 @@ func ArmFault(stdout io.Writer, name string) (failure string) {
 	return f.Effects.Failure
 }
 
-// faultWriter is stdout under a fault; w is the recording writer. Each write is one line, or the whole output.
+// faultWriter is the stdout of a process under a fault. It writes to w, which records the output. Each Write must
+// contain one JSON line or, if the output is not JSON, the whole output.
 type faultWriter struct {
 	*faultState
 	w            io.Writer
@@ -185,7 +187,6 @@ func rawString(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
 }
 
-// writeLine writes a line with the repetitions, cuts and line endings of the fault.
 func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
 	switch {
 	case do.AsArray:
@@ -231,7 +232,8 @@ func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 	return err
 }
 
-// replaceResult returns the result line with the text, exit or usage that the fault requires.
+// replaceResult returns a result line with the changes that the fault requires: a text that claims success, or no
+// output tokens. Output that is not JSON is replaced by this text.
 func replaceResult(do *FaultEffects, line []byte) []byte {
 	if do.FalseResult == "" && !do.ZeroUsage {
 		return line

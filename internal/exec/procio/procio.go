@@ -57,7 +57,7 @@ type controlRequest struct {
 const (
 	// blockedWriteThreshold is the time after which a blocked write means that the reader does not read.
 	blockedWriteThreshold = time.Second
-	// lateAnswerAllowance is how long after a withdrawal an answer may still arrive.
+	// lateAnswerAllowance is how long an answer to a control request may still arrive after its withdrawal.
 	lateAnswerAllowance = 5 * time.Second
 )
 
@@ -106,8 +106,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// recordReceived examines a line that the host sends to the process. It notes answers to control requests and
-// initialize requests, and counts the messages of the user.
+// recordReceived examines a line from the host. It records answers and initialize requests, and counts user messages.
 func (e *Wrapper) recordReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
@@ -187,7 +186,6 @@ func needsAnswer(subtype string) bool {
 	return subtype == "can_use_tool" || subtype == "hook_callback" || subtype == "elicitation"
 }
 
-// wrapStdout returns a writer that forwards to w. It records the output and applies Options.Fault to it.
 func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
 	if e.options.RecordOutput {
 		w = &outputRecorder{wrapper: e, w: w, stream: "stdout"}

@@ -21,16 +21,16 @@ import (
 type ServerRecords struct {
 	// Journal is the journal of the run.
 	Journal string
-	// Dir has a subdirectory for each fixture of the scenario, named with [url.PathEscape]. The processes of the
-	// fixture record their messages there.
+	// Dir has a subdirectory for each fixture of the scenario, in which the processes of the fixture have recorded
+	// their messages. Its name is that of the fixture, escaped with [url.PathEscape].
 	Dir string
 	// StartedAt is when the run began. Older logs are ignored.
 	StartedAt time.Time
 }
 
-// Write appends lines to the journal, with the process id and the clock of s: the notifications that the fixtures
-// recorded, and a finding for each server that did not start according to the logs of the real claude. If a record or a
-// log cannot be read, Write appends nothing.
+// Write appends two kinds of lines to the journal: the notifications that the fixtures recorded, and a finding for each
+// server that did not start. The logs of the real claude show which servers did not start. The lines get the process id
+// and the time of s. If a record or a log cannot be read, Write appends nothing.
 func (r ServerRecords) Write(s *process.System) error {
 	lines, err := serverStartFindings(r.Journal, r.StartedAt)
 	for _, dir := range subdirectories(r.Dir) {
@@ -134,9 +134,8 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// serverStartFindings returns a finding for each MCP server that a real claude could not start, according to the logs
-// of claude. The journal, the file with this name, tells where the logs are. Logs from before began, and lines of
-// sessions that are not in the journal, are ignored.
+// serverStartFindings returns a finding for each MCP server that a real claude could not start, from its logs. name is
+// the journal of the run, which tells where they are. Older logs than began, and other sessions, are ignored.
 func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
 	file, err := os.Open(name)
 	if err != nil {

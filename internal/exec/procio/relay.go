@@ -16,9 +16,10 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// RelayRealClaude runs argv, the real claude, records its start in the journal, and returns its exit code. Normally the
-// command replaces this process. This process stays the parent in three cases: to apply a fault to the output, signals
-// and exit of the command, to record the exit (FaultRecordExit), or because the system cannot replace a process.
+// RelayRealClaude records the start of the real claude in the journal, runs it with the command line argv, and returns
+// its exit code. Normally the real claude replaces this process. This process stays the parent of claude in three
+// cases: it has to apply a fault to the output, signals and exit of claude, it has to record the exit
+// (FaultRecordExit), or the system cannot replace a process.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultRecordExit || len(argv) == 0 {
@@ -121,7 +122,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	return e.RecordExit(exit.Code, ""), nil
 }
 
-// copyLines copies JSON lines one by one and other output in one piece, because the wrapper expects such writes.
+// copyLines copies JSON lines one by one, and other output in one piece, because the wrapper examines each write.
 func copyLines(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)

@@ -19,9 +19,10 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Supervise wraps the process s, which runs as claude. watched is the same process with wrapped streams and signals.
-// The caller passes the error of the run to end, which writes the last lines of the journal and returns the exit code.
-// commands are the subcommands of claudeless itself.
+// Supervise observes the process s, which runs as claude. The process must use watched instead of s, so that its
+// streams and signals are recorded. When the process ends, the caller passes its error to the function end. This
+// function writes the last lines of the journal and returns the exit code. commands are the subcommands of claudeless
+// itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
 	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: isStrict(s)}
@@ -46,8 +47,8 @@ type supervisor struct {
 	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
-// open opens the journal and writes its first line. If no journal was requested but this process applies the rules of
-// --strict, it uses a temporary journal. Errors are ignored here, because the run reports them.
+// open opens the requested journal, or a temporary one if this process applies the rules of --strict, and writes its
+// first line. Errors are ignored here, because the run reports them.
 func (w *supervisor) open(commands []string, fault *Fault) {
 	if w.path == "" && w.judgesItself {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
@@ -74,7 +75,6 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 	w.journal.Write(line)
 }
 
-// end writes the last lines and returns the exit code.
 func (w *supervisor) end(err error) int {
 	code := w.wrapper.RecordExit(process.Exit(w.watched.Stderr, err), refusalMessage(err))
 	if w.journal != nil && w.judgesItself {
@@ -110,8 +110,8 @@ func isStrict(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests; nil means none. A fault may
-// include a failure of the model. The returned system requests only this failure, not the fault.
+// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the
+// system for the simulated model: it requests only failures of requests, because the fault is applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at := s.Getenv(failureVariable), -1
 	for i, word := range s.Args {
@@ -174,8 +174,9 @@ func requestedJournal(s *process.System) string {
 	return path
 }
 
-// ApplyShimSettings applies the file claude.env next to the binary, if it exists and the process is called claude. A
-// line K=V sets a variable, and ?K=V sets it only if the caller has not. Other processes are returned unchanged.
+// ApplyShimSettings returns s with the settings of a shim, which are in the file claude.env next to the binary. A line
+// K=V sets a variable, and ?K=V sets it only if the caller has not. s is returned unchanged if the process is not
+// called claude, or if the file does not exist.
 func ApplyShimSettings(s *process.System) *process.System {
 	if !s.CalledAsClaude() {
 		return s
@@ -199,8 +200,8 @@ func ApplyShimSettings(s *process.System) *process.System {
 	return s.WithEnv(more)
 }
 
-// RealCommand returns the command line of the real claude, including the options that the shim adds, and the fault to
-// apply. argv is nil if this process is not a shim for a real claude.
+// RealCommand returns the command line of the real claude and the name of the fault to apply. The command line includes
+// the options that the shim adds. argv is nil if this process is not a shim for a real claude.
 func RealCommand(s *process.System) (argv []string, fault string) {
 	claude := s.Getenv("CLAUDELESS_REAL")
 	if claude == "" || !s.CalledAsClaude() {
@@ -253,7 +254,8 @@ func UnknownVariables(environ []string) (unknown []string) {
 	return unknown
 }
 
-// SuggestCommand returns the subcommand that the first argument almost spells; empty means it is a prompt.
+// SuggestCommand returns the subcommand that the first argument probably misspells. It returns an empty text if the
+// argument resembles no subcommand and is therefore a prompt.
 func SuggestCommand(s *process.System, commands []string) string {
 	own := s.Args
 	if end := slices.Index(own, "--"); end >= 0 {

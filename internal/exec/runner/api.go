@@ -22,8 +22,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// apiService holds the servers of a run on loopback. The Messages API plays the scenario, and detects a real claude
-// that was started without a shim. The proxy reports connections to vendors.
+// apiService holds the servers of a run, which listen on loopback. The Messages API plays the scenario; a request of a
+// real claude to it shows that this claude was started without a shim. The proxy reports connections to vendors.
 type apiService struct {
 	url         string
 	proxy       string // empty means no proxy
@@ -38,8 +38,7 @@ type apiService struct {
 	err    error
 }
 
-// newAPI creates the servers of a run; they do not listen yet. The API appends to the given journal. own distinguishes
-// the shims of the run from a real claude.
+// newAPI creates the servers of a run, which do not listen yet. The proxy does not report own as a real claude.
 func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.newModelHandler(o, journal)
@@ -198,8 +197,9 @@ func (w processClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RefuseBypassingRequest answers a client that reached the API without the claude of the run. The answer is an error of
-// the Messages API that clients do not retry, with advice for the user. The finding about the request is returned.
+// RefuseBypassingRequest refuses a request to the API by a program that is not the claude which the run provides. The
+// response is an error of the Messages API that clients do not retry; it contains advice for the user. The returned
+// finding describes the request.
 func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}

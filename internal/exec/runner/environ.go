@@ -59,7 +59,8 @@ func (r *run) commandEnviron() []string {
 	return env
 }
 
-// withheldVariables are variables that lead to a real account, or belong to a session that exec itself runs in.
+// withheldVariables are variables that the command must not inherit. Some lead to a real account. The others belong to
+// a claude session, and are set if `claudeless exec` itself was started in such a session.
 func withheldVariables() []string {
 	return []string{
 		"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS",
@@ -69,8 +70,7 @@ func withheldVariables() []string {
 	}
 }
 
-// claudePathVariable returns the name of the variable that tells a host where claude is. For an unknown host, it
-// returns host, which is then the name of a variable.
+// claudePathVariable returns the variable in which a host such as zed looks for claude, or any other word unchanged.
 func claudePathVariable(host string) string {
 	switch host {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
@@ -117,8 +117,8 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 
 func (r *run) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
-// prepareRealHome prepares the run for a real claude. It adds the MCP servers of the scenario to the configurations. If
-// the scenario expects an exit code, it requests that this binary stays as the parent of claude.
+// prepareRealHome prepares the run for a real claude. It writes the MCP servers of the scenario to a configuration
+// file. If an exit code is expected, this binary will stay the parent of claude to record the code.
 func (r *run) prepareRealHome() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// maxFaultExtraTime is how much longer a run may take with a fault than without, in total at most maxFaultRunTime.
-	// On a slow machine, it may take slowMachineFactor times as long as without, even if that is longer.
+	// maxFaultExtraTime is how much longer a run may take with a fault than without one. In addition, maxFaultRunTime
+	// limits the total time. On a slow machine both limits may be too short, so a run with a fault may always take
+	// slowMachineFactor times as long as the run without.
 	maxFaultExtraTime = 12 * time.Second
 	maxFaultRunTime   = 18 * time.Second
 	slowMachineFactor = 3
 	baselineLimit     = time.Minute
-	// maxParallelFaults is how many faults are tried at the same time. For a command that uses much processor time, such as a
-	// real claude, it is limited to the number of processors.
+	// maxParallelFaults limits the faults tried at the same time; parallelRuns may allow only one per processor.
 	maxParallelFaults = 4
 )
 
@@ -42,8 +42,8 @@ func (o Options) parallelRuns(plain, cpu time.Duration) int {
 	return maxParallelFaults
 }
 
-// TryFaults runs the command once without a fault, and then once under each fault. The output of the command is not
-// shown. The returned input is always nil.
+// TryFaults runs the command once without a fault, and then once with each fault. It does not show the output of the
+// command. The returned Input is always nil; TryFaults returns it to have the same signature as [Run].
 func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	if _, err := selectFaults(o.Faults, true); err != nil {
 		return nil, nil, err
@@ -92,8 +92,8 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	return report, nil, nil
 }
 
-// selectFaults returns the faults with these names. The name "all" selects every fault. Faults of the interactive
-// screen are then included only if interactive is true.
+// selectFaults returns the faults with these names. The name "all" selects every fault. It includes the faults of
+// the interactive screen only if interactive is true.
 func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 	all, err := procio.Faults()
 	if err != nil {

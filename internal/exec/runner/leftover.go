@@ -19,9 +19,8 @@ type leftoverProcess struct {
 	isClaude bool
 }
 
-// leftovers returns the processes of a run that are still running, except those that this program started for itself.
-// It looks at the descendants of this program. If this program performs other runs at the same time, it looks instead
-// at the processes whose environment contains the mark of the run.
+// leftovers returns the processes that the command left running: descendants of this program or, if it runs other
+// commands too, processes with this run's mark in their environment. Helpers of this program are omitted.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
@@ -37,8 +36,7 @@ func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	return left
 }
 
-// identifyLeftover identifies a process of a run. A process is a claude if its program is called claude and its
-// environment contains the run's mark.
+// identifyLeftover identifies a process of a run. A claude is called claude and has the mark in its environment.
 func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
@@ -50,8 +48,9 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// KillLeftovers kills the claude processes and MCP servers that are left over from the run with this CLAUDELESS_RUN,
-// and adds a finding for each to in. Processes that are exiting get some time to do so.
+// KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds a finding for each
+// to in. run is the value of CLAUDELESS_RUN in their environment. A process that exits within half a second
+// is neither killed nor reported.
 func KillLeftovers(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run

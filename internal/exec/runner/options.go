@@ -10,7 +10,7 @@ import (
 // Options configure a run. Command, Setup.Self and System are required.
 type Options struct {
 	Command []string
-	// Setup describes the simulated claude; the runner sets the paths that processes write to.
+	// Setup describes the simulated claude. The runner itself sets Journal, Config and RunID.
 	Setup ClaudeSetup
 	// Rules define what counts as a failure.
 	Rules verdict.Rules
@@ -19,12 +19,12 @@ type Options struct {
 	// RecordOutput also keeps the output of each claude in the journal.
 	RecordOutput bool
 	Guard        guard.Level
-	// JudgeLater leaves the verdict to a later reader of the Capture journal.
+	// JudgeLater omits the verdict. The journal in the file Capture then contains all that a later verdict needs.
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
 	FreshHome bool
-	// EnvFor lists names of hosts and names of variables. For the name of a host, the variable in which that host looks
-	// for claude is set to the path of claude. Any other name is a variable that is set to this path.
+	// EnvFor lists variables that are set to the path of claude. An entry is the name of a variable, or the name of a
+	// host such as zed. The name of a host stands for the variable in which this host looks for claude.
 	EnvFor []string
 
 	// Terminal gives the command a pseudo-terminal; nil means it has the streams of this process.

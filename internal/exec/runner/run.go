@@ -124,7 +124,7 @@ func (r *run) close() {
 	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
 }
 
-// newCanaryKey returns a random API key that is not valid anywhere and is recognizable wherever it appears.
+// newCanaryKey returns a random API key that is not valid anywhere and is recognizable in any output.
 func newCanaryKey() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -26,9 +26,9 @@ const (
 	exitNotExecutable = 126
 )
 
-// Run runs the command and checks the run. The report includes how the command ended, and the returned Input is the
-// evidence that was checked. An error means that the run could not be prepared (then there is no report) or could not
-// be checked. With JudgeLater, the report contains only the outcome of the command.
+// Run runs the command and judges the run. The report also tells how the command ended; the returned Input is the
+// evidence that was judged. An error means that the run could not be prepared or could not be judged. If it could not
+// be prepared, there is no report. With JudgeLater, nothing is judged, and the report tells only how the command ended.
 func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	r, err := prepare(ctx, o)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	return exit, left, nil, nil // the deferred function sets seen
 }
 
-// relaySignals forwards signals to the command until stop is called. A second signal of a kind soon kills the command.
+// relaySignals forwards signals to the command until stop is called. A repeated signal kills it two seconds later.
 func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	if r.System.Lifetime == nil {
 		return func() {}

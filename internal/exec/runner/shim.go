@@ -24,7 +24,7 @@ type ClaudeSetup struct {
 	Self string
 	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude looks for one itself.
 	Scenario string
-	// MCPConfig are further server configurations.
+	// MCPConfig are additional configurations of MCP servers, as for --mcp-config.
 	MCPConfig []string
 	// Journal is the file that processes write to.
 	Journal string
@@ -38,7 +38,8 @@ type ClaudeSetup struct {
 	Fault string
 	// Real is the real claude that runs instead of the simulated one.
 	Real Real
-	// FirstStart specifies which dialogs claude shows on a terminal; nil means its configuration is not prepared.
+	// FirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
+	// configuration files for claude.
 	FirstStart *FirstStart
 	// ExtraVariables are further variables for claude, as "K=V".
 	ExtraVariables []string
@@ -112,8 +113,8 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. While the file is open for writing, this process must not
-// start another, which would inherit the file until it calls exec, and running it would fail with "text file busy".
+// writeProgram writes a program that is run immediately. Meanwhile this process must not start another one, which would
+// inherit the file, open for writing: running the program would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -142,8 +143,7 @@ func (s ClaudeSetup) script(target string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// createWindowsShims creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to claude.exe,
-// which [procio.ApplyShimSettings] reads.
+// createWindowsShims creates claude.cmd and claude.exe. [procio.ApplyShimSettings] reads their settings in [EnvFile].
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
@@ -173,7 +173,8 @@ func (s ClaudeSetup) envFileText() string {
 	return b.String()
 }
 
-// EnvFile is the name of the settings file next to a copy of the binary called claude.
+// EnvFile is the name of the file with the settings of a shim that is a copy of this binary. The file is next to the
+// shim.
 const EnvFile = "claude.env"
 
 func copyFile(from, to string) error {
@@ -238,10 +239,10 @@ func realCLINamesIn(dir, self string) []string {
 	return names
 }
 
-// realCommandLine returns the end of a shim script, which runs the real claude through this binary. This binary records
-// the start, and then claude replaces it. It stays as the parent only under a process fault or if an exit code is
-// expected. The --mcp-config options of claudeless come before the caller's arguments, so that no variadic option can
-// consume them. They are omitted if the first argument is a subcommand of claude.
+// realCommandLine returns the end of a shim script: the command that runs the real claude through this binary. This
+// binary records the start and is then replaced by claude, unless it must apply a fault or record the exit code. The
+// --mcp-config options of claudeless come before the arguments of the caller, so that no variadic option of the caller
+// can consume them. These options are omitted if the first argument is a subcommand of claude.
 func (s ClaudeSetup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
@@ -300,8 +301,8 @@ fi
 exec %s "$@"
 `
 
-// FirstStart specifies which dialogs claude shows when it starts on a terminal. The zero value shows only the dialog
-// that asks whether to trust the directory, because no directory is trusted.
+// FirstStart specifies which dialogs claude shows when it starts on a terminal. With the zero value, claude shows only
+// one: it asks whether to trust the directory, because no directory is trusted yet.
 type FirstStart struct {
 	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
 	Dialogs []string

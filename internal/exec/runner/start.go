@@ -15,18 +15,18 @@ import (
 
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuard is wrapped by errors in the set-up of the guard, before the command has started. After such an error,
-// the command can still be started with a weaker guard.
+// errStrictGuard is wrapped by errors before the command starts, so that the caller can try a weaker guard.
 var errStrictGuard = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.Level, error) { return guard.ParseLevel(s) }
 
-// guardLinkFD is the child's file descriptor of the link to the guard, the first that [proc.Attach] passes to a child.
+// guardLinkFD connects a child with the guard. It is the number that [proc.Attach] gives the first file it passes on.
 const guardLinkFD = 3
 
-// ExecGuarded runs in the first process of a guarded run and replaces this process by the command. words are the path
-// of the command and then its arguments, of which the first is the program's name. It returns only if it fails.
+// ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is the path of the
+// program. The other words are its arguments, beginning with the name of the program. ExecGuarded returns only if it
+// fails.
 func ExecGuarded(words, environ []string) error {
 	return guard.ExecWatched(guardLinkFD, words[0], words[1:], environ)
 }
@@ -38,7 +38,7 @@ func ExecGuardedInNetwork(words, environ []string) error {
 
 type startedCommand struct {
 	*proc.Attached
-	network      *guard.Network // the command's guard and network; nil means no guard, in the network of this program
+	network      *guard.Network // guard and network of the command; nil means that it runs without a guard in the network of this program
 	poller       *guard.Poller  // nil means not polling
 	ownProcesses []int
 	hasOtherRuns bool          // this program runs other commands at the same time
@@ -92,8 +92,7 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 	return err
 }
 
-// startGuarded starts this binary, which becomes the command. Before that, it sends this process the descriptor for
-// watching its system calls.
+// startGuarded starts this binary as a child, which sends a descriptor to watch its calls and becomes the command.
 func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// apiFindings returns C14 findings: wrong use of the Messages API. Only requests that the API itself refused are
-// reported. The server writes these journal lines, so the calling process is unknown.
+// apiFindings returns C14 findings about wrong use of the Messages API: requests that the API itself refused, not the
+// scenario. They name no process, because the server does not know which process sent a request.
 func apiFindings(entries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}

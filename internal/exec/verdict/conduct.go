@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// checkConduct adds findings about wrong use of claude by the caller. Only certain problems are reported, because a
-// false alarm is worse than a missed problem.
+// checkConduct adds findings about wrong use of claude, only if certain: a false alarm is worse than a missed problem.
 func (l *findings) checkConduct(runs []*process, killed []int) {
 	for _, p := range runs {
 		l.checkStdout(p)
@@ -147,8 +146,8 @@ func (l *findings) checkHooks(p *process) {
 }
 
 const (
-	// minStormCalls is the smallest number of identical failing calls that is reported. For calls that cannot succeed,
-	// the smallest number is minFatalStormCalls.
+	// minStormCalls is the number of identical failing calls that are reported as a retry storm. If the error is
+	// permanent, such as status 401, minFatalStormCalls are enough.
 	minStormCalls      = 10
 	minFatalStormCalls = 4
 	maxStormPause      = time.Second

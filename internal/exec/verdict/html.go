@@ -27,8 +27,8 @@ type HTMLInput struct {
 	Entries []journal.Entry
 	// Verdict is the judgement of Entries.
 	Verdict Report
-	// ReadFile returns the contents of a scenario file, of which the report shows the
-	// lines around a rule; nil means no source is shown.
+	// ReadFile returns the contents of a scenario file, so that the report can show the lines around a rule; nil means
+	// that the report shows no source.
 	ReadFile func(name string) ([]byte, error)
 }
 

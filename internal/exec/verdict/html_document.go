@@ -110,8 +110,8 @@ func addFinding(list []problem, p problem, anchor string) []problem {
 	return list
 }
 
-// anchorOf returns the anchor to which the page links a finding: the last event of the finding's process that had
-// failed or been denied by then, or else the process's run; empty means that the page has no such run.
+// anchorOf returns the anchor to which a finding links: the last earlier event of its process that failed or was
+// denied, else the run of the process. Empty means that the page has no run of this process.
 func (d *document) anchorOf(f Finding) string {
 	when, err := time.Parse(time.RFC3339Nano, f.Time)
 	best := ""

@@ -100,7 +100,8 @@ func (f *sourceFiles) linesAround(file string, line, before, after int) (shown [
 	return shown
 }
 
-// tableText returns up to 30 numbered lines of the rule or step at a line, up to the next [[table]] at the top level.
+// tableText returns the source of a rule or step, with line numbers. The text begins at the given line and ends before
+// the next table of the top level, such as [[responses]], or after 30 lines.
 func (f *sourceFiles) tableText(file string, line int) string {
 	var b strings.Builder
 	for i, l := range f.linesAround(file, line, 0, 29) {

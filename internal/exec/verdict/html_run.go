@@ -155,7 +155,6 @@ func (r *run) addSetup(s *journal.Run) {
 	}
 }
 
-// addFact adds a fact unless its text is empty or it is known already.
 func (r *run) addFact(name, text string) {
 	f := runFact{Name: name, Text: truncate(text)}
 	if text != "" && !slices.Contains(r.Facts, f) {
@@ -219,7 +218,6 @@ func (r *run) callEvent(id, name string, at float64) *event {
 	return e
 }
 
-// addTool adds the hooks, permissions and result of a tool call to its event.
 func (r *run) addTool(entry journal.Entry, at float64) {
 	switch {
 	case entry.Permission != nil:
@@ -265,7 +263,7 @@ func (r *run) finishCall(t *journal.Tool, at float64) {
 	}
 }
 
-// addTurn adds an event for a line about a turn, such as a prompt, rule or result, or of a rare kind such as a warning.
+// addTurn adds events for a journal line about a turn, such as a prompt, and for rarer lines, such as warnings.
 func (r *run) addTurn(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:
@@ -380,7 +378,6 @@ func (r *run) finishRun() {
 	r.Stdout, r.Stderr = strings.TrimRight(r.Stdout, "\n"), strings.TrimRight(r.Stderr, "\n")
 }
 
-// addPart adds a named text unless it is empty.
 func (e *event) addPart(name, text string) {
 	if strings.TrimSpace(text) != "" {
 		e.Parts = append(e.Parts, runFact{name, truncate(text)})

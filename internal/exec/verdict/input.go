@@ -64,8 +64,8 @@ type start struct {
 	pid  int
 }
 
-// isRepeated reports whether an entry belongs to a process that was already read: from a file that contains another journal,
-// or contains one twice. repeated are the processes of the file for which this is so.
+// isRepeated reports whether an entry belongs to a process that was already read, because a file contains another
+// journal, or one journal twice. It updates repeated, the ids of these processes in the current file.
 func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
 	if e.Start != nil {
 		if in.starts == nil {
@@ -80,9 +80,9 @@ func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
 	return repeated[e.PID]
 }
 
-// ReadFiles adds the lines of journals, ordered by time if there are several. It also loads the scenario that the runs
-// are checked against. If scenario is empty, it loads the scenarios that the runs used, and each run is checked against
-// its own. A journal that is given twice is read once. Findings of earlier verdicts are ignored.
+// ReadFiles adds the lines of journals. It orders the lines of several journals by time, and reads a journal that is
+// given twice only once. It ignores findings of earlier verdicts. ReadFiles also loads the scenario that the runs are
+// checked against. If scenario is empty, each run is checked against the scenario that it used.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.read(name); err != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// processKey identifies a process among several journals.
 type processKey struct{ source, pid int }
 
 func processKeyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
 
-// scenarioKey identifies the scenario of a run: its file or library name, and the digest of its sources.
+// scenarioKey identifies the scenario of a run by name and by digest, because the file may change between runs.
 type scenarioKey struct{ name, digest string }
 
 type scenarioEntries struct {
@@ -55,8 +54,8 @@ func (in *Input) loadRunScenarios() error {
 	return nil
 }
 
-// scenariosOfEntries returns the scenario of each entry in owners. order contains every scenario once, in the order in
-// which the runs first used them. Lines of processes without a scenario belong to the first scenario of their journal.
+// scenariosOfEntries returns the scenario of each entry, by index, and every scenario once, in the order of first use.
+// Lines of processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	runs := journal.RunNumbers(in.Entries)
 	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // scenarios by run and by journal

@@ -133,7 +133,8 @@ const (
 	ExitStrict  = 6
 )
 
-// ExitCode returns the command's exit code if it failed, otherwise that of the first kind of failure; 0 means success.
+// ExitCode returns the command's exit code if the command failed. Otherwise the code depends on the first kind of
+// failure that occurred: unmet expectations, then faults that were not handled well, then findings. 0 means success.
 func (r *Report) ExitCode() int {
 	if r.Command != nil && r.Command.Code != 0 {
 		return r.Command.Code
@@ -171,8 +172,8 @@ func (r *Report) SetUpFindings() []Finding {
 	return found
 }
 
-// JournalLine returns the finding as a journal line. A finding without a time gets the time now. The time marks the
-// line as part of a verdict, because processes write their findings without one.
+// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the time now. So lines
+// of a verdict always have a time, which distinguishes them from findings that processes write.
 func (f Finding) JournalLine(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {

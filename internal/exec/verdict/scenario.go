@@ -39,15 +39,15 @@ func (l *findings) warningLevel() string {
 	return levelWarn
 }
 
-// isReported reports whether the list already has a finding for the line of f with the same text or the id S11 or S12.
+// isReported reports whether the list has a finding for f's line in the scenario, with f's text or the id S11 or S12.
 func (l *findings) isReported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
 	})
 }
 
-// unusedRules returns S13 findings. It returns none if the scenario has expectations about unused rules. A rule that
-// matched a prompt and then failed (S11) is not unused.
+// unusedRules returns an S13 finding for each rule that answered no prompt. A rule that matched a prompt and then
+// failed (S11) does not count as unused. If the scenario has expectations about unused rules, there are no findings.
 func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
@@ -101,8 +101,8 @@ type scriptedCall struct {
 	result string
 }
 
-// addRejected adds f if the tool rejected the input of a scripted call. If a lint warning is about this input, the
-// finding gets the position of the warning. Otherwise it keeps the position of f.
+// addRejected adds a finding if the tool rejected the input of a scripted call, unless an expectation accepts it. A
+// linter warning about this input gives the finding its position; otherwise it keeps that of f.
 func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	why, ok := rejectionReason(c)
 	if !ok || l.input.Scenario.ExpectsInput(c.tool, c.input) {
@@ -164,8 +164,7 @@ func unplayedFindings(in Input) []Finding {
 	return p.playbackFindings()
 }
 
-// playback tracks how far the script of each session was played. API clients that send no session id are ignored,
-// because their requests cannot be assigned to a conversation.
+// playback tracks how far the script of each session was played. API clients that send no session id are ignored.
 type playback struct {
 	in       *Input
 	findings []Finding
@@ -176,7 +175,7 @@ type playback struct {
 
 type sequenceProgress struct {
 	turns     *expectedTurns // the remaining turns; nil means none
-	abandoned journal.Entry  // the last request, if its script has a further step; otherwise empty
+	abandoned journal.Entry  // the last request, if the script of the session has another step after it; otherwise empty
 }
 
 func (p *playback) sessionProgress(id string) *sequenceProgress {
@@ -214,7 +213,7 @@ func (s *sequenceProgress) unplayed() []Finding {
 	return []Finding{f}
 }
 
-// wasInterrupted reports whether the turn before the prompt of q was interrupted, or its process was stopped.
+// wasInterrupted reports whether the turn before the prompt of q was cut off by the user or the end of its process.
 func wasInterrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
@@ -262,15 +261,15 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	}
 }
 
-// expectedTurns is a rule whose turns from index nextTurn on are still expected.
+// expectedTurns is a rule that still expects some of its turns: turn nextTurn and all later ones.
 type expectedTurns struct {
 	rule      int
 	nextTurn  int
 	positions []diag.Position
 }
 
-// parseRuleName parses the name of a rule: "responses[2].turns[0]" is rule 2, turn 0. rule is -1 for a rule outside
-// [[responses]]. turn is -1 if the name contains no turn, because it is the first response of the rule.
+// parseRuleName parses the name of a rule: "responses[2].turns[0]" is rule 2, turn 0. A name without a turn means the
+// first response of the rule, and turn is -1. For a rule outside [[responses]], rule is -1.
 func parseRuleName(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
 	rule, ok := parseIndex(name, "responses[")
@@ -325,9 +324,8 @@ func (l *findings) checkEarlyEnd(p *process) {
 	l.list = append(l.list, f)
 }
 
-// hasUnrecordedResults reports whether a process may have ended well although the journal has no result. This is the
-// case for a real claude, because only its start and its requests are recorded. It is also the case for a session on a
-// terminal, because the user may leave it without a prompt.
+// hasUnrecordedResults reports whether a process may have ended well although the journal has no result: a real claude,
+// whose results are not recorded, or a session on a terminal, which the user may leave without a prompt.
 func (l *findings) hasUnrecordedResults(p *process) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
@@ -335,7 +333,8 @@ func (l *findings) hasUnrecordedResults(p *process) bool {
 	return p.start.LogCache != "" || slices.ContainsFunc(l.input.Entries, func(e journal.Entry) bool { return e.Request != nil || e.Exchange != nil })
 }
 
-// endSignal returns the signal that ended a process, empty after a normal end or without a session, and the exit code.
+// endSignal returns the signal that ended a process, and the exit code. The signal is empty if the process ended
+// normally or had no session.
 func (p *process) endSignal() (signal string, code int) {
 	sent := p.hostAction("signal")
 	switch {

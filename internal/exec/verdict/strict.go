@@ -31,8 +31,8 @@ func (l *findings) checkSetUps(runs []*process) {
 	}
 }
 
-// checkUnrecordedServers adds finding S20 for each expectation about notifications of an MCP server that only a real
-// claude uses. It cannot be checked, because notifications are recorded only if exec started the server as a fixture.
+// checkUnrecordedServers adds finding S20 for each expectation about notifications of an MCP server that cannot be
+// checked. In a run with a real claude, notifications are recorded only if exec started the server as a fixture.
 func (l *findings) checkUnrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.Started() {
@@ -70,8 +70,8 @@ func (in *Input) Interactive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
-// checkOnceRules adds an S02 finding for each rule with once that answered a second prompt. The server does not prevent
-// this, because requests to the Messages API do not identify their run.
+// checkOnceRules adds an S02 finding for each prompt that a rule with `once` answered although it had already answered
+// one. The server cannot prevent this, because requests do not tell which run they belong to.
 func (l *findings) checkOnceRules() {
 	if l.input.Scenario == nil {
 		return
@@ -162,8 +162,7 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// atNearestRule returns f with the position of the rule that is nearest to the prompt, because the user has to change
-// that rule. Without such a rule it returns f unchanged.
+// atNearestRule returns f with the position of the nearest rule, if any, which the user probably has to change.
 func (u Unmatched) atNearestRule(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")

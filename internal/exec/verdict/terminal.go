@@ -43,7 +43,7 @@ func (r *Report) Write(w io.Writer, as Format) error {
 
 const linePrefix = "claudeless: verdict: "
 
-// maxUnusedRulesShown is how many warnings about unused rules are shown, because one scenario may serve many tests.
+// maxUnusedRulesShown limits the warnings about unused rules: one test of a large scenario often leaves many unused.
 const maxUnusedRulesShown = 3
 
 // writeTerminal writes the report for people: one line per problem, the advice below it, and a summary line.
@@ -142,8 +142,7 @@ func (t *Terminal) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// writeJUnit writes the report as one test suite. It has a test case for each expectation, for each finding of level
-// error, and for each fault. If the command failed, it has a test case for that, too.
+// writeJUnit writes one test suite, with cases for expectations, findings of level error, faults and a failed command.
 func (r *Report) writeJUnit(w io.Writer) error {
 	s := junit.Suite{Name: "claudeless"}
 	for _, x := range r.Expectations {

@@ -63,8 +63,7 @@ func judge(in Input) Report {
 	return r
 }
 
-// recordedFindings returns the findings that the processes themselves wrote to the journal. If a process wrote the same
-// finding several times, it is returned once.
+// recordedFindings returns the findings that the processes themselves wrote to the journal, each once.
 func (l *findings) recordedFindings() []Finding {
 	var all []Finding
 	known := map[string]bool{}
@@ -92,8 +91,7 @@ func levelRank(level string) int {
 	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
 }
 
-// expectations returns the results of all expectations. It judges the [[expect]] blocks over the whole run. The
-// processes have already judged the expectations about single calls, so their results come from the journal.
+// expectations judges the [[expect]] blocks over the run; the journal has the results of those about single calls.
 func expectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {

@@ -68,7 +68,8 @@ func (b *builder) addPrompt(p *Prompt) {
 	b.finished = false
 }
 
-// addHook adds a hook to the current prompt or, if none exists or it has its result, to the next prompt.
+// addHook adds a hook to the prompt for which it ran. This is the current prompt. Before the first prompt, or when the
+// current prompt already has its result, it is the next prompt.
 func (b *builder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)
@@ -260,7 +261,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	return out, nil
 }
 
-// sourcesByDetail lists the kinds of input, the most detailed last.
+// sourcesByDetail lists the kinds of input. A later one describes a session in more detail than an earlier one.
 var sourcesByDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
 // join adds to b the parts that only other contains.
@@ -332,8 +333,7 @@ func (c *Call) fillFrom(from *Call) {
 // ErrNoConversation reports that the files contain no conversation.
 var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
-// addLastMessage adds the last message of a sub-agent if the input contains only its calls. The message is taken from
-// the result of the call that started the sub-agent.
+// addLastMessage adds a sub-agent's last message, from the result of its call, if the input contains only its calls.
 func (a *Agent) addLastMessage(c *Call) {
 	n := len(a.Messages)
 	if n == 0 || c.Result == nil || c.Result.IsError {

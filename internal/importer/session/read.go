@@ -33,7 +33,8 @@ type Progress interface {
 	Read(n int64)
 }
 
-// Read reads recordings of sessions. Those of the same session are joined; in overlaps, the more detailed one is used.
+// Read reads recordings of sessions. It joins the recordings of the same session; what is in several of them is taken
+// from the most detailed one.
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newRecordingReader(o)
 	var errs []error
@@ -93,7 +94,7 @@ func withAgentFiles(files []string) []string {
 
 // format parses the lines of one kind of file.
 type format interface {
-	// parseLine parses one line; the error explains why it does not belong to the format.
+	// parseLine parses one line. The error explains why the line does not have this format.
 	parseLine(at Place, raw []byte) error
 }
 
@@ -116,8 +117,8 @@ func (r *recordingReader) readFile(name string) error {
 	return r.read(name, f)
 }
 
-// read reads the lines of a file, which end at line feeds only. An unreadable line is skipped and counted, but an
-// unreadable first line is an error, because it determines the format.
+// read reads the lines of a file, which end at line feeds only. The first line determines the format, so it is an error
+// if the first line cannot be read. Later lines that cannot be read are skipped and counted.
 func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	into := &lineReader{recordingReader: r}

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// trafficReader reads requests to a Messages API and their responses. Every request contains the whole conversation;
-// only its new part is used.
+// trafficReader reads exchanges with a Messages API. Every request repeats the conversation; only what is new is used.
 type trafficReader struct {
 	set           *sessionSet
 	reader        *history.Reader
@@ -21,8 +20,8 @@ type trafficReader struct {
 }
 
 type trafficConversation struct {
-	groups  int      // number of groups in the history that are already imported
-	failure *Failure // failure of the last request; ignored if the request is repeated
+	groups  int      // number of message groups in the history that are already imported
+	failure *Failure // failure of the last request; removed when the client repeats the request
 	at      Place
 }
 
@@ -84,7 +83,6 @@ func sessionIDFromMetadata(metadata json.RawMessage) string {
 	return id
 }
 
-// fillFromRequest records information about the client from the request.
 func (b *builder) fillFromRequest(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")

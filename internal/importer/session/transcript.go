@@ -51,7 +51,7 @@ type lineBody struct {
 	Prevented      bool            `json:"preventedContinuation"` // a Stop hook prevented the end of the turn
 }
 
-// toolUseResult is the result in the CLI's own form. If it is a text or a list, it contains nothing useful.
+// toolUseResult is the result of a call in the CLI's own form. Only an object is useful; a text or a list is not.
 type toolUseResult struct {
 	File struct {
 		FilePath   string `json:"filePath"`
@@ -64,7 +64,8 @@ type toolUseResult struct {
 	IsAsync bool   `json:"isAsync"`
 }
 
-// UnmarshalJSON skips values that are not objects or have none of the used keys, because they may be long.
+// UnmarshalJSON decodes only objects that have one of the keys above. It skips all other values without decoding them,
+// because they may be long.
 func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	type plain toolUseResult
 	ours := bytes.Contains(raw, []byte(`"file"`)) || bytes.Contains(raw, []byte(`"agentId"`)) || bytes.Contains(raw, []byte(`"isAsync"`))
@@ -84,8 +85,7 @@ type attachedHook struct {
 	Decision  string `json:"decision"`
 }
 
-// outcome returns the outcome of a hook run; empty means success. ok is false if the attachment is about something
-// else, such as context that the hook added.
+// outcome returns how a hook run ended, such as "blocked"; empty means success. ok is false for other attachments.
 func (a *attachedHook) outcome() (came string, ok bool) {
 	switch a.Type {
 	case "hook_success":
@@ -114,7 +114,7 @@ func (a *attachedHook) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// hookType is the type that lines about hooks get when they are stored. In the file they have various types.
+// hookType is the type under which lines about hooks are stored. In the file these lines have several types.
 const hookType = "hook"
 
 func (l *transcriptLine) isAboutHook() bool {
@@ -151,7 +151,7 @@ type conversationLine struct {
 	line *lineBody
 }
 
-// transcriptReader keeps the lines of one file until the branch is known.
+// transcriptReader stores the lines of a file, because which branch is imported is known only after the last line.
 type transcriptReader struct {
 	set    *sessionSet
 	file   string
@@ -160,7 +160,7 @@ type transcriptReader struct {
 	texts  map[string]string
 	parent map[string]string
 	last   string // newest line of the main conversation
-	// hasDamage is set if a line was unreadable. That line may be the parent of other lines.
+	// hasDamage is set if a line could not be read. Other lines may then refer to a parent that is missing.
 	hasDamage bool
 }
 
@@ -218,7 +218,6 @@ func (t *transcriptReader) storeLine(at Place, l lineBody) {
 	t.nodes = append(t.nodes, conversationLine{at, &l})
 }
 
-// emptyToolUseResult is the toolUseResult of lines without one.
 var emptyToolUseResult toolUseResult
 
 // intern returns the stored copy of a string, because many lines repeat the same strings.
@@ -273,8 +272,7 @@ func (t *transcriptReader) resolveBranch(branch string) error {
 	return nil
 }
 
-// linesOnBranch returns the ids of the lines on one branch, from its first to its last line. This is the newest branch
-// or, if id is not empty, the newest branch that contains the line id.
+// linesOnBranch returns the ids of the lines on the newest branch or, if id is set, on the newest that contains it.
 func (t *transcriptReader) linesOnBranch(id string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[id]; id != "" && ours {
@@ -340,8 +338,8 @@ func (b *builder) addAssistantLine(n *conversationLine, agent string) {
 	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
 
-// addAssistant adds a message of the model. If the CLI itself wrote the message because a request failed, it adds the
-// failure f with the text of the message instead. Other messages of the CLI are ignored.
+// addAssistant adds a message of the model. If failed is set, the CLI wrote the message because a request failed, and
+// its text becomes that of the failure f. All other messages of the CLI are ignored.
 func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
 	if m.Model != "<synthetic>" {
 		b.addBlocks(at, *m, agent)
@@ -429,8 +427,7 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents connects each agent whose call is unknown with a call: the result of this call contains the agent's id,
-// or its input contains the agent's prompt.
+// assignAgents finds the call that started each agent: its result contains the agent's id, or its input the prompt.
 func (b *builder) assignAgents() {
 	calls := slices.SortedFunc(maps.Keys(b.calls), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.calls[x].At.Line, b.calls[y].At.Line), cmp.Compare(x, y))

@@ -18,7 +18,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// File is a list of calls. All sessions have the same files.
+// File is a list of tool calls, in groups. Each group is played in a session of its own. All these sessions begin with
+// the same files.
 type File struct {
 	// Files are files of the working directory, Home files of the home directory, by path.
 	Files map[string]string `toml:"files"`
@@ -128,8 +129,7 @@ func readFile(name string) (*File, diag.List) {
 	return f, problems
 }
 
-// checkAndNumberLines sets the line numbers of calls and known decisions. It also checks what the file format cannot
-// express, such as unique names of groups.
+// checkAndNumberLines sets the line numbers of calls and known decisions, and checks what the types do not check.
 func (f *File) checkAndNumberLines() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {

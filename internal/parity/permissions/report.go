@@ -76,7 +76,8 @@ func compareDecisions(ours, theirs Decision) Status {
 	return StatusSame
 }
 
-// Stale reports known decisions that accepted no difference in this run, unless one of their calls was not compared.
+// Stale reports the known decisions that accepted no difference in this run. It omits a known decision if a call that
+// it is about was not compared.
 func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {

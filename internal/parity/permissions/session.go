@@ -88,7 +88,7 @@ const (
 	Deny  Decision = "deny"
 )
 
-// Outcome is the decision about a call, or the reason why it is missing: the tool rejected the input before
+// Outcome is the decision about a call. If there is none, it has the reason: the tool rejected the input before
 // permission was asked, or the session ended before the call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
@@ -147,7 +147,7 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// recordCalls records what an event says about calls, and returns the ids of the calls that the event starts.
+// recordCalls stores in found the decisions and rejected inputs that an event reports. begun are calls that it starts.
 func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 	var blocks []block
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls

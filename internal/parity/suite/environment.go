@@ -42,7 +42,7 @@ type laneRun struct {
 	env     []string
 	servers []*proc.Process
 	api     *modelAPI
-	front   *tlsFront // serves the default URL of the API; nil means that the programs use the URL of the server itself
+	front   *tlsFront // serves the API at its default URL; nil means that the programs use the URL of api
 }
 
 func (p *laneRun) path(parts ...string) string {
@@ -137,8 +137,8 @@ func (p *laneRun) writeFiles() error {
 
 const dummyKey = "dummy"
 
-// installPrograms writes the programs that are first on PATH: claudeless, whose fixtures record their traffic, and
-// the hook that records its input and prints a given output.
+// installPrograms writes the programs that are first on PATH. claude is this binary. claudeless makes fixtures record
+// their traffic. record-hook is a hook that records its input and prints its argument.
 func (p *laneRun) installPrograms() error {
 	quoted := "'" + strings.ReplaceAll(p.Self, "'", `'\''`) + "'"
 	protocol := ""
@@ -241,8 +241,7 @@ type tlsFront struct {
 	done   chan error // receives the error of the server
 }
 
-// listenTLS listens on port 443 of loopback for [apiHost] and forwards requests to backend. It writes to caFile the
-// certificate of the authority that the programs must trust.
+// listenTLS forwards requests from port 443 of loopback to backend. It writes the certificate to trust to caFile.
 func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
 	cert, ca, err := newCertificate()
 	if err != nil {
@@ -299,7 +298,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{raw, rawCA}, PrivateKey: key}, ca, nil
 }
 
-// modelAPI serves a case's scenario as the Messages API on loopback and records the requests. Close undoes listenAPI.
+// modelAPI serves a case's scenario as the Messages API on loopback, and records the requests. Close stops the server.
 type modelAPI struct {
 	// URL is the base URL of the API.
 	URL string
@@ -310,7 +309,7 @@ type modelAPI struct {
 	done    chan error
 }
 
-// listenAPI starts a server for the lane that runs until Close.
+// listenAPI starts the API server of a lane. The server runs until Close is called, even if ctx ends earlier.
 func (p *laneRun) listenAPI(ctx context.Context) (*modelAPI, error) {
 	s, err := scenarios.Load(p.scenarioFile(), scenarios.LoadOptions{})
 	if err != nil {

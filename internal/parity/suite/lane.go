@@ -25,13 +25,15 @@ import (
 type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
-	// Dir is a new directory. All lanes run in the same subdirectory, one after the other, to see the same paths.
+	// Dir is a new directory. The lanes run one after the other in the same subdirectory, so that all of them see the
+	// same paths.
 	Dir string `json:"dir"`
 	// Self is the claudeless binary, which is also used for fixtures.
 	Self string `json:"self"`
 	// Timeout bounds each run of a program.
 	Timeout time.Duration `json:"timeout"`
-	// DefaultURL lets the programs reach the API at its default URL, in a separate network.
+	// DefaultURL lets the programs use the default URL of the API. This needs a separate network, in which the host of
+	// this URL is our server.
 	DefaultURL bool `json:"default_url,omitempty"`
 	// Protocol lists the revisions of MCP that the fixtures speak; empty means the revisions in the fixture files.
 	Protocol string `json:"protocol,omitempty"`
@@ -76,8 +78,8 @@ type ServeResult struct {
 	Error      string              `json:"error,omitempty"`
 }
 
-// ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. [PlayIsolated] starts the process
-// that calls it, in a separate network namespace.
+// ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. It needs a process of its own, which
+// [PlayIsolated] starts in a separate network namespace.
 func ServeJob(ctx context.Context, s *process.System) error {
 	var job Job
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
@@ -141,8 +143,7 @@ func CheckIsolation(ctx context.Context, s *process.System, self string, words .
 	return err
 }
 
-// unroutedPackets returns the number of packets that the kernel could not route. In a network with only loopback, these
-// are attempts to reach an outside address.
+// unroutedPackets counts packets that could not be routed: with only loopback, attempts to reach an outside address.
 func unroutedPackets() int {
 	table, _ := os.ReadFile("/proc/self/net/snmp") // only Linux counts unroutable packets
 	var names []string
@@ -227,7 +228,7 @@ func (p *laneRun) collectFiles() error {
 	})
 }
 
-// collectTranscripts reads the session files. The returned paths do not contain the name of the project.
+// collectTranscripts reads the session files. Their paths begin below the project's directory, whose name differs.
 func (p *laneRun) collectTranscripts() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")
@@ -257,8 +258,8 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readRequests reads the requests to the model from the journal of claudeless, which ran as `claudeless serve` or as
-// `claude`. A missing journal means no requests. If err, the error of an earlier step, is not nil, it is returned.
+// readRequests reads the requests to the model from a journal of `claudeless serve` or `claude`; a missing one has
+// none. If err, the error of an earlier step, is not nil, readRequests only returns it.
 func readRequests(name string, err error) ([]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
@@ -275,7 +276,7 @@ func readRequests(name string, err error) ([]json.RawMessage, error) {
 }
 
 // ReadRequests reads the requests to the model from a journal. When claudeless runs as claude, it records the result of
-// each call. Results at the end of a turn are omitted, because no request sent them to the model.
+// each call. If a turn ends after a call, no request sends the result to the model, so ReadRequests omits it.
 func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet

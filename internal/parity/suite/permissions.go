@@ -22,7 +22,7 @@ type DecisionReport struct {
 
 	// Unreadable holds the problems of files that could not be read.
 	Unreadable diag.List
-	// Stale holds known decisions that no longer differ.
+	// Stale reports known decisions whose calls no longer differ.
 	Stale diag.List
 }
 
@@ -79,7 +79,7 @@ func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup)
 	return g.Judge(permissions.ReadOutcomes(recordings[0], len(g.Calls)), permissions.ReadOutcomes(recordings[1], len(g.Calls)))
 }
 
-// Write writes the reports and prints the verdicts that are not the same.
+// Write writes the report files, and prints the calls that were decided differently or not compared.
 func (d *DecisionReport) Write(f ReportFiles, s *process.System) error {
 	d.Verbose = f.Verbose
 	diag.Render(s.Stderr, d.Unreadable)

@@ -94,7 +94,7 @@ func (p *laneRun) arguments(given []string) ([]string, error) {
 	return args, nil
 }
 
-// programOutput collects the output of a program for readers that wait for more.
+// programOutput collects the output of a program. Its methods wait until the output contains something, such as a line.
 type programOutput struct {
 	done chan struct{} // closed at the end of the output
 
@@ -144,8 +144,7 @@ func (o *programOutput) waitQuiet(ctx context.Context) {
 	}
 }
 
-// waitForLine waits until matches returns true for a line, beginning at index i. It returns this line and the index
-// after it. ok is false if the output ends or ctx is done before.
+// waitForLine waits for a line, from index i on, that matches. next is the index after it. ok is false if none came.
 func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(line string) bool) (next int, line string, ok bool) {
 	for {
 		o.mu.Lock()
@@ -225,13 +224,13 @@ func stringField(line, path string) (value string, ok bool) {
 }
 
 type host struct {
-	ctx    context.Context // context of the run, which outlives the host
+	ctx    context.Context // context of the run; a host exists only while one run is executed
 	child  *proc.Process
 	output *programOutput
 
 	position     int    // number of lines processed so far
 	id           string // id of the request that the last wait received
-	rpc          string // id of the MCP message in the request that the last wait received
+	rpc          string // id of the MCP message that the request of the last wait contains
 	input        json.RawMessage
 	requestCount int
 }
@@ -291,8 +290,7 @@ func (h *host) denyAll() bool {
 	}
 }
 
-// permissionAnswer returns the answer to a permission request. With the verb "deny", text is the message for the model.
-// With "allow", text is the new input of the tool; an empty text keeps the input of the request.
+// permissionAnswer answers a permission request. For "deny", text is the message; for "allow", the new input, if any.
 func (h *host) permissionAnswer(verb, text string) any {
 	switch {
 	case verb == "deny" && text == "":

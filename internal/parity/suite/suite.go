@@ -41,8 +41,8 @@ type Options struct {
 	DefaultURL bool
 	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those in the fixture files.
 	Protocol string
-	// Retries is how often a case that differs is repeated. Because of races, outputs can differ by chance, so only
-	// differences that occur every time are reported.
+	// Retries is how often a case that differs is repeated. Only differences that occur every time are reported,
+	// because races can cause a difference by chance.
 	Retries int
 	// IsolatedArgs are the arguments with which Self calls [ServeJob].
 	IsolatedArgs []string
@@ -126,7 +126,7 @@ func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
 	}
 }
 
-// runCase runs a case and compares its lanes. previous is the verdict of the previous attempt.
+// runCase runs a case and compares its lanes. previous is the verdict of the attempt before, if the case is repeated.
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
 	v := r.verdictWithoutRun(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
@@ -217,7 +217,6 @@ func newLaneRunner(o Options) laneRunner {
 	return laneRunner{Options: o}
 }
 
-// checkIsolation checks whether the lanes can have their own network namespace, and warns if they cannot.
 func (r *laneRunner) checkIsolation(ctx context.Context) {
 	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
@@ -225,7 +224,7 @@ func (r *laneRunner) checkIsolation(ctx context.Context) {
 	}
 }
 
-// retry calls the function do for the numbers below n, and again for those that need it, up to Retries times.
+// retry calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true.
 func (r *laneRunner) retry(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
 	again := make([]int, n)
 	for i := range again {

@@ -14,7 +14,8 @@ type Request struct {
 	Session string `json:"session,omitempty"`
 	// Agent is the id of the sub-agent, if the client sends it.
 	Agent string `json:"agent,omitempty"`
-	// Attempt counts how often this history was sent, from 1; it is also 1 if the attempts were not counted.
+	// Attempt is the number of times that the client has sent this history, including this request. It is 1 if the
+	// attempts were not counted.
 	Attempt int `json:"attempt"`
 	// Path is the path of the request.
 	Path string `json:"path"`
@@ -35,7 +36,7 @@ type Request struct {
 	Prompt string `json:"prompt,omitempty"`
 	// Injected is true if the client itself wrote the text: feedback of a hook, or a notice.
 	Injected bool `json:"injected,omitempty"`
-	// Added are prompts that arrived together with results, for the first time.
+	// Added are prompts that the request contains in addition to results, and that no earlier request contained.
 	Added []string `json:"added,omitempty"`
 	// Rule is the rule that answered.
 	Rule string `json:"rule,omitempty"`
@@ -48,7 +49,7 @@ type Request struct {
 	// NextStep is the step of the script that the next request will get; absent if none exists.
 	NextStep *Unplayed `json:"left,omitempty"`
 	// NotOffered are the tools that the script calls although the request does not offer them. It is absent for Claude
-	// Code, which can run tools that it did not offer.
+	// Code, because Claude Code can run tools that its request does not offer.
 	NotOffered []string `json:"not_offered,omitempty"`
 	// Status is the HTTP status; 0 if the connection ended without one.
 	Status int `json:"status"`
@@ -74,7 +75,8 @@ type ExecutedCall struct {
 	Result string `json:"result"`
 	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
-	// EndedTurn is true if the call ended its turn, so that its result reached the model only with another prompt.
+	// EndedTurn is true if the turn ended with this call. The model then gets the result of the call only with the next
+	// prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
 }
 

@@ -107,7 +107,6 @@ func (e *Entry) describeAPI() string {
 	return ""
 }
 
-// describe returns the request, its answer, and its problems.
 func (q Request) describe() string {
 	what := []string{}
 	if q.Prompt != "" {

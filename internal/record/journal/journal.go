@@ -13,7 +13,7 @@ import (
 
 // Options configure a Journal. W and Now are required.
 type Options struct {
-	W         io.Writer // opened for appending; each line is one Write, which is undone if the disk is full
+	W         io.Writer // opened for appending; each line is one Write; if the disk is full, the part that was written is removed again
 	Now       func() time.Time
 	PID       int
 	SessionID string
@@ -29,7 +29,7 @@ type Journal struct {
 	err error
 }
 
-// Body is the content of a line without its head: one of the exported structs of this package, see [Line].
+// Body is the content of a journal line, without its head. Each struct that a field of [Line] points to is a Body.
 type Body interface{ kind() string }
 
 // New creates a journal; it writes nothing yet.
@@ -82,8 +82,8 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteAll writes lines. err is the error that occurred when the lines were created. If it is not nil, the journal
-// keeps it as its error, and writes nothing after these lines.
+// WriteAll writes lines that the caller has created. err is the error that occurred when they were created, if any.
+// After such an error the journal writes no further lines, and Err returns it.
 func (j *Journal) WriteAll(lines []Body, err error) {
 	for _, l := range lines {
 		j.Write(l)
@@ -152,8 +152,7 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removeOwnTail removes the last n bytes that this process has written, when no other
-// process is writing. Bytes followed by data of others are kept.
+// removeOwnTail waits until no other process is writing, then removes the last n bytes of this one if nothing follows.
 func removeOwnTail(file *os.File, n int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {

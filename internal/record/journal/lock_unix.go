@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockShared locks the file for writing a line. It waits while another process removes a partial line. An error is
-// ignored, so that the line is still written.
+// lockShared locks the file while this process writes a line. Other processes may write at the same time. lockShared
+// waits only while a process removes a partial line. If locking fails, the line is written without a lock.
 func lockShared(file *os.File) { _ = unix.Flock(int(file.Fd()), unix.LOCK_SH) }
 
 // tryLockExclusive locks out other journals. It returns false if another process is writing.

@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockByte returns the byte of the file that is locked. It is far after the end of the file, because on Windows other
-// processes cannot read or write a locked byte.
+// lockByte returns the locked byte, far after the end of the file: on Windows, others cannot read or write this byte.
 func lockByte() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
-// lockShared locks the file for writing a line. It waits while another process removes a partial line. An error is
-// ignored, so that the line is still written.
+// lockShared locks the file while this process writes a line. Other processes may write at the same time. lockShared
+// waits only while a process removes a partial line. If locking fails, the line is written without a lock.
 func lockShared(file *os.File) {
 	_ = windows.LockFileEx(windows.Handle(file.Fd()), 0, 0, 1, 0, lockByte())
 }

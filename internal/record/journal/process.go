@@ -10,7 +10,7 @@ type Start struct {
 	PPID int `json:"ppid"`
 	// Parent is the name of the parent process, if the system provides it.
 	Parent string `json:"parent,omitempty"`
-	// InheritedVariables are variables of another session that the process inherited.
+	// InheritedVariables are variables that belong to another claude session, but which this process has inherited.
 	InheritedVariables []string `json:"leaks,omitempty"`
 	// SecretArguments are the arguments that contain a secret, as `argv[N]`.
 	SecretArguments []string `json:"secrets,omitempty"`
@@ -83,8 +83,8 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Output is a piece of the output that the process wrote to a standard stream. Output is recorded only if
-// CLAUDELESS_CAPTURE_OUTPUT is set, as `claudeless exec --html` does, and at most 1 MiB for each stream.
+// Output is a piece of the output that the process wrote to a standard stream. There are such lines only if
+// CLAUDELESS_CAPTURE_OUTPUT is set, which `claudeless exec --html` does. At most 1 MiB of each stream is recorded.
 type Output struct {
 	// Stream is `stdout` or `stderr`.
 	Stream string `json:"stream" enum:"stdout,stderr"`

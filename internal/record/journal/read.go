@@ -91,8 +91,8 @@ type Entry struct {
 	LineHead
 	// When is the parsed Time; zero means it could not be parsed.
 	When time.Time
-	// Source is the number of the journal, from 0, if several journals are read together. It is needed because
-	// processes on two machines may have the same id.
+	// Source is the number of the journal that contains the line, from 0. If several journals are read together, a
+	// process id is not enough to identify a process, because two machines may use the same id.
 	Source int
 	Line
 }
@@ -153,8 +153,8 @@ func parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// parseHead parses the head of a line in the form that this package writes. It returns the rest of the line as a JSON
-// object, for which it overwrites a part of line. ok is false if the line has another form.
+// parseHead parses the head of a line. ok is false if the head does not have the form that this package writes. body is
+// the rest of the line as a JSON object. It is a part of line, in which parseHead has replaced one byte by a brace.
 func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	var pid []byte
 	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
@@ -221,8 +221,9 @@ func (l *Line) Body() Body {
 	return nil
 }
 
-// RunNumbers returns for each entry the number of the process run that wrote it, from 0 in the order of first entries.
-// A process id that appears in two journals, or starts twice, belongs to different runs.
+// RunNumbers returns for each entry the number of the process run that wrote it. Runs are numbered from 0, in the order
+// of their first entries. A process id does not identify a run: it may occur in two journals, or be used again by a
+// later process, which begins with another start line.
 func RunNumbers(entries []Entry) []int {
 	type process struct{ source, pid int }
 	runs, current, count := make([]int, len(entries)), map[process]int{}, 0

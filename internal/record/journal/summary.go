@@ -18,14 +18,14 @@ type LineOrigin struct {
 	AfterMS float64
 }
 
-// Summary collects from journal lines the facts by which expectations and gates are judged. The lines need not be
-// written to a file. A session, the Messages API and the verdict about a run all use a Summary, so that they reach the
-// same results. All methods may be called from many goroutines. The zero value is an empty run.
+// Summary collects the facts from which expectations and gates are judged. It gets them from journal lines, even if the
+// lines are not written to a file. A session, the Messages API and the verdict about a run all use a Summary, so that
+// they reach the same results. All methods may be called from many goroutines. The zero value is an empty run.
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
 	messages map[modelSource]lastMessage  // last message of each model
-	retries  map[processKey]int           // failed attempts since the last message; they count for the request that the next one answers
+	retries  map[processKey]int           // failed attempts since the last message, for the request that the next message answers
 	requests map[conversation]lastRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
@@ -37,7 +37,6 @@ type GateState struct {
 	Waiting bool   `json:"waiting"`
 }
 
-// processKey identifies a process among several journals.
 type processKey struct{ source, pid int }
 
 // modelSource identifies the model of a process or of a sub-agent in it.
@@ -48,7 +47,7 @@ type modelSource struct {
 
 type lastMessage struct {
 	id           string
-	requestIndex int // index, in the record of the run, of the request that the message answers
+	requestIndex int // number of the request that the message answers, see RunRecord.AddRequest
 }
 
 // conversation identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
@@ -59,7 +58,8 @@ type lastRequest struct {
 	failed bool
 }
 
-// Summarize returns the summary of the entries, which must be ordered by time and contain the lines of fixtures.
+// Summarize returns the summary of a run. The entries must be complete: they must include the lines of fixtures. They
+// must be ordered by time.
 func Summarize(entries []Entry) *Summary {
 	var s Summary
 	s.run.MarkFixturesRead()
@@ -138,7 +138,7 @@ func (s *Summary) addRule(name, file string, line int) {
 	}
 }
 
-// addMessage adds a message block. The first is the response to a request, unless the message continues another.
+// addMessage records a message of the model. It is the response to a new request, unless it continues another message.
 func (s *Summary) addMessage(from modelSource, m Model, afterMS float64) {
 	last, known := s.messages[from]
 	if last.id == m.MessageID {
@@ -208,7 +208,7 @@ func (q Request) Failed() bool {
 	return q.Status != 200 || q.Error != "" || slices.ContainsFunc(q.Findings, func(f string) bool { return strings.HasPrefix(f, "aborted: ") })
 }
 
-// serverTool returns the server and tool of an MCP call. ok is false for other calls and if the server was not reached.
+// serverTool returns the server and the tool of an MCP call; ok is false if no MCP call reached the server.
 func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
 	if !ok || c.NoSuchTool() || c.Denied() {
@@ -222,7 +222,8 @@ func (c *ExecutedCall) NoSuchTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-// Denied reports whether the call was not allowed. It recognizes Claude Code's messages, except the one about rules.
+// Denied reports whether the call was not allowed. It recognizes the messages of Claude Code, but not the message that
+// a permission rule denied the call.
 func (c *ExecutedCall) Denied() bool {
 	if !c.IsError {
 		return false

@@ -76,7 +76,8 @@ type Model struct {
 	InputTokens int `json:"input_tokens"`
 	// OutputTokens of the message, estimated or set by the scenario.
 	OutputTokens int `json:"output_tokens"`
-	// Continued is true if the message and the preceding one came in one API response; the preceding one had no calls.
+	// Continued is true if the message and the preceding one are parts of the same API response. The preceding message
+	// then has no calls.
 	Continued bool `json:"goes_on,omitempty"`
 	// HasMore is true if the script has another message after this one.
 	HasMore bool `json:"more,omitempty"`
@@ -102,7 +103,7 @@ type Result struct {
 	Result *string `json:"result,omitempty"`
 	// Errors are the error messages.
 	Errors []string `json:"errors,omitempty"`
-	// NumTurns counts the messages of the model.
+	// NumTurns is the number of messages of the model.
 	NumTurns int `json:"num_turns"`
 	// TerminalReason is the reason why the prompt ended.
 	TerminalReason string `json:"terminal_reason,omitempty"`

@@ -1,7 +1,8 @@
 package journal
 
-// Expectation is the result of an `[[expect]]` of the scenario or of the `expect` of a call. An `[[expect]]` is checked
-// when `claudeless exec` ends, or otherwise when the process ends. Its line has no session id.
+// Expectation is the result of an `[[expect]]` of the scenario, or of the `expect` of a call. An `[[expect]]` is
+// checked at the end of `claudeless exec` or, if the process runs without exec, at the end of the process. Its line has
+// no session id.
 type Expectation struct {
 	// File of the expectation.
 	File string `json:"file,omitempty"`
@@ -33,7 +34,8 @@ type Finding struct {
 	Server string `json:"server,omitempty"`
 	// Time is when the problem was observed; absent if it is the time of the line.
 	Time string `json:"seen,omitempty"`
-	// Process is the process in which the problem was observed; absent if it is the process of the line.
+	// Process is the id of the process in which the problem was observed; absent if this is the process that wrote the
+	// line.
 	Process int `json:"process,omitempty"`
 }
 
@@ -89,7 +91,8 @@ func MissingValue(file string, line int, path string) Finding {
 	}
 }
 
-// EndlessRule returns the finding about a rule that answers the CLI's own prompts with calls that cause the next one.
+// EndlessRule returns the finding about a rule that could run forever: it answers prompts that the CLI wrote itself
+// with tool calls, and these calls cause the CLI to write the next prompt.
 func EndlessRule(rule, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,

@@ -49,8 +49,7 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 
-// secretValueAt returns the position in arg at which a secret begins; -1 means none. option is the argument before arg.
-// A secret is recognized in --token X, in -u user:X, and in token=X.
+// secretValueAt returns where a secret begins in arg, which follows option (--token X, -u user:X, token=X), or -1.
 func secretValueAt(option, arg string) int {
 	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
 		if nameLooksSecret(name) {
@@ -67,8 +66,8 @@ func secretValueAt(option, arg string) int {
 	return -1
 }
 
-// secretsAfterOptions finds the secrets that follow options of well-known commands, such as sshpass -p X. It joins the
-// arguments to a line in which each is one word, and returns the secrets by the index of their argument.
+// secretsAfterOptions finds secrets after options of well-known commands, such as sshpass -p X, by index of the
+// argument. It searches the arguments as one line, in which each argument is one word.
 func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 	const inWord = '_' // replaces characters that would end a word
 	var line []byte

@@ -26,7 +26,7 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 // separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
 const seamContextBytes = 200
 
-// seamSpans returns the parts of a text in which words are concatenated.
+// seamSpans returns the parts of a text that may contain a concatenated secret: seamContextBytes around each seam.
 func seamSpans(s string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(s); i++ {
@@ -48,7 +48,7 @@ func seamSpans(s string) [][2]int {
 // minBase64Line is the minimum length of a line of base64 characters that may continue in the next line.
 const minBase64Line = 40
 
-// seamLength returns the number of bytes at i between two parts of one word; 0 means none.
+// seamLength returns the length in bytes of the seam at i, such as the inner quotes in "ghp_""cd"; 0 means none.
 func seamLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {
@@ -102,8 +102,8 @@ var privateKeyEdgePatterns = sync.OnceValue(func() [2]*regexp.Regexp {
 	}
 })
 
-// Next returns the part of the next line that does not belong to a key that began in an earlier line. shown is false if
-// the whole line belongs to such a key.
+// Next handles the next line of a text. It returns the part of the line that is not inside a private key from an
+// earlier line. shown is false if the whole line is inside such a key.
 func (l *PrivateKeyFilter) Next(line string) (text string, shown bool) {
 	begin, end := privateKeyEdgePatterns()[0], privateKeyEdgePatterns()[1]
 	if l.inKey {

@@ -37,7 +37,7 @@ const (
 	upperLetterClass = 1 << iota
 	lowerLetterClass
 	percentClass
-	otherByteClass // may be inside a word but does not start one
+	otherByteClass // a digit, or another character that encoded words contain
 )
 
 var encodedByteClasses = func() (kind [256]byte) {
@@ -56,8 +56,7 @@ var encodedByteClasses = func() (kind [256]byte) {
 	return kind
 }()
 
-// encodedWords returns the positions of words that may be encoded: runs of base64
-// characters with letters of both cases, and words with a percent escape.
+// encodedWords returns the positions of base64 words with letters of both cases, and of words with a percent escape.
 func encodedWords(s string) [][2]int {
 	var words [][2]int
 	for i := 0; i+minEncodedWord <= len(s); i++ {
@@ -101,7 +100,7 @@ func decodeWord(word string) (plain string, ok bool) {
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
 // withoutEscapes replaces an escape such as a backslash and an n by white space, and an escaped quote by a space and
-// the quote. Otherwise the n would be read as part of the next word. The length of the text does not change.
+// the quote. Otherwise the n would begin the next word. The length of the text does not change.
 func withoutEscapes(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

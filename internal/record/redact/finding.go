@@ -18,8 +18,7 @@ type Finding struct {
 // minSecretTextBytes is the minimum length of a text that can contain a secret.
 const minSecretTextBytes = 6
 
-// merge sorts findings and joins overlapping ones. The joined finding has the kind of the first finding that is
-// certain, or of the first finding if none is certain.
+// merge sorts findings and joins those that overlap. The first certain part, or else the first, decides the kind.
 func merge(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// nameLooksSecret reports whether the name of a variable, key or parameter suggests that its value is a credential.
 func nameLooksSecret(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 	if slices.Contains(harmlessVariableNames[:], name) {
@@ -35,8 +34,8 @@ func isTokenCount(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }
 
-// variableLooksSecret reports whether an environment variable is probably a credential that [nameLooksSecret] misses:
-// its name ends in a word such as PASS, or in one such as KEY and its value looks random. Paths are not credentials.
+// variableLooksSecret reports whether a variable that [nameLooksSecret] does not recognize is probably a credential:
+// its name ends in a word such as PASS, or in one such as KEY and the value looks random. Paths are not credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false
@@ -84,7 +83,7 @@ type knownValues struct {
 
 type encodedForm struct {
 	kind     string
-	wholeRun bool // a base64 text that contains the value is redacted completely
+	wholeRun bool // the value may be inside a longer base64 text, which is then redacted completely
 }
 
 func newKnownValues(environ, values []string) knownValues {
@@ -143,8 +142,9 @@ func (k *knownValues) addForm(text string, f encodedForm) {
 	k.forms = append(k.forms, f)
 }
 
-// stableBase64Part returns the part of the base64 encoding of value that is the same for any bytes before and after
-// value. Base64 encodes groups of three bytes. shift is the number of bytes before value in its first group.
+// stableBase64Part returns the part of value's base64 encoding that does not depend on the bytes before and after
+// value. Base64 encodes groups of three bytes, so this part depends on where value begins in a group: shift is the
+// number of other bytes before it in the group.
 func stableBase64Part(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 	first := []int{0, 2, 3}[shift]        // characters shared with preceding bytes

@@ -11,7 +11,7 @@ import (
 type Personal struct {
 	Homes []string // home directories
 	CWDs  []string // working directories
-	Users []string // account names; common ones are not redacted
+	Users []string // account names; names that many accounts have, such as root, are not redacted
 	Hosts []string
 	IDs   []string // ids of sessions, requests and messages
 }
@@ -181,7 +181,7 @@ func findIPAddresses(s string) []Finding {
 // wordFinder finds many words in a text in one pass. Words must have at least three bytes.
 type wordFinder struct {
 	ignoreCase bool              // ignore the case of ASCII letters; the words are in lower case
-	prefixBits [1 << 10]uint64   // one bit per hash of three bytes, to skip most of a text
+	prefixBits [1 << 10]uint64   // one bit per hash of a word's first three bytes; most of a text is skipped because its bit is not set
 	byPrefix   map[uint32][]word // words by their first three bytes
 }
 

@@ -11,10 +11,10 @@ type rule struct {
 	expr            string
 	keywords        string  // keywords in lower case, separated by bars
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
-	group           int     // the group with the secret; 0 means the first group that matched or, without groups, the whole match
-	isGuess         bool    // based on the name of a value; see Finding.Certain
+	group           int     // group with the secret; 0 means the first group that matched, or the whole match if there are no groups
+	isGuess         bool    // the rule only guesses from the name of a value, so its findings are not Certain
 	usesContext     bool    // recognized by the text before the secret; the secret may have any form
-	isCommandOption bool    // recognized by an option of a command; also tried on a command line that is a list of arguments
+	isCommandOption bool    // recognized by an option of a command; the rule is also tried on command lines that are lists of arguments
 }
 
 // keyword is a word near which a rule is tried.
@@ -30,7 +30,7 @@ type precheck int
 const (
 	precheckNone           precheck = iota // no check, because the keyword itself is part of what the expression matches
 	precheckDistantKeyword                 // no check, because the keyword may be far from the secret
-	precheckAssignment                     // the keyword is in a name, which an assignment sign and a value follow
+	precheckAssignment                     // the keyword is part of a name; an assignment sign and a value follow the name
 	precheckDigitValue                     // like precheckAssignment, and the value has a digit
 	precheckUpperCaseName                  // like precheckDigitValue, and the name is in capitals
 	precheckQuotedValue                    // like precheckAssignment, and the value is in quotes
@@ -82,7 +82,6 @@ func (r rule) precheckFor(word string) precheck {
 	return precheckNone
 }
 
-// longestPart returns the longest run of letters and digits in a keyword.
 func longestPart(word string) string {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return !isLetterOrDigit(byte(r)) || r == '_' })
 	return slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
@@ -147,15 +146,16 @@ func (g precheck) passes(text string, start, end int) bool {
 	}
 }
 
-// Limits in bytes for the text after a keyword: the longest rest of the name, the longest assignment sign with quotes,
-// and the shortest value. They only exclude most texts quickly; the expressions of the rules are stricter.
+// Limits, in bytes, for the text behind a keyword: at most so much of the name, at most so long an assignment sign with
+// quotes, and a value that is at least so long. They only serve to exclude most texts quickly. The expressions of the
+// rules are stricter.
 const (
 	maxNameRestBytes       = 48
 	maxAssignmentSignBytes = 9
 	minValueBytes          = 6
 )
 
-// hasAssignment reports whether an assignment sign and a value, with a digit if digit is set, follow a name.
+// hasAssignment reports whether rest, the text after a keyword, assigns a value; if digit is set, one with a digit.
 func hasAssignment(rest string, digit bool) bool {
 	i := assignmentSignAt(rest)
 	if i < 0 {

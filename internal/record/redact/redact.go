@@ -37,7 +37,7 @@ type Redactor struct {
 	personal    *personalFinder // nil means personal data is kept
 
 	mu    sync.Mutex
-	forms *secretFormFinder // created on first use, so that runs without records do not need it
+	forms *secretFormFinder // created on first use, because a process that records nothing does not need it
 }
 
 // New creates a redactor.
@@ -164,7 +164,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// redactString redacts a string of JSON. whole is true if all of it is secret.
+// redactString redacts a string of JSON. If whole is true, the complete string is secret, because of its key.
 func (r *Redactor) redactString(text string, whole bool) string {
 	if whole && text != "" && !isPlaceholder(text) {
 		return r.label.Placeholder("VALUE", text)

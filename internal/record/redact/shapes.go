@@ -71,8 +71,7 @@ func newSecretFormFinder() *secretFormFinder {
 	return s
 }
 
-// expandKeyword expands a keyword to words of at least three bytes: it combines a shorter keyword with every byte that
-// may follow it or, for some keywords, precede it.
+// expandKeyword returns the words to search for. A keyword of less than three bytes gets every byte that may adjoin it.
 func expandKeyword(keyword string) []string {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
@@ -104,7 +103,7 @@ func expandKeyword(keyword string) []string {
 	return words
 }
 
-// candidateSpans returns, for each rule, the parts of a text on which it is matched, in order and without overlaps.
+// candidateSpans returns, by rule number, the parts of a text that the rule might match, in order, without overlaps.
 func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
 	s.words.forEach(text, func(word, start, end int) {
@@ -169,8 +168,7 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 	return found
 }
 
-// isBearerProse reports whether the word after "bearer" is not a token. It is then an ordinary word such as
-// "authentication", or the parameter resource_metadata= of a challenge.
+// isBearerProse reports whether the word after "bearer" is not a token, but a word or the parameter of a challenge.
 func isBearerProse(word string) bool {
 	if word == "resource_metadata=" {
 		return true
@@ -180,8 +178,7 @@ func isBearerProse(word string) bool {
 	})
 }
 
-// isWord reports whether a value reads like a word: letters of one case, or an
-// example such as YOUR_TOKEN or my-password.
+// isWord reports whether a value reads like a word: letters of one case, or an example such as YOUR_TOKEN.
 func isWord(secret string) bool {
 	const longestWord = 24
 	lower, upper := false, false
@@ -221,7 +218,8 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 }
 
 // namePrefixPattern is the beginning of the gitleaks rules for a name with a value. It matches the part of the name
-// before the keyword, which takes ten times as long as the rest. Therefore it is not compiled: [nameStart] finds it.
+// before the keyword. Matching it would take ten times as long as the rest of a rule, so it is removed from the
+// expressions, and [nameStart] finds this part of the name.
 const namePrefixPattern = `(?i)[\w.-]{0,50}?`
 
 func nameStart(part string, start int) int {
@@ -238,7 +236,7 @@ type falsePositivePatterns struct {
 	words []string
 }
 
-// isHarmless reports whether a guess is not a secret: a reference, a call, or a word.
+// isHarmless reports whether a match of a guessing rule is not a secret, but for example a variable, a call or a word.
 func (s *secretFormFinder) isHarmless(r rule, match, secret string) bool {
 	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && r.id != "password" {
 		return true
@@ -279,8 +277,7 @@ const (
 	minDiscordSignatureLength, maxDiscordSignatureLength = 27, 45
 )
 
-// findDiscordTokens finds the tokens of Discord bots. They have no keyword but a fixed
-// form: three parts separated by dots.
+// findDiscordTokens finds the tokens of Discord bots, which have no keyword: three parts separated by dots.
 func findDiscordTokens(text string) []Finding {
 	var found []Finding
 	for from := 0; ; {

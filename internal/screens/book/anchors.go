@@ -56,7 +56,8 @@ func ParseAnchors(file, text string) ([]VersionAnchors, error) {
 	return all.Versions, nil
 }
 
-// AnchorsOf chooses a book's anchors: the options of dialogs, the mode in the last row, and the explanations of keys.
+// AnchorsOf chooses the anchors of a book: the options of dialogs, the name of the mode in the last row, and hints
+// about keys such as "esc to cancel".
 func AnchorsOf(version string, pages []Page) VersionAnchors {
 	v := VersionAnchors{Version: version}
 	seen := map[string]bool{}
@@ -113,8 +114,7 @@ func shortenLabel(label string) string {
 	return label
 }
 
-// sortByImportance orders pages by the kind of their state, the most important first, because the number of anchors is
-// limited. It omits pages of other kinds.
+// sortByImportance returns the pages that need anchors, the most important first: the number of anchors is limited.
 func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {

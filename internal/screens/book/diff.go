@@ -107,7 +107,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleState returns the glyph of a title, because the rest may depend on the prompt. All busy glyphs count as one.
+// titleState returns the first character of a title, which shows claude's state. All busy characters count as one.
 func titleState(title string) string {
 	r, n := utf8.DecodeRuneInString(title)
 	if n > 0 && strings.ContainsRune("◐◑◒◓", r) {
@@ -116,7 +116,7 @@ func titleState(title string) string {
 	return title[:n]
 }
 
-// maskedText returns the masked rows of a page, without empty ones, whose number depends on the other rows.
+// maskedText returns the masked rows of a page, without empty rows: their number depends on the other rows.
 func maskedText(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"

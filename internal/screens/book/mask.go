@@ -65,8 +65,8 @@ func namedTexts(slots []Slot) map[string]string {
 	return texts
 }
 
-// FindSlots returns the parts of lines that match one of the named texts or that change without input. Slots do not
-// overlap; longer texts take precedence.
+// FindSlots returns the parts of lines that depend on the run. These are the given texts, by name, and parts that
+// change without input, such as spinners. Slots do not overlap; if texts overlap, the longer text wins.
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
 	sorted := longestFirst(texts)

@@ -16,9 +16,9 @@ type Option struct {
 
 const selectionPointer = "❯"
 
-// FindOptions returns the options of the dialog on a screen; nil means there are fewer than two. One option is marked
-// by a pointer. At the beginning of a row, a pointer marks an option only if a number follows. Otherwise it belongs to
-// the composer or to an earlier prompt.
+// FindOptions returns the options of the dialog on a screen; nil means that there are fewer than two. A pointer marks
+// the selected option. If the pointer is at the beginning of a row, a number must follow: a pointer without a number
+// belongs to the composer or to an earlier prompt.
 func FindOptions(lines []string) []Option {
 	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {

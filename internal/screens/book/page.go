@@ -69,7 +69,7 @@ const (
 	jsonSuffix = ".json"
 	castSuffix = ".cast"
 	rawSuffix  = ".raw"
-	// RejectedSuffix is the suffix of pages with a wrong label.
+	// RejectedSuffix is the suffix of the files of a page that does not show what its label says.
 	RejectedSuffix = ".rejected"
 )
 

@@ -72,7 +72,7 @@ func isComposer(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }
 
-// dialogState returns the state of a dialog. It ignores rows far above the options, which belong to the conversation.
+// dialogState returns the state of a dialog. Rows far above the options belong to the conversation and are ignored.
 func dialogState(lines []string, options []Option) string {
 	const most = 20 // rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row

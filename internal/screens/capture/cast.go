@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// castWriter collects the output of a tape as an asciicast (version 2) and as raw
-// bytes. It may be used by many goroutines.
+// castWriter collects a tape's output as an asciicast (version 2) and as bytes. It may be used by many goroutines.
 type castWriter struct {
 	mu         sync.Mutex
 	cols, rows int

@@ -129,7 +129,6 @@ func (s *tapeRun) command() proc.Command {
 	}
 }
 
-// play runs the program, plays the tape, and saves pages and output.
 func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	if err := s.book.RemoveTape(s.tape.Name); err != nil {
 		return err
@@ -189,7 +188,6 @@ func enterEffect(options []book.Option) string {
 	return ""
 }
 
-// failureDetails returns information about a failure: the screen, the end of the journal, and the output of exec.
 func (s *tapeRun) failureDetails(step *tape.StepError) string {
 	var b strings.Builder
 	if step != nil {

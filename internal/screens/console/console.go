@@ -17,7 +17,8 @@ import (
 
 // Settings are the options that a user chooses.
 type Settings struct {
-	// Size is the pseudo-terminal's size; zero means that of this terminal, including later changes, or else 110x36.
+	// Size is the size of the pseudo-terminal. Zero means the size of the terminal that this program runs in, and the
+	// pseudo-terminal then follows its changes. Without such a terminal, zero means 110x36.
 	Size emulator.Size
 	// Screens is the directory that receives the screens; empty means that none are written.
 	Screens string
@@ -34,7 +35,8 @@ type Options struct {
 	// Display receives the output.
 	Display io.Writer
 	Clock   Clock
-	// Environ and Secrets contain the secrets to mask. Texts are the parts of screens that depend on the run.
+	// Environ and Secrets contain the secrets to mask on screens. Texts are the parts of screens that depend on the
+	// run, by name.
 	Environ, Secrets []string
 	Texts            map[string]string
 }
@@ -50,7 +52,7 @@ type Console struct {
 	followsSize bool          // the terminal of the console always has the size of this program's terminal
 	keys        *os.File      // the terminal in raw mode; nil means none
 	savedState  *term.State   // terminal state before raw mode
-	output      chan struct{} // closed after the last output; nil means not connected
+	output      chan struct{} // closed after the last output; nil before Connect
 	mu          sync.Mutex
 	stopped     bool
 }

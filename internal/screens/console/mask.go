@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// minFragmentBytes is the minimum length of a masked part of a known secret. Screens wrap and abbreviate texts.
+// minFragmentBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
 const minFragmentBytes = 8
 
 // secretMask replaces secrets on screens and in input. It remembers the secrets that it has found.
@@ -64,8 +64,7 @@ func (m *secretMask) maskText(text string) string {
 	return b.String()
 }
 
-// maskScreen replaces the secrets on a screen. It also finds a secret that is wrapped: a row that does not end in a
-// space is read together with the next row.
+// maskScreen replaces the secrets on a screen. A row that does not end in a space is read together with the next row.
 func (m *secretMask) maskScreen(s emulator.Screen) emulator.Screen {
 	var b strings.Builder
 	for _, row := range s.Cells {

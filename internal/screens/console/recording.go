@@ -130,7 +130,7 @@ func isTerminalReply(p []byte) bool {
 	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
 }
 
-// flushInput writes the input since the last control key as one event, so that a typed secret can be recognized.
+// flushInput writes the collected input as one event: a typed secret can be recognized only as a whole.
 func (r *recorder) flushInput() {
 	if len(r.pendingInput) > 0 {
 		r.writeEvent("i", r.mask.maskText(string(r.pendingInput)))
@@ -169,8 +169,7 @@ func (r *recorder) Close() (Summary, error) {
 	return r.summary, r.err
 }
 
-// examineScreen writes a frame of the recording if one is due, and records the screen if it was stable for some time.
-// It must be called before new output changes the screen.
+// examineScreen records a frame that is due, and a screen that was stable for some time. Call it before new output.
 func (r *recorder) examineScreen(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return
@@ -224,7 +223,7 @@ func (r *recorder) closeDialog() {
 	r.dialog = nil
 }
 
-// applyKeys moves the recorded selection as keys move the real one, because Enter may come before the screen shows it.
+// applyKeys moves the recorded selection when an arrow key is pressed: Enter may be pressed before the screen shows it.
 func (d *openDialog) applyKeys(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })

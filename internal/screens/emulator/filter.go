@@ -8,13 +8,13 @@ import (
 
 const (
 	maxTitleBytes = 1 << 10
-	maxHeldBytes  = 256     // maximum number of bytes beyond ASCII that wait for a combining character
+	maxHeldBytes  = 256     // maximum number of held bytes: characters outside ASCII that a combining character may follow
 	maxWriteBytes = 4 << 10 // maximum number of bytes that are passed on at once
 )
 
 // outputFilter removes the parts of a program's output that the terminal library handles differently from real
-// terminals: bytes that are not UTF-8, and control strings. For the library, a control string ends at byte 9c, which
-// also occurs in UTF-8. The filter holds back incomplete characters, and those that may still combine with a later one.
+// terminals: bytes that are not UTF-8, and control strings, which the library ends at byte 9c, although UTF-8 contains
+// it. The filter holds back incomplete characters, and characters that a later character may combine with.
 type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string
@@ -112,8 +112,8 @@ func (f *outputFilter) holdByte(b byte) {
 	}
 }
 
-// forwardHeld forwards the characters that were held back, because no later character combines with them, or there are
-// too many. It drops an incomplete character.
+// forwardHeld forwards the characters that were held back. It is called when no later character can combine with them
+// any more, or when there are too many of them. It drops an incomplete character.
 func (f *outputFilter) forwardHeld() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {

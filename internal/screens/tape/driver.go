@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// TerminalOptions describe a program. Its environment loses TMUX and TMUX_PANE, because it does not run inside tmux.
+// TerminalOptions describe a program and its terminal. TMUX and TMUX_PANE are removed from the environment, because the
+// program does not run inside tmux.
 type TerminalOptions struct {
 	Path       string   // path of the program, or its name on PATH
 	Args       []string // without the program's name
@@ -47,8 +48,8 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
 	return t, nil
 }
 
-// keySettleMS is how long, in milliseconds, the output must have paused before keys are sent. The real CLI ignores keys
-// that arrive immediately after a dialog appears.
+// keySettleMS is how many milliseconds must have passed since the last output before keys are sent. Without this pause,
+// keys might arrive immediately after a dialog appears, and the real CLI ignores such keys.
 const keySettleMS = 150
 
 // DoStep does a step: it waits, types, or presses keys. The error shows the screen.

@@ -101,15 +101,16 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	return nil
 }
 
-// Start starts to read the output of the program until the program closes its terminal. It returns a [Playback], which
-// performs steps. It may be called once.
+// Start returns a [Playback], which performs steps. From then on, the output of the program is read until the program
+// closes its terminal. Start may be called only once.
 func (p *Player) Start() *Playback {
 	r := &Playback{Player: p, startedAt: p.Clock.Now(), changed: make(chan struct{}, 1)}
 	go r.read() // returns when the program has closed its terminal
 	return r
 }
 
-// Do runs one step of a tape or [NewStep]. The error is a [*StepError] without position or from ctx, Page or OpenGate.
+// Do performs one step, which is from a tape or from [NewStep]. If the step fails, the error is a [*StepError] without
+// a position. Other errors come from ctx, Page or OpenGate.
 func (r *Playback) Do(ctx context.Context, s *Step) error {
 	err := r.performStep(ctx, s)
 	if reason, ok := errors.AsType[tapeError](err); ok {
@@ -177,7 +178,6 @@ func (r *Playback) send(text string) error {
 	return nil
 }
 
-// quietSince returns when the last output arrived, and whether the program has closed its terminal.
 func (r *Playback) quietSince() (last time.Time, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,7 +208,6 @@ func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func()
 	}
 }
 
-// settle waits until no output has arrived for a time, at most for limit.
 func (r *Playback) settle(ctx context.Context, quiet, limit time.Duration) error {
 	deadline, began := r.Clock.After(limit), r.Clock.Now()
 	for {

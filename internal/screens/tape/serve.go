@@ -35,7 +35,8 @@ type screenContent struct {
 	Text string `json:"text"`
 }
 
-// ServeTerminal executes requests from in until it ends, one line of JSON each, and writes answers as lines to out.
+// ServeTerminal reads requests from in, one line of JSON each, and executes them. It writes each answer as a line to
+// out. It returns when in ends.
 func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	enc := json.NewEncoder(out)

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// tapeError explains why a tape cannot continue.
 type tapeError string
 
 func (f tapeError) Error() string { return string(f) }
@@ -74,7 +73,6 @@ func (r *Playback) waitForScreen(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// stepFailure turns the error of waitUntil into a failure.
 func (r *Playback) stepFailure(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
@@ -129,7 +127,6 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// press sends a key, and waits until the output has paused.
 func (r *Playback) press(ctx context.Context, key string, quiet, limit time.Duration) error {
 	if err := r.send(key); err != nil {
 		return err

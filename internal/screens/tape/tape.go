@@ -34,7 +34,8 @@ type Tape struct {
 	Setup string `toml:"setup"`
 	// Files are files of the working directory, by path.
 	Files map[string]string `toml:"files"`
-	// Slots are texts of this tape's pages by name: "command", "answer", "prompt". Comparisons use the name instead.
+	// Slots are texts on the pages of this tape that depend on the run, by name: "command", "answer", "prompt". When
+	// pages are compared, the name replaces the text.
 	Slots map[string]string `toml:"slots"`
 	Steps []Step            `toml:"steps,required"`
 }
@@ -53,7 +54,7 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // wait for a pause in the output: before the page (default 250) or, if none, after the waits
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait for an output pause: before the page (default 250) or, without one, after the waits
 
 	Snapshot string `toml:"snapshot"` // take a page of this name
 	State    string `toml:"state"`    // the state that the page shows
@@ -147,7 +148,7 @@ func (c *checker) checkStep(s *Step, i int) {
 	}
 }
 
-// compile compiles the expressions and keys of a step. It reports each problem, with its key in the file, to add.
+// compile compiles the expressions and keys of a step, and calls add for each problem.
 func (s *Step) compile(add func(key, hint, message string)) {
 	var err error
 	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
@@ -188,8 +189,8 @@ func (t *Tape) Pages() []string {
 	return names
 }
 
-// SleepLines returns the lines of the steps that sleep, because on a busy machine a fixed sleep is too short and the
-// page is captured too early. It omits steps that take pages of menus.
+// SleepLines returns the lines of the steps that sleep, except those that take pages of menus. Such steps are a
+// problem: on a busy machine a fixed sleep is too short, and the page is captured too early.
 func (t *Tape) SleepLines() []int {
 	var lines []int
 	for _, s := range t.Steps {

@@ -68,7 +68,6 @@ func (f *fileFormat) typeText(fd field) string {
 	return s
 }
 
-// codeList formats a comma-separated list of strings as Markdown code, each string in quotes.
 func codeList(list string) string {
 	names := strings.Split(list, ",")
 	for i, n := range names {

@@ -13,7 +13,6 @@ import (
 	"strings"
 )
 
-// fileFormat is a file format as Go types describe it.
 type fileFormat struct {
 	intro string // package doc
 	root  string
@@ -81,7 +80,7 @@ func (f *fileFormat) collectTypes(file *ast.File) {
 	}
 }
 
-// collectTables lists the tables below a type, depth first in the order of their keys.
+// collectTables lists a type and all tables below it in f.order, depth first.
 func (f *fileFormat) collectTables(name string) {
 	if slices.Contains(f.order, name) {
 		return
@@ -104,7 +103,8 @@ func (f *fileFormat) collectTables(name string) {
 	}
 }
 
-// fields returns the keys of a struct type; keys of embedded structs are never required. Nil means that it is no table.
+// fields returns the keys of a struct type; nil means that the type is not a table. Keys of embedded structs are
+// included, but never as required keys.
 func (f *fileFormat) fields(name string) []field {
 	spec := f.types[name]
 	if spec == nil {
@@ -141,7 +141,8 @@ func (f *fileFormat) fields(name string) []field {
 	return fields
 }
 
-// keyOf returns a field's key and options, from its TOML or else JSON tag. A JSON field without omitempty is required.
+// keyOf returns the key of a field and its options. They are in the TOML tag or, without a TOML tag, in the JSON tag. A
+// JSON field without omitempty is required.
 func keyOf(tag reflect.StructTag) (key, opts string) {
 	key, opts, _ = strings.Cut(tag.Get("toml"), ",")
 	in, written := tag.Lookup("json")
@@ -199,7 +200,6 @@ func upperFirst(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + 
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// alternatives returns the forms that a `schema:"…"` tag lists.
 func alternatives(fd field) []string {
 	tag := fd.tag.Get("schema")
 	if tag == "" {

@@ -117,7 +117,6 @@ func jsonLiteral(s string) any {
 	return s
 }
 
-// alternativeSchema returns the schema of one alternative of a schema tag: a JSON or Go type, or the allowed strings.
 func (f *fileFormat) alternativeSchema(s string) object {
 	switch {
 	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":
@@ -147,8 +146,7 @@ func (f *fileFormat) typeSchema(t ast.Expr) object {
 	return object{}
 }
 
-// namedTypeSchema returns the schema of a type of the package. A struct that is a table gets a reference to its schema.
-// Any other struct allows every value. Other types have the schema of their underlying type.
+// namedTypeSchema returns the schema of a type of the package, or a reference to it for a struct with keys.
 func (f *fileFormat) namedTypeSchema(name string) object {
 	if len(f.fields(name)) > 0 {
 		if name == f.root {

@@ -25,15 +25,16 @@ func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 	resp.Body = body
 }
 
-// withFailureHandler stores a callback in the context of a request. It is called if the response is too long, or is an
-// event stream that breaks off. The callback is needed because mcp-go does not report why a body could not be read.
+// withFailureHandler stores onFailure in the context of a request. It is called if the response is too long, or if an
+// event stream breaks off, because mcp-go does not report why a body could not be read.
 func withFailureHandler(ctx context.Context, onFailure func(why error)) context.Context {
 	return context.WithValue(ctx, failureKey{}, onFailure)
 }
 
 type failureKey struct{}
 
-// boundedBody fails when a message exceeds limit bytes: the whole body, or in an event stream all before an empty line.
+// boundedBody is a body from which reading fails when a message exceeds limit bytes. In an event stream, each empty
+// line ends a message. Any other body is one message.
 type boundedBody struct {
 	io.Closer
 	body      io.Reader
@@ -67,8 +68,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return 0, why
 }
 
-// countMessageBytes returns the size of the current message. If p contains the end of a message that exceeds the limit
-// (in an event stream, an empty line), it returns the size of the first such message.
+// countMessageBytes counts the bytes of p and returns the size of the current message. In an event stream, messages may
+// end in p. If one of them exceeds the limit, countMessageBytes returns its size, and ended is true.
 func (b *boundedBody) countMessageBytes(p []byte) (size int64, ended bool) {
 	if !b.events {
 		b.messageBytes += int64(len(p))

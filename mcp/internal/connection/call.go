@@ -69,7 +69,6 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 	return result, err
 }
 
-// isHeaderMismatch reports whether a server refused a request because its HTTP headers contradict its body.
 func isHeaderMismatch(err error) bool {
 	var rpc *Error
 	return errors.As(err, &rpc) && rpc.Code == wire.HEADER_MISMATCH
@@ -103,7 +102,6 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	return err
 }
 
-// connectionBroken reports whether a request over HTTP failed because the server is unreachable.
 func connectionBroken(err error) bool {
 	var unreachable *url.Error
 	var network *net.OpError

@@ -54,7 +54,7 @@ type Conn struct {
 	transportBase
 
 	client *client.Client
-	// transport is the one of process, endpoint and host that is not nil.
+	// transport is the transport in use: process, endpoint or host. The other two are nil.
 	transport messageTransport
 	process   *process
 	endpoint  *endpoint
@@ -63,10 +63,9 @@ type Conn struct {
 	session      initializedSession
 	initResult   InitializeResult
 	timeoutError *DialError
-	released     <-chan struct{} // closed when the connection is not needed any more
+	released     <-chan struct{} // closed when the lifetime of the connection ends
 	options      Options
-	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need no
-	// subscription. stopListening ends it.
+	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need none.
 	subscription  *subscription
 	stopListening func()
 }
@@ -77,8 +76,8 @@ type initializedSession struct {
 	initialize wire.InitializeRequest
 }
 
-// Dial creates the transport to a server and a client that uses it. It sends no message. The transport lasts until
-// lifetime is cancelled; limit bounds the time to create it.
+// Dial creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
+// lasts until lifetime is cancelled; the context limit only bounds the time for creating it.
 func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
@@ -114,8 +113,8 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// capabilities returns the capabilities that the client declares to the server. To a server of an SDK host it declares
-// none, because the host itself asks the user.
+// capabilities returns the capabilities that the client declares to the server. A server inside an SDK host gets none,
+// because it can ask the user through its host.
 func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	if c.IsHosted() {
 		return wire.ClientCapabilities{}
@@ -187,8 +186,9 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	return nil
 }
 
-// rediscover sends server/discover to a process a second time, as the real CLI does after the first subscription.
-// Without an answer in time, rediscover returns ErrLegacy, so that the caller restarts it with the legacy handshake.
+// rediscover sends server/discover to a server process for the second time, as the real CLI does after the first
+// subscription. If no answer arrives in time, it returns ErrLegacy. The caller then restarts the process and uses the
+// legacy handshake.
 func (c *Conn) rediscover(limit context.Context) error {
 	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
 	defer stop()
@@ -198,7 +198,7 @@ func (c *Conn) rediscover(limit context.Context) error {
 	return nil
 }
 
-// Abandon closes a connection whose Open failed with err, and returns the reason: ErrLegacy or a *DialError.
+// Abandon closes a connection after Open has failed with err. It returns why Open failed: ErrLegacy or a *DialError.
 func (c *Conn) Abandon(life, limit context.Context, err error) error {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && c.interceptor.negotiation.diedDuringProbe()
 	f := c.explainFailure(limit, err)
@@ -237,8 +237,8 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 	return &DialError{Reason: err.Error(), Wire: StartErrorText(err)}
 }
 
-// StartErrorText returns the text of the real CLI about a command that cannot be started; it does not contain the
-// command. Other errors keep their text.
+// StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
+// This text does not contain the command. For any other error, it returns the text of err.
 func StartErrorText(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -268,7 +268,8 @@ func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP, without a process whose exit would show a lost connection.
+// IsRemote reports whether the server is reached over HTTP. No process belongs to such a connection, so no exit shows
+// that it was lost.
 func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 means none.
@@ -288,8 +289,8 @@ func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
 	return c.host.deliver(ctx, message)
 }
 
-// RootsChanged notifies the server that the roots changed. A remote server is notified in the background, at most until
-// the connection ends. Errors are ignored: a broken connection is detected by other requests.
+// RootsChanged notifies the server that the roots changed. For a remote server this happens in the background; it is
+// given up if the connection ends before. Errors are ignored, because other requests detect a broken connection.
 func (c *Conn) RootsChanged(ctx context.Context) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"

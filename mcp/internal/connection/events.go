@@ -48,7 +48,6 @@ type event struct {
 	continues bool   // the data continues in the next piece
 }
 
-// eventReader splits a stream of [newNormalizedEvents] into events.
 type eventReader struct {
 	in    *bufio.Reader
 	limit int // maximum size of the data of one piece, in bytes
@@ -59,8 +58,9 @@ type eventReader struct {
 	isData bool // the line that was read in part is data
 }
 
-// next reads one event; comments and other fields are skipped. Data lines are joined by carriage returns, which mean
-// the same as newlines in JSON but keep the message on one line. An incomplete event at the end is dropped.
+// next reads one event, or a piece of an event that exceeds the limit. Comments and unused fields are skipped. Several
+// lines of data become one line: carriage returns replace the line ends, which means the same in JSON. An incomplete
+// event at the end of the stream is dropped.
 func (r *eventReader) next() (event, error) {
 	if !r.ev.continues {
 		r.ev.name, r.lines = "", 0
@@ -103,7 +103,6 @@ func (r *eventReader) readField(line []byte) {
 	}
 }
 
-// messageLines is a reader of the messages of an event stream, one per line.
 type messageLines struct {
 	events     *eventReader
 	readyBytes []byte // the next bytes that Read returns

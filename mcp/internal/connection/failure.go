@@ -46,22 +46,23 @@ var (
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.
 	ErrUnreadable = errors.New("a message of the server cannot be parsed")
-	// ErrLegacy reports that a server does not support revision 2026-07-28.
+	// ErrLegacy reports that a server knows only the handshake of older revisions (initialize), not revision
+	// 2026-07-28.
 	ErrLegacy = errors.New("the server supports only initialize")
 )
 
-// DialError reports why a connect failed, in our words (Reason) and in those of the real CLI (Wire).
+// DialError reports why a connect failed. Reason is our text for the error, and Wire is the text of the real CLI.
 type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
-	NeedsLogin   bool // a login is required; do not try the handshake
+	NeedsLogin   bool // the server requires a login, so the handshake is not tried either
 	IsTransient  bool // another attempt may succeed
 	Status       int  // status of the HTTP answer to the handshake; 0 means unknown
 }
 
 func (e *DialError) Error() string { return e.Reason }
 
-// AnswerError reports an HTTP answer that is not a message of the protocol. Its text is that of the real CLI.
+// AnswerError reports an HTTP answer that is not a message of the protocol. Text is the error text of the real CLI.
 type AnswerError struct {
 	Status int
 	Text   string
@@ -101,7 +102,6 @@ func unwrapClientError(err error) error {
 	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
 }
 
-// findError returns the first error of type E in the chain of err; nil means none.
 func findError[E error](err error) error {
 	if found, ok := errors.AsType[E](err); ok {
 		return found
@@ -109,7 +109,7 @@ func findError[E error](err error) error {
 	return nil
 }
 
-// isTransient reports whether to retry a first connect to a remote server: it was refused, broke off, or got an error.
+// isTransient reports whether to retry a first connect to a remote server after this error.
 func isTransient(err error) bool {
 	if answer, ok := errors.AsType[*AnswerError](err); ok {
 		return answer.Status/100 == 5

@@ -18,7 +18,7 @@ import (
 type filterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
-	Owner  *transportBase // the connection: marked as lost at the end of Source; gets an error for each response that is too long
+	Owner  *transportBase // the connection; it is marked as lost at the end of Source, and gets an error for each response that is too long
 	Log    bool           // the first few dropped lines are logged
 }
 
@@ -29,7 +29,7 @@ type lineFilter struct {
 	options    filterOptions
 	src        *bufio.Reader
 	readyBytes []byte // the next bytes that Read returns
-	line       []byte // buffer for the next line; readyBytes may be a part of it
+	line       []byte // memory for the next line; readyBytes may be a part of it
 	ended      bool
 
 	mu           sync.Mutex
@@ -42,8 +42,8 @@ func newLineFilter(o filterOptions) *lineFilter {
 	return &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
 }
 
-// Read implements io.Reader for one goroutine. It returns a last line without a newline before it marks the connection
-// as lost, so that this message is still received.
+// Read implements io.Reader for one goroutine. If the last line has no newline, Read first returns this line, and only
+// the next call marks the connection as lost. So the last message is still received.
 func (f *lineFilter) Read(p []byte) (int, error) {
 	for len(f.readyBytes) == 0 {
 		if f.ended {
@@ -101,7 +101,7 @@ func withNumericID(line []byte) []byte {
 
 var stringIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
-// tooLongReply returns the error response that replaces a response that is too long; nil means the line is no response.
+// tooLongReply returns the error response that replaces a response that is too long; nil if the line is no response.
 func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
 	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
 	id := l.responseID()
@@ -136,7 +136,7 @@ func (f *lineFilter) Skipped() (n int, first string) {
 // tooLongError reports a message beyond the limit. It was dropped.
 type tooLongError struct {
 	Size           int64 // bytes
-	StoppedReading bool  // the message is longer than Size, because reading stopped there
+	StoppedReading bool  // reading stopped after Size bytes, so the message is longer than that
 	Limit          int   // bytes
 }
 
@@ -148,7 +148,6 @@ func (e *tooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)
 }
 
-// droppedLine is the beginning, the end and the size of a message that is dropped.
 type droppedLine struct {
 	size       int64
 	head, tail []byte
@@ -186,7 +185,6 @@ func (d *droppedLine) responseID() []byte {
 	return nil
 }
 
-// methodPattern matches the beginning of a request or a notification.
 var methodPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
 })

@@ -27,8 +27,8 @@ func (t HostedServer) dial(_, _ context.Context, b *transportBase) (transport.In
 	return h, h, nil
 }
 
-// hostTransport is the transport to a server inside an SDK host. It has no process and no session, so starting and
-// closing it has no effect. Unsolicited messages of the server are passed to the interceptor (see deliver).
+// hostTransport is the transport to a server inside an SDK host. The host starts and stops the server, so starting and
+// closing the transport has no effect. Messages that the server sends on its own initiative arrive through deliver.
 type hostTransport struct {
 	HostedServer
 	*transportBase

@@ -21,19 +21,18 @@ import (
 
 var (
 	errNoResult = errors.New("server answered with neither a result nor an error")
-	// errNoAnswer reports that a stream ended before the response. streamEndedText and notResumedText are the texts of
-	// mcp-go's errors, because mcp-go has no error values for them.
+	// errNoAnswer reports that a stream ended before the response. mcp-go has no error values for this case, so it is
+	// recognized by the texts of its errors: streamEndedText and notResumedText.
 	errNoAnswer     = errors.New("the stream ended before the answer")
 	streamEndedText = "unexpected nil response"
 	notResumedText  = "failed to resume the SSE stream"
 )
 
-// notificationTimeout bounds sending a notification in the background.
 const notificationTimeout = 5 * time.Second
 
-// interceptor sits between mcp-go's client and a transport. It keeps results as the server sent them (the client's
-// typed results lose schema keywords, unknown content kinds and large integers), keeps code and data of errors,
-// cancels abandoned requests on every transport, and handles what the server sends on its own initiative.
+// interceptor sits between mcp-go's client and a transport. It keeps results and errors as the server sent them,
+// because the client's typed results lose schema keywords, unknown kinds of content and large integers. It also cancels
+// abandoned requests on every transport, and handles the requests and notifications of the server.
 //
 // It always implements SetProtocolVersion, so that the client does not send cancellations itself.
 type interceptor struct {
@@ -41,7 +40,7 @@ type interceptor struct {
 	notifications *notificationHandler
 	debug         DebugLog
 
-	// server tells whether the server of a remote connection has closed its port; nil means it is not remote.
+	// server is used to find out whether a remote server has closed its port; nil means that the server is not remote.
 	server interface {
 		isGone(ctx context.Context, pause time.Duration) bool
 	}
@@ -55,10 +54,10 @@ type interceptor struct {
 	inFlight atomic.Int64
 
 	mu      sync.Mutex
-	pending map[string]error // requests that wait for a response, by their id as a string; the value is the defect of the response, or nil
+	pending map[string]error // requests that wait for a response, by id as a string; the value is what is wrong with the response, or nil
 }
 
-// newInterceptor returns an interceptor; the caller sets Interface before anything is sent.
+// newInterceptor returns an interceptor without a transport: the caller must set Interface before anything is sent.
 func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
 	return &interceptor{notifications: in, debug: debug, pending: map[string]error{}}
 }
@@ -78,7 +77,7 @@ func (s *idSequence) next(method string, probing bool) wire.RequestId {
 
 // rawResultSlot is stored in a request's context and receives the result as the server sent it.
 type rawResultSlot struct {
-	// stub is the well-formed result that the client gets instead of the real one, which is stored in result.
+	// stub is a small well-formed result, which the client gets instead of the real one.
 	stub   json.RawMessage
 	result json.RawMessage
 }
@@ -166,7 +165,6 @@ func (l *interceptor) answerInputRequests(ctx context.Context, req *transport.JS
 	}
 }
 
-// send gives a request its id, sends it and returns the result.
 func (l *interceptor) send(ctx context.Context, req *transport.JSONRPCRequest) (json.RawMessage, error) {
 	req.ID = l.ids.next(req.Method, !l.negotiation.probeDone)
 	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
@@ -216,8 +214,8 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	return resp.Result, nil
 }
 
-// waitUnanswered returns the error of a request whose stream ended without an answer. For a tool call it first waits
-// until ctx ends, as the real CLI does, unless the server is gone.
+// waitUnanswered returns the error of a request whose stream ended without an answer. After a tool call, it waits until
+// ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
 func (l *interceptor) waitUnanswered(ctx context.Context) error {
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer
@@ -282,8 +280,8 @@ func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
 	return out
 }
 
-// dropUnreadableTools removes from a list the tools that mcp-go cannot parse. In revision 2026-07-28 mcp-go needs the
-// definitions of the remaining tools, because it sends some arguments of their calls as headers.
+// dropUnreadableTools removes the tools that mcp-go cannot parse from a list of tools. mcp-go parses the list in
+// revision 2026-07-28, because the definition of a tool tells which arguments of a call are sent as headers.
 func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`
@@ -319,7 +317,7 @@ func (l *interceptor) untrack(id wire.RequestId) (problem error) {
 	return problem
 }
 
-// setProblem records a defect of the response to a request; it becomes the error of the request.
+// setProblem records what is wrong with the response to a request. The request then fails with this error.
 func (l *interceptor) setProblem(id string, problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -374,12 +372,14 @@ func (l *interceptor) SendNotification(ctx context.Context, n wire.JSONRPCNotifi
 	return l.Interface.SendNotification(ctx, n)
 }
 
-// SetNotificationHandler installs the interceptor's handler, because the client's would run listeners on the read loop.
+// SetNotificationHandler ignores the client's handler, because that handler would run listeners on the read loop. It
+// installs the interceptor's own handler instead.
 func (l *interceptor) SetNotificationHandler(func(wire.JSONRPCNotification)) {
 	l.Interface.SetNotificationHandler(func(n wire.JSONRPCNotification) { l.notifications.receive(n) })
 }
 
-// SetRequestHandler installs the interceptor's handler; the client's answers unknown methods with an internal error.
+// SetRequestHandler ignores the client's handler, because that handler answers unknown methods with an internal error.
+// It installs the interceptor's own handler instead.
 func (l *interceptor) SetRequestHandler(transport.RequestHandler) {
 	if b, ok := l.Interface.(transport.BidirectionalInterface); ok {
 		b.SetRequestHandler(l.handle)

@@ -18,7 +18,7 @@ const (
 
 type listChanges struct {
 	signal        chan struct{} // holds a token after a change
-	seen, current atomic.Int64  // number of changes received, and the number covered by the fetched lists
+	seen, current atomic.Int64  // number of changes that the server reported, and how many of them are in the fetched lists
 
 	mu      sync.Mutex
 	changed map[ListKind]bool // lists that changed and were not fetched yet
@@ -43,7 +43,6 @@ func (c *listChanges) take() (changed map[ListKind]bool, seen int64) {
 	return changed, c.seen.Load()
 }
 
-// signalChange puts a token into a channel of capacity one, if it is empty.
 func signalChange(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

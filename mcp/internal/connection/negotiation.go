@@ -23,8 +23,8 @@ type Negotiation int
 const (
 	// NegotiateLegacy uses the handshake of the revisions up to ProtocolVersion.
 	NegotiateLegacy Negotiation = iota
-	// NegotiateAuto probes for ModernVersion and falls back to the handshake. Over HTTP the handshake needs another
-	// connection, so this one fails with ErrLegacy.
+	// NegotiateAuto probes for ModernVersion first. If the server does not support it, the handshake follows. Over
+	// HTTP, the handshake needs another connection, so this connection fails with ErrLegacy.
 	NegotiateAuto
 	// NegotiateModern probes for ModernVersion and does not fall back.
 	NegotiateModern
@@ -43,7 +43,6 @@ func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	return min(time.Duration(float64(connect)*processProbeShare), processProbeLimit)
 }
 
-// negotiationState tracks the probe and decides whether the handshake follows.
 type negotiationState struct {
 	mode                        Negotiation
 	remote                      bool
@@ -51,8 +50,7 @@ type negotiationState struct {
 	probeDone, handshakeStarted bool
 }
 
-// canProbeAgain reports whether to repeat the probe. A refused probe is repeated if the server supports ModernVersion.
-// After a refused handshake, a probe that timed out is repeated if the server supports only newer revisions.
+// canProbeAgain reports whether to repeat the probe after the server refused it or the handshake.
 func (n *negotiationState) canProbeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)

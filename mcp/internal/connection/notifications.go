@@ -46,7 +46,8 @@ type notificationHandler struct {
 	acknowledged chan struct{}
 }
 
-// receive runs on the transport's read loop and must not call the client.
+// receive handles a notification. It runs on the goroutine that reads all messages. So it must not call the client,
+// because it would wait for an answer that is not read.
 func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	i.debug.Message("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
@@ -101,8 +102,8 @@ type pendingCalls struct {
 	byToken map[int64]*pendingCall
 }
 
-// pendingCall is one call that waits for its result. Its progress token is the id of its request, as in the real CLI;
-// a request that is sent again has another id.
+// pendingCall is one call that waits for its result. As in the real CLI, the id of its request is also its progress
+// token. If the request is sent again, it has another id, so a call may have several tokens.
 type pendingCall struct {
 	all   *pendingCalls
 	meta  *wire.Meta // _meta of the request, to which the token is added
@@ -115,7 +116,6 @@ type pendingCall struct {
 	tokens []int64 // guarded by pendingCalls.mu
 }
 
-// pendingCallKey is the context key of the pendingCall, which receives the id of the request before it is sent.
 type pendingCallKey struct{}
 
 func (w *pendingCall) addToken(id int64) {

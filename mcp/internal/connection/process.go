@@ -33,7 +33,6 @@ const exitOutputWait = 50 * time.Millisecond
 // ExitWait is how long to wait at most for the exit of a process that closed its output.
 const ExitWait = time.Second
 
-// dial starts the process.
 func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	p, err := proc.Start(limit, proc.Options{
 		Command: proc.Command{Path: t.Command, Args: t.Args, Env: t.Env, Dir: t.Dir},
@@ -98,8 +97,9 @@ func (p *process) stderrTail() []string {
 	return lastLines(p.debug.Redact(p.StderrTail()))
 }
 
-// exitReason returns "exit status 3: last line of standard error". It waits at most patience for the exit, because the
-// pipes may close shortly before the process exits; "" means that the process is still running.
+// exitReason returns why the process ended: "exit status 3: last line of standard error". The pipes may close shortly
+// before the process exits, so exitReason waits for the exit, but at most patience. "" means that the process is still
+// running.
 func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""
@@ -121,8 +121,9 @@ func (p *process) exitReason(patience time.Duration) string {
 	return p.debug.Redact(reason)
 }
 
-// stdinWriter lets the transport close the server's input without dropping queued data. Writing to a server that has
-// exited is not an error, because the transport would log it: EOF of the output already reports the exit.
+// stdinWriter is the standard input of the server. Closing it does not drop data that is still queued. Writing to a
+// server that has exited is not an error, because the transport would log the error, and the end of the output already
+// shows the exit.
 type stdinWriter struct{ *proc.Queue }
 
 func (s stdinWriter) Write(p []byte) (int, error) {

@@ -106,12 +106,12 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// listenStreamTimeout is how long the listening stream may take to open before the server counts as connected anyway.
-// Servers that answer the GET only with their first message cause this delay once.
+// listenStreamTimeout is how long to wait for the listening stream to open. After this time the server counts as
+// connected without it. Some servers answer the GET request only when they send their first message.
 const listenStreamTimeout = time.Second
 
-// WaitListening waits until the listening stream of an HTTP server is open. If the stream opened during a call, the
-// server could send the answer on it, where the answer would be lost.
+// WaitListening waits until the listening stream of an HTTP server is open, at most listenStreamTimeout. The stream
+// must not open during a call, because the server could then send the answer on this stream, where it would be lost.
 func (c *Conn) WaitListening(ctx context.Context) {
 	if c.endpoint == nil || !c.endpoint.hasListenStream {
 		return

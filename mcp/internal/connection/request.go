@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// rawRequest runs one request of the client and returns the result as the server sent it.
 func rawRequest(ctx context.Context, stub string, send func(context.Context) error) (json.RawMessage, error) {
 	ex := &rawResultSlot{stub: json.RawMessage(stub)}
 	if err := send(context.WithValue(ctx, rawResultKey{}, ex)); err != nil {
@@ -73,8 +72,8 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxListPages, len(all)), nil
 }
 
-// CheckTool returns why a tool with this definition cannot be called over this connection; nil means that it can.
-// Revision 2026-07-28 sends some parameters as headers over HTTP, and a definition with impossible headers is invalid.
+// CheckTool returns why a tool with this definition cannot be called over this connection; nil means that it can. Over
+// HTTP, revision 2026-07-28 sends some arguments as headers. A definition whose headers are invalid cannot be called.
 func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {
@@ -162,10 +161,11 @@ const (
 	maxMissedPings          = 3
 )
 
-// watchIdle pings a server until too many pings remain unanswered (it returns true) or ctx ends (false). every is the
-// time between one ping and the next, so a machine that was suspended does not send a burst; 0 means
-// defaultPingInterval. Any error of ping counts as an answer, except the expiry of its context, because a server that
-// refuses a ping is still running. No ping is sent while another request is in progress (busy).
+// watchIdle pings a server until too many pings in a row remain unanswered (it returns true) or ctx ends (false). every
+// is the time between one ping and the next, so a machine that was suspended does not send a burst; 0 means
+// defaultPingInterval. No ping is sent while busy returns true, which means that another request is in progress. An
+// error of ping counts as an answer, because a server that refuses a ping is still running. Only an error because the
+// context of the ping expired does not count.
 func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
 	every = cmp.Or(every, defaultPingInterval)
 	answers := func() bool {

@@ -75,8 +75,8 @@ func describe(issues []schemaIssue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResultDefect returns the defect of a tool result that lacks content and has a member of another kind of result
-// (task or inputRequests); "" means no defect.
+// otherResultDefect checks for a result that is not a tool result: it has no content, but a task or inputRequests. It
+// returns the defect; "" means none.
 func otherResultDefect(result json.RawMessage) string {
 	members, _ := plainjson.Parse(result) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {
@@ -170,7 +170,7 @@ func contentBlock() shape {
 }
 
 // checkElicitation checks a question to the user against the protocol; nil means that it is valid. The error has the
-// text of the real CLI 2.1.330. Elicitations of revision 2026-07-28 have no ids.
+// text of the real CLI 2.1.330. isModern is true for revision 2026-07-28, in which elicitations have no ids.
 func checkElicitation(params json.RawMessage, isModern bool) error {
 	if !plainjson.IsSet(params) {
 		params = nil

@@ -16,8 +16,8 @@ import (
 // with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
-// maxInputRounds is how often a request is repeated while its result asks for input or for another attempt. retryPause
-// is the wait before a repetition for which the server asked no questions (observed with 2.1.330).
+// maxInputRounds is how often a request is repeated at most, while its result asks for input or for another attempt.
+// retryPause is the pause before a repetition for which the server asked no question (observed with 2.1.330).
 const (
 	maxInputRounds = 10
 	retryPause     = 250 * time.Millisecond
@@ -30,7 +30,6 @@ type inputRequests struct {
 	State      json.RawMessage `json:"requestState"`
 }
 
-// inputRequest is one question of a result that requests input.
 type inputRequest struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
@@ -43,7 +42,6 @@ func (e *TooManyRoundsError) Error() string {
 	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxInputRounds)
 }
 
-// inputRounds handles the input requests of one request.
 type inputRounds struct {
 	handler  Handler
 	sampling bool // the handler handles sampling requests

@@ -25,12 +25,12 @@ type Refusal struct {
 	Status      int               // 401 or 403
 	Header      string            // WWW-Authenticate; empty means absent
 	UsedHeaders map[string]string // the headers of the request
-	// WasAccepted is true if an earlier request was accepted.
+	// WasAccepted is true if the server accepted an earlier request to this endpoint.
 	WasAccepted bool
 }
 
-// Renewer provides the headers of requests. If it has the method Transport(http.RoundTripper) http.RoundTripper, the
-// returned transport sends the requests.
+// Renewer provides the headers of requests. A Renewer may also have the method Transport(http.RoundTripper)
+// http.RoundTripper. Requests are then sent by the transport that this method returns.
 type Renewer interface {
 	// Prepare returns the headers of the next request; last are the headers of the previous request.
 	Prepare(ctx context.Context, last map[string]string) map[string]string
@@ -43,19 +43,19 @@ type Renewer interface {
 // errors. It suppresses the DELETE with which mcp-go ends a session, because the real CLI does not send it.
 type roundTripper struct {
 	base      *http.Transport
-	transport http.RoundTripper // base, or the transport of the renewer around it
+	transport http.RoundTripper // sends the requests: base itself, or the transport that the renewer has put around base
 	limit     int
 	origin    string // origin of the server; headers are not sent to other origins
 	agent     string // User-Agent
-	// sessionStream is the optional stream that a GET request opens. nil means that GET opens the stream of the older
-	// SSE transport, whose reader limits the size of messages.
+	// sessionStream is the optional stream that a GET request opens. It is nil for the older SSE transport, in which
+	// GET opens the main stream; the reader of that stream limits the size of messages.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
-	issuer         atomic.Value // string: the origin that issued the session id
+	issuer         atomic.Value // the origin that issued the session id, a string; the id is not sent to other origins
 }
 
-// sessionStream is the optional GET stream of an endpoint. Its GET request waits until the channel listening is closed,
-// which happens after the handshake. version must be set before that.
+// sessionStream is the optional GET stream of an endpoint. The GET request must not be sent before the end of the
+// handshake, so it waits until the channel listening is closed. version must be set before the channel is closed.
 type sessionStream struct {
 	listening chan struct{}
 	version   string
@@ -80,7 +80,8 @@ func (p *requestHeaders) currentHeaders(ctx context.Context) map[string]string {
 	return p.headers
 }
 
-// renew returns headers other than those of a refused request. Of requests refused at once, only one calls the renewer.
+// renew returns new headers after a request was refused. used are the headers of this request. If several requests were
+// refused at the same time, only the first one calls the renewer; the others get the same new headers.
 func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used map[string]string) (map[string]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,8 +150,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusalError returns the error of a refused request. The error asks for a login, unless the user configured the
-// Authorization header: then the real CLI offers no login.
+// refusalError returns the error of a refused request. Normally the error asks for a login. If the user configured the
+// Authorization header, the error says that this header was rejected, because the real CLI then offers no login.
 func (t *roundTripper) refusalError(resp *http.Response, headers map[string]string) *DialError {
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
 	value := headers["Authorization"]
@@ -202,7 +203,8 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	return resp, err
 }
 
-// sendAgain repeats a refused request with new headers. Without them, it returns the refusal, or the renewer's error.
+// sendAgain repeats a refused request with new headers. If the renewer has no new headers, sendAgain returns the
+// refusal. If the renewer returns a *DialError, this is the error of the request.
 func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
 	if req.Body != nil && req.GetBody == nil {
 		return refusal, nil
@@ -232,8 +234,9 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 )
 
-// checkAnswer returns why the answer to a posted message cannot be used, or nil. If it is JSON, its body is replaced by
-// the response in it. Status 202 does not answer a request, so checkAnswer then waits until it is cancelled.
+// checkAnswer returns why the answer to a posted message cannot be used; nil means that it can. If the body is JSON, it
+// is replaced by the response that it contains. Status 202 is no answer to a request, so checkAnswer then waits until
+// the request is cancelled.
 func checkAnswer(req *http.Request, resp *http.Response) error {
 	isRequest := req.Context().Value(failureKey{}) != nil
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

@@ -31,7 +31,6 @@ func wrongType(expected string, value json.RawMessage) []schemaIssue {
 	return []schemaIssue{{Expected: expected, Code: "invalid_type", Path: []any{}, Message: text}}
 }
 
-// ofType accepts the values of a JSON type.
 func ofType(name string) shape {
 	return func(v json.RawMessage) []schemaIssue {
 		if plainjson.TypeOf(v) == name {
@@ -98,7 +97,6 @@ func object(members ...objectMember) shape {
 	}
 }
 
-// recordOf accepts objects whose members all have one kind of value.
 func recordOf(value shape) shape {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		if issues := anyObject(v); issues != nil {
@@ -125,8 +123,9 @@ func listOf(item shape) shape {
 	}
 }
 
-// union accepts values of several kinds. If a value has exactly one of these kinds but invalid content, only the
-// defects of the content are reported.
+// union accepts values of several kinds. For a value of no kind, it reports the defects for each kind. There is one
+// exception: if the value has exactly one of the kinds and only its content is invalid, it reports only the defects of
+// the content.
 func union(kinds ...shape) shape {
 	return func(v json.RawMessage) []schemaIssue {
 		var all, near [][]schemaIssue
@@ -156,7 +155,6 @@ func hasOnlyContentIssues(issues []schemaIssue) bool {
 	return true
 }
 
-// prefixIssues adds the key of a member or an item to the paths of its defects.
 func prefixIssues(key any, issues []schemaIssue) []schemaIssue {
 	for i := range issues {
 		issues[i].Path = append([]any{key}, issues[i].Path...)

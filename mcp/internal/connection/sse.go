@@ -17,9 +17,10 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// sseClient is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on
-// it, and messages are posted to the endpoint that it announces. The stream is read by mcp-go's transport for pipes,
-// because its SSE transport cannot answer requests of the server and lets calls hang when the stream is closed.
+// sseClient is one open stream of the older HTTP transport (HTTP+SSE). Everything that the server sends arrives on the
+// stream. First the server announces an endpoint, to which the client then posts its messages. mcp-go's transport for
+// pipes reads the stream. Its SSE transport is not used, because it cannot answer requests of the server and lets calls
+// hang when the stream is closed.
 type sseClient struct {
 	*transport.Stdio
 	client   *http.Client
@@ -84,8 +85,9 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 	return nil
 }
 
-// messagePoster takes the place of the pipe to the server. It does not send what mcp-go's transport writes: Write only
-// tells SendRequest that the transport is ready for the response. SendRequest then posts the request.
+// messagePoster takes the place of the pipe to the server, to which mcp-go's transport would write messages. Its Write
+// sends nothing. It only tells SendRequest that the transport is ready for the response, and then SendRequest posts the
+// request.
 type messagePoster struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.

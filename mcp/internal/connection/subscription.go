@@ -30,8 +30,9 @@ type subscription struct {
 	filter wire.SubscriptionFilter
 }
 
-// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server itself ended
-// the stream, each pause is longer by gracefulPauseFactor times the first pause (by 5 s).
+// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server
+// itself ended the stream, gracefulPauseFactor times the first pause (5 s) is added to each pause (observed with
+// 2.1.330).
 const (
 	reopenPause         = time.Second
 	maxReopenings       = 3
@@ -45,8 +46,8 @@ var (
 	errFilterChanged   = errors.New("the subscription changed")
 )
 
-// newSubscription returns a subscription to the lists whose changes the server announces. pause is the pause before the
-// first attempt to reopen the stream (0 means reopenPause); connect is the connect timeout.
+// newSubscription returns a subscription to the lists that the server announces changes of. pause is the pause before
+// the first attempt to reopen the stream; 0 means reopenPause. connect is the connect timeout.
 func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`
@@ -64,8 +65,9 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	return s
 }
 
-// run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. run
-// calls settled once, after the first attempt: acknowledged reports whether the server confirmed the subscription.
+// run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. After
+// the first attempt to open the stream, run calls settled once; acknowledged reports whether the server has confirmed
+// the subscription.
 func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
 	attempts, opened := 0, false
 	onAck := func() {
@@ -95,7 +97,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 	}
 }
 
-// pauseAfter returns the pause before a stream that ended with err is reopened; reopened counts earlier attempts.
+// pauseAfter returns the pause before the stream is reopened. err is nil if the server ended the stream.
 func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	if reopened >= maxReopenings {
 		s.debug.Printf("notifications ended for good: %v", err)
@@ -167,7 +169,6 @@ func (s *subscription) currentFilter() wire.SubscriptionFilter {
 	return filter
 }
 
-// add adds a resource to the subscription, and reopens the stream if the resource is new.
 func (s *subscription) add(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,6 @@ type messageTransport interface {
 	close(ctx context.Context)
 }
 
-// transportBase holds what every transport needs: the interceptor of its messages, and why the connection ended.
 type transportBase struct {
 	interceptor   *interceptor
 	closeReason   *closeReason
@@ -39,7 +38,6 @@ const (
 	LostUnreadable   LossReason = "a message cannot be parsed"
 )
 
-// closeReason records why a connection ended.
 type closeReason struct {
 	lost chan struct{} // closed when the connection is lost
 	once sync.Once
@@ -86,10 +84,11 @@ func (b *transportBase) TakeChanges() (changed map[ListKind]bool, seen int64) {
 	return b.notifications.lists.take()
 }
 
-// MarkFetched records that the fetched lists cover this number of changes (see TakeChanges).
+// MarkFetched records that the lists were fetched. changes is the number of changes that they already contain, as
+// TakeChanges returned it before.
 func (b *transportBase) MarkFetched(changes int64) { b.notifications.lists.current.Store(changes) }
 
-// ForgetChanges ignores the changes that the server has reported so far.
+// ForgetChanges treats the lists as up to date, although the server may have reported changes.
 func (b *transportBase) ForgetChanges() {
 	select {
 	case <-b.notifications.lists.signal:

@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Checker compiles one file's expressions, reads the files that its values refer to, and reports problems by position.
+// Checker checks one scenario file: it compiles the expressions, reads the files that values refer to, and reports
+// problems with their positions.
 type Checker struct {
 	Library *Library
 	Source  *Source
@@ -118,7 +119,7 @@ func (c *Checker) checkValue(v diag.Value) {
 	}
 }
 
-// TextFile reads a text file into the library. Path is the position of its name.
+// TextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
 func (c *Checker) TextFile(name string) {
 	path := ResolvePath(c.Source.Dir, name)
 	content, err := c.ReadFile(path)

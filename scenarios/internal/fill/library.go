@@ -9,14 +9,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Library contains a scenario's compiled expressions and templates, by source and capture groups, and files by path.
+// Library contains the compiled expressions and templates of a scenario, by source and capture groups. It also contains
+// the files that values of the scenario refer to, by path.
 type Library struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // names from [ChangingVariables], and "results", if they occur in a compiled expression
+	used       map[string]bool           // variables of [Library.UsesVariable] that occur in a compiled expression
 }
 
 type expressionKey struct {
@@ -42,7 +43,8 @@ func (l *Library) recordVariables(src string) {
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use a variable: one of [ChangingVariables], or results.
+// UsesVariable reports whether a compiled expression may use a variable. name must be one of [ChangingVariables] or
+// "results".
 func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
 // ChangingVariables returns the variables that may differ between two requests with the same history.
@@ -57,7 +59,8 @@ func RequestVariables() []string {
 	}
 }
 
-// BreakpointGroups marks expressions of a breakpoint; it is used in place of the names of their capture groups.
+// BreakpointGroups marks the expressions of breakpoints. Where other expressions have the names of their capture
+// groups, an expression of a breakpoint has this value.
 const BreakpointGroups = "\x00breakpoint"
 
 func (l *Library) compilerFor(groups string) *eval.Compiler {

@@ -92,7 +92,8 @@ func (s *Scope) NamedGroups() map[string]string {
 	return groups
 }
 
-// Inherit adds captures of earlier patterns: of the turn's rule and preceding turns. The scope's own take precedence.
+// Inherit adds captures of earlier patterns to the scope: those of the rule to which a turn belongs, and those of its
+// preceding turns. A capture of the scope itself takes precedence over an added one with the same name.
 func (s *Scope) Inherit(groups map[string]string) {
 	own := s.Match
 	for name, text := range groups {
@@ -159,8 +160,8 @@ type Source struct {
 	Templates bool   // strings may contain templates
 }
 
-// Locate returns a diagnostic at a value of the file. offset counts characters within a string value. If a response is
-// only a string, a path to its `text` means that string.
+// Locate returns a diagnostic at a value of the file. offset counts characters within a string value. In a response
+// that is only a string, the path to `text` leads to that string.
 func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}

@@ -18,7 +18,6 @@ type Result struct {
 	Structured any    `expr:"structured" json:"structured,omitempty"`
 }
 
-// needsEvaluation reports whether a JSON value may contain templates or references to files.
 func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
@@ -26,7 +25,6 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 // wrapJSON returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
 func wrapJSON(raw json.RawMessage) []byte { return append(append([]byte(`{"":`), raw...), '}') }
 
-// fileRef returns the path in a { "$file" = "path" } table. ok is false for other values.
 func fileRef(v diag.Value) (string, bool) {
 	name, ok := v.Field("$file")
 	return name.Text, ok && name.Kind == diag.KindString

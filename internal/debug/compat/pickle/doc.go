@@ -52,8 +52,8 @@ type Object struct {
 	State  any // argument of __setstate__; nil means none
 }
 
-// newObject returns the object that Python would create by calling f. If the call only looks up a built-in type, as
-// dill writes it, newObject returns the type.
+// newObject returns the object that Python would create by calling f with args. dill writes a built-in type as a call
+// that looks up the type; for such a call, newObject returns the type.
 func newObject(f, args any) any {
 	g, ok := f.(*Global)
 	if ok && g.Module == "dill._dill" && g.Name == "_load_type" {

@@ -23,7 +23,7 @@ type mark struct{}
 // Limits of a pickle, besides its size in bytes. A pickle that exceeds one is an error; only its size is displayed.
 const (
 	maxValues       = 1 << 19 // maximum number of values, and of memo entries
-	maxIntegerBytes = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
+	maxIntegerBytes = 1 << 11 // maximum bytes of an integer: writing a long one in decimal would take too much time
 )
 
 type reader struct {
@@ -140,7 +140,7 @@ func (m *reader) executeContainer(op uint64) bool {
 	return true
 }
 
-// add appends values to the container below them on the stack.
+// add appends items to the container that is on top of the stack.
 func (m *reader) add(items []any) {
 	if len(m.stack) == 0 || m.err != nil {
 		m.fail(errStackUnderflow)
@@ -243,7 +243,7 @@ func (m *reader) pop() any {
 	return v
 }
 
-// peek returns the n newest values. If the innermost container has fewer, reading fails and all results are nil.
+// peek returns the n topmost values of the stack. If fewer follow the last mark, reading fails and all results are nil.
 func (m *reader) peek(n int) []any {
 	at := len(m.stack) - n
 	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {
