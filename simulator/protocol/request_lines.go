@@ -112,3 +112,22 @@ type TurnPosition struct {
 	PromptIndex int `json:"promptIndex"`
 	TurnIndex   int `json:"turnIndex"`
 }
+
+// TurnDurationLine is turn_duration: how long a turn took, if a user types the prompts in a terminal.
+type TurnDurationLine struct {
+	LineHead
+	Type         string `json:"type"`    // "system"
+	Subtype      string `json:"subtype"` // "turn_duration"
+	DurationMS   int    `json:"durationMs"`
+	MessageCount int    `json:"messageCount"` // lines with an id before this one
+	SystemLineID
+	IsMeta bool `json:"isMeta"`
+	LineTrailer
+}
+
+// PermissionModeLine is permission-mode: the mode of a session in a terminal.
+type PermissionModeLine struct {
+	Type      string         `json:"type"`
+	Mode      PermissionMode `json:"permissionMode"`
+	SessionID string         `json:"sessionId"`
+}

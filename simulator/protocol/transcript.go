@@ -41,6 +41,8 @@ type LineTrailer struct {
 	SessionID  string `json:"sessionId"`
 	Version    string `json:"version"`
 	GitBranch  string `json:"gitBranch"`
+	// QuerySession repeats the session id in the lines of a query, if a user types the prompts in a terminal.
+	QuerySession string `json:"session_id,omitempty"`
 }
 
 // CommandBlocks counts all text blocks of a line, and those that are the text of a command.
@@ -80,9 +82,9 @@ type UserLine struct {
 	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
 	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
 	Origin          json.RawMessage `json:"origin,omitempty"`
-	PromptSource    string          `json:"promptSource,omitempty"` // "sdk" or "system"
+	PromptSource    string          `json:"promptSource,omitempty"` // "sdk", "system" or "typed"
 	SentAtMS        int64           `json:"sentAtMs,omitempty"`     // Unix time
-	TurnOrigin      string          `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
+	TurnOrigin      string          `json:"turnOrigin,omitempty"`   // "sdk", "task_notification" or "human"
 	TurnPosition    *TurnPosition   `json:"turnPosition,omitempty"`
 	// AttributionKey is the host's id of the prompt; it may be empty.
 	AttributionKey string   `json:"turnAttributionKey,omitempty"`

@@ -2,7 +2,9 @@ package transcript_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -211,5 +213,49 @@ func TestMembersOfLines(t *testing.T) {
 		if l["uuid"] == "u3" && l["message"].(map[string]any)["content"] != "go on" {
 			t.Errorf("what the CLI itself says is kept as %v", l["message"])
 		}
+	}
+}
+
+// TestTerminalLines: in a terminal, 2.1.330 writes the mode first, then prompts with their origin, and the time of a turn.
+func TestTerminalLines(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
+	for _, n := range []string{"1", "2"} {
+		record(
+			t, s,
+			&protocol.PromptQueued{Content: protocol.Content{Text: "hi " + n}},
+			&protocol.PromptAccepted{UUID: "u" + n, PermissionMode: "default", Source: "sdk", Content: protocol.Content{Text: "hi " + n}},
+			&protocol.Init{},
+			&protocol.Assistant{UUID: "a" + n, Message: protocol.AssistantMessage{ID: n, Content: []protocol.Block{protocol.Text("hello")}}, Final: &protocol.MessageSummary{}},
+			&protocol.Result{NumTurns: 1, DurationMS: 7},
+		)
+	}
+	closeAll(t, s)
+	var got []string
+	for _, line := range readLines(t, s.Path()) {
+		parts := []string{fmt.Sprint(line["type"])}
+		for _, key := range []string{"subtype", "mode", "permissionMode", "promptSource", "origin", "turnPosition", "lastPrompt", "querySource", "messageCount", "durationMs"} {
+			if v, ok := line[key]; ok {
+				parts = append(parts, fmt.Sprintf("%s=%v", key, v))
+			}
+		}
+		if line["session_id"] != nil {
+			parts = append(parts, "query")
+		}
+		if kind := line["type"]; kind != "attachment" && kind != "api-request-shape" && kind != "api-request-blob" {
+			got = append(got, strings.Join(parts, " "))
+		}
+	}
+	want := []string{
+		"mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
+		"user permissionMode=default promptSource=typed origin=map[kind:human] turnPosition=map[promptIndex:1 turnIndex:1]",
+		"api-request querySource=repl_main_thread", "assistant query", "system subtype=turn_duration messageCount=9 durationMs=7",
+		"last-prompt lastPrompt=hi 1", "mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
+		"user permissionMode=default promptSource=typed origin=map[kind:human] turnPosition=map[promptIndex:2 turnIndex:2]",
+		"api-request querySource=repl_main_thread", "assistant query", "system subtype=turn_duration messageCount=12 durationMs=7",
+		"last-prompt lastPrompt=hi 2", "cost-state",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }

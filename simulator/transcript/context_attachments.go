@@ -134,7 +134,7 @@ func (l *contextAttachments) writeContext() error {
 	}
 	l.contextPending = false
 	var lines []any
-	if !l.conversation.resumed {
+	if !l.conversation.resumed && !l.conversation.isFirstInTerminal() {
 		lines = append(lines, l.conversation.latchLine())
 	}
 	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
@@ -222,7 +222,10 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 			RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{},
 		}
 		if start {
-			tools.Pending, tools.NeedsAuth, tools.Failed = &[]string{}, &[]string{}, &[]string{}
+			tools.Pending, tools.Failed = &[]string{}, &[]string{}
+			if !l.conversation.options.Machine.IsTerminal {
+				tools.NeedsAuth = &[]string{}
+			}
 		}
 		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
 	}

@@ -20,6 +20,13 @@ type conversation struct {
 	leaves   map[string]string // uuid of the last line by agent id; "" is the main conversation
 	promptID string            // id of the prompt to which the next lines belong
 	writer   transcriptWriter
+	length   int  // number of lines with an id in the main conversation
+	inQuery  bool // the next lines belong to a query of a session in a terminal, not to its prompt
+}
+
+// isFirstInTerminal reports whether a user has started this conversation in a terminal, and not continued another one.
+func (th *conversation) isFirstInTerminal() bool {
+	return th.options.Machine.IsTerminal && !th.resumed && !th.wasCleared
 }
 
 func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
@@ -52,6 +59,12 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 			UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
 			Version: th.options.Version, GitBranch: th.options.Machine.GitBranch,
 		},
+	}
+	if agentID == "" {
+		th.length++
+		if th.inQuery {
+			e.QuerySession = th.id
+		}
 	}
 	if leaf := th.leaves[agentID]; leaf != "" {
 		e.ParentUUID = &leaf

@@ -127,3 +127,13 @@ func costOf(u protocol.ModelUsage) protocol.LineCost {
 		CacheCreation5m: u.CacheCreation5m, CacheCreation1h: u.CacheCreation1h,
 	}
 }
+
+func (r *recorder) recordEnd() error {
+	if !r.lines.opened {
+		return nil
+	}
+	if err := r.lines.flush(); err != nil {
+		return err
+	}
+	return r.conversation.writer.writeLines(r.conversation.path, r.costs.stateLine(r.conversation.id))
+}

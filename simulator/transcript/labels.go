@@ -17,8 +17,9 @@ type sessionListWriter struct {
 	rawPrompt         protocol.Content // the prompt as the user wrote it
 	prompt            string           // text of the last prompt, as session lists show it
 	lastPromptLeaf    string
-	lastPromptWritten bool // a last-prompt line was written by this process
-	hasReply          bool // this process has written a message of the model, not only commands
+	lastPromptWritten bool                    // a last-prompt line was written by this process
+	mode              protocol.PermissionMode // permission mode of the last prompt
+	hasReply          bool                    // this process has written a message of the model, not only commands
 }
 
 // openingLines returns the lines with which a process begins its part of a transcript.
@@ -33,10 +34,10 @@ func (l *sessionListWriter) openingLines() []any {
 	if !l.conversation.resumed {
 		lines = append(lines, l.agentSettingLines()...)
 	}
-	if l.conversation.forked || l.conversation.wasCleared {
-		lines = append(lines, l.modeLine())
+	if l.conversation.forked || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
+		lines = append(lines, l.modeLines()...)
 	}
-	if l.conversation.forked {
+	if l.conversation.forked || l.conversation.isFirstInTerminal() {
 		lines = append(lines, l.conversation.latchLine())
 	}
 	if l.conversation.resumed && len(l.tools) > 0 {
@@ -56,8 +57,8 @@ func (l *sessionListWriter) closingLines() []any {
 	if !appended {
 		lines = append(append(lines, l.titleLines()...), l.agentSettingLines()...)
 	}
-	if l.conversation.resumed || l.conversation.wasCleared {
-		lines = append(lines, l.modeLine())
+	if l.conversation.resumed || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
+		lines = append(lines, l.modeLines()...)
 	}
 	if !appended {
 		lines = append(lines, l.conversation.latchLine())
@@ -91,8 +92,20 @@ func (l *sessionListWriter) agentSettingLines() []any {
 	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.options.Agent, SessionID: l.conversation.id}}
 }
 
-func (l *sessionListWriter) modeLine() protocol.ModeLine {
-	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}
+func (l *sessionListWriter) modeLines() []any {
+	lines := []any{protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}}
+	if l.conversation.options.Machine.IsTerminal && !l.conversation.wasCleared {
+		lines = append(lines, protocol.PermissionModeLine{Type: "permission-mode", Mode: l.currentMode(), SessionID: l.conversation.id})
+	}
+	return lines
+}
+
+// currentMode returns the permission mode, or that of the last prompt if it is unknown.
+func (l *sessionListWriter) currentMode() protocol.PermissionMode {
+	if l.conversation.options.Context == nil {
+		return l.mode
+	}
+	return cmp.Or(l.conversation.options.Context.SessionContext().ShellMode, l.mode)
 }
 
 func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {
@@ -103,6 +116,7 @@ func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {
 // source.
 func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
+	l.mode = ev.PermissionMode
 	l.rawPrompt = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
 		return

@@ -106,6 +106,7 @@ type Machine struct {
 	GitBranch  string
 	Shell      string
 	IsGitRepo  bool
+	IsTerminal bool                      // a user types the prompts in a terminal
 	IsWorktree bool                      // the directory is a linked git worktree
 	Worktree   *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }

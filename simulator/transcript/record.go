@@ -23,6 +23,7 @@ type recorder struct {
 	retainedUUIDs []string         // uuids of the messages that the last compaction kept
 	unanswered    []unansweredCall // calls without a result at the end of the history
 	awaitsReply   bool             // the history ends with a prompt that the model has not answered
+	turnClosed    bool             // the closing lines of the first turn in a terminal are written
 
 	structured structuredOutput // output of the last call
 	fallback   *protocol.System // a change of model that has no line yet; nil means none
@@ -108,7 +109,9 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
 	}
-	r.lines.waitingLines = append(r.lines.waitingLines, in, out)
+	if !r.conversation.options.Machine.IsTerminal {
+		r.lines.waitingLines = append(r.lines.waitingLines, in, out)
+	}
 	r.labels.rawPrompt = ev.Content
 	return nil
 }
@@ -121,6 +124,8 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		r.conversation.promptID = ev.PromptID
 		return nil
 	}
+	r.conversation.inQuery = false
+	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.lostResultLines(ev.PromptID)
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptOf(ev)
@@ -150,6 +155,9 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	line.SentAtMS = unixMilli(ev.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
+	if r.conversation.options.Machine.IsTerminal && ev.Source != "system" {
+		line.PromptSource, line.TurnOrigin, line.Origin, line.TurnPosition.PromptIndex = "typed", "human", json.RawMessage(`{"kind":"human"}`), r.turns
+	}
 	if ev.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""
 	}
@@ -288,6 +296,9 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 		return nil
 	}
 	if ev.Final != nil && len(ev.Final.Calls) == 0 {
+		if r.conversation.options.Machine.IsTerminal {
+			return nil // they follow the line about the turn
+		}
 		if err := r.recordSnapshot(""); err != nil { // the closing lines refer to the last line of the conversation
 			return err
 		}
@@ -466,19 +477,13 @@ func (r *recorder) close() error {
 		return err
 	}
 	if leaf := r.conversation.leaves[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
-		if err := r.lines.write(r.labels.closingLines()...); err != nil {
+		lines := r.labels.closingLines()
+		if r.turnClosed {
+			lines = lines[:1] // the others are unchanged
+		}
+		if err := r.lines.write(lines...); err != nil {
 			return err
 		}
 	}
 	return r.recordEnd()
-}
-
-func (r *recorder) recordEnd() error {
-	if !r.lines.opened {
-		return nil
-	}
-	if err := r.lines.flush(); err != nil {
-		return err
-	}
-	return r.conversation.writer.writeLines(r.conversation.path, r.costs.stateLine(r.conversation.id))
 }

@@ -343,7 +343,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
+		QuerySource: l.querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
 	}
 	if c.request != "" {
 		line.Keep = c.sentMessages
@@ -468,8 +468,10 @@ func requestTools(list []protocol.Tool) []protocol.RequestTool {
 	return tools
 }
 
-func querySource(kind string) string {
+func (l *requestLog) querySource(kind string) string {
 	switch {
+	case kind == "" && l.conversation.options.Machine.IsTerminal:
+		return "repl_main_thread"
 	case kind == "":
 		return "sdk"
 	case newAgentMeta(kind, "", "").IsBuiltIn:

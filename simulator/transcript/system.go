@@ -40,7 +40,20 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	if d := ev.DeferredToolUse; d != nil {
 		lines = append(lines, r.conversation.attachmentLine("", "", deferredTool{deferredAttachmentType, d.ID, d.Name, d.Input}))
 	}
-	if !r.labels.lastPromptWritten && r.conversation.hasStarted() {
+	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
+		count := th.length
+		th.inQuery = false
+		e := th.newEnvelope("", "", "")
+		lines = append(lines, protocol.TurnDurationLine{
+			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count,
+			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
+		})
+	}
+	closes := !r.labels.lastPromptWritten
+	if r.conversation.options.Machine.IsTerminal {
+		closes, r.turnClosed = !r.turnClosed && ev.LocalCommand == "", r.turnClosed || ev.LocalCommand == ""
+	}
+	if closes && r.conversation.hasStarted() {
 		lines = append(lines, r.labels.closingLines()...)
 	}
 	if len(lines) == 0 {

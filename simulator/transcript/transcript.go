@@ -164,7 +164,7 @@ func (s *Transcript) resume(path string) error {
 	}
 	rec.requests.restore(t, leaf, th.forked)
 	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsUnanswered(leaf), t.turns, t.environmentWritten, t.contextPending
-	th.leaves = map[string]string{"": leaf}
+	th.leaves, th.length = map[string]string{"": leaf}, len(t.branchLines(leaf))
 	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
 	if th.forked {
 		rec.labels.prompt = t.firstPrompt(leaf)

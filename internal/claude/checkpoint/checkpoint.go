@@ -192,7 +192,7 @@ func (h *History) recordChange(use, path string, before *string) error {
 		return nil
 	}
 	last := h.checkpoints[len(h.checkpoints)-1]
-	name := h.trackingPath(path)
+	name := h.trackingPath(h.abs(path))
 	if _, known := last.files[name]; known {
 		return nil
 	}
@@ -306,5 +306,5 @@ func editedFile(ev *protocol.ToolExecuted) (path string, before *string, ok bool
 	if out.NotebookPath != "" {
 		return out.NotebookPath, out.Notebook, out.Notebook != nil
 	}
-	return out.FilePath, out.OriginalFile, filepath.IsAbs(out.FilePath)
+	return out.FilePath, out.OriginalFile, out.FilePath != ""
 }

@@ -113,6 +113,9 @@ func (r *resolver) resolveHostAndLimits() error {
 			StateEventsHostOnly: isEnvEnabled(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),
 		}
 	}
+	if r.flags.Interactive {
+		r.plan.Host.Checkpoints = !isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING") && r.plan.Settings.Merged()["fileCheckpointingEnabled"] != false
+	}
 	r.plan.Tools = r.plan.Tools.withFlagRules(r.sys, r.flags)
 	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
 	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)

@@ -88,6 +88,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		o.RestartIDs = p.Clock.SelectRun
 	}
 	o.Machine = machineInfo(sys, p)
+	o.Machine.IsTerminal = f.Interactive
 	if f.Has("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
 	}

@@ -247,7 +247,7 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
 	deferred := s.tools.filterDeferred(tools)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs()}
-	updates := kind == "" && s.plan.Output.Format == "stream-json"
+	updates := kind == "" && (s.plan.Output.Format == "stream-json" || s.plan.Records.Run.Interactive)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
 		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates,
