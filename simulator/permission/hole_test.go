@@ -209,11 +209,12 @@ func TestDangerousRemoval(t *testing.T) {
 	}
 }
 
-// Sensitive files are protected from every form of command line.
+// Sensitive files are protected in command lines that the real CLI analyses completely. It does not search others if a
+// rule allows Bash (observed with 2.1.330; testdata/real.txt).
 func TestSensitiveHolds(t *testing.T) {
 	for _, command := range []string{
-		"{ echo x; } > .git/config", "(rm .git/config)", "echo a > b; echo x >> .bashrc", "true && tee .mcp.json", "bash -c 'echo x > .git/config'",
-		"for i in 1; do touch .claude/settings.json; done", "rm .git/c* .git/config", "nohup touch .git/x &", "cat <<E > .git/config\nx\nE",
+		"echo a > b; echo x >> .bashrc", "true && tee .mcp.json", "rm .git/config",
+		"for i in 1; do touch .claude/settings.json; done", "rm .git/c* .git/config", "nohup touch .git/x &",
 	} {
 		p := newPolicy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}), "allow Bash")
 		if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow || v.ReasonType != "safetyCheck" {

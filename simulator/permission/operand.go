@@ -119,35 +119,6 @@ func newCommandLine(c *call) commandLine {
 	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.callPath("")}}
 }
 
-func (c commandLine) withNested() []commandLine {
-	return append([]commandLine{c}, c.nestedScripts(maxScriptDepth)...)
-}
-
-// nestedScripts returns the command lines in the scripts that the command line passes to eval, to another shell or to
-// find -exec. It also searches these scripts for scripts, at most depth levels deep.
-func (c commandLine) nestedScripts(depth int) []commandLine {
-	if depth == 0 {
-		return nil
-	}
-	var out []commandLine
-	places := c.startDirs
-	for _, cmd := range c.script.Commands {
-		if inner := cmd.Innermost(); inner.Name() == "cd" {
-			places = c.lookup.directoriesAfterCD(slices.Clip(places), c.lookup.fileAccess(inner).read)
-		}
-		script := cmd.NestedScript()
-		if strings.TrimSpace(script) == "" {
-			continue
-		}
-		call := *c.call
-		call.command = script
-		call.script, call.parseErr = shellcmd.Parse(script)
-		inner := commandLine{&call, c.lookup, places}
-		out = append(append(out, inner), inner.nestedScripts(depth-1)...)
-	}
-	return out
-}
-
 type fileOperand struct {
 	text string // the path that the word names; the word as written if it may name several
 	// paths are the files that the word names, with ~ expanded. For a glob, paths contains the directory before its

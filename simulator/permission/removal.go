@@ -21,12 +21,50 @@ func (c commandLine) removalApproval() *approvalRequest {
 	if c.kind != claudecode.ClassShell {
 		return nil
 	}
-	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxScriptDepth), c.parsableFragments(), c.withClosedQuote()) {
+	scripts := append([]commandLine{c}, c.shellScripts(maxScriptDepth)...)
+	lines := slices.Concat(scripts, c.parsableFragments())
+	for _, one := range scripts {
+		lines = append(lines, one.withClosedQuote()...)
+	}
+	for _, one := range lines {
 		if q := one.directRemovalApproval(); q != nil {
 			return q
 		}
 	}
+	for _, one := range scripts {
+		if q := one.unclearScriptApproval(); q != nil {
+			return q
+		}
+	}
 	return nil
+}
+
+// hiddenScript matches a command that passes a script with a removal to a shell.
+var hiddenScript = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
+})
+
+// unclearScriptApproval returns the question about a script that is an argument of a shell, removes files, and cannot be
+// analysed: it uses a variable or argument whose value is unclear, or a function or case contains it.
+func (c commandLine) unclearScriptApproval() *approvalRequest {
+	for _, cmd := range slices.Concat(c.script.Commands, c.script.Coprocesses) {
+		script := cmd.WithValues().ShellScript()
+		if cmd.IsHidden && hiddenScript().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
+			return dangerousApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
+				"A script of a shell runs rm and could not be checked")
+		}
+	}
+	return nil
+}
+
+// removesFiles reports whether a script removes files.
+func removesFiles(text string) bool {
+	script, _ := shellcmd.Parse(text)
+	return slices.ContainsFunc(script.Commands, func(cmd shellcmd.Command) bool {
+		name := strings.ToLower(baseName(cmd.Innermost()))
+		nested := cmd.NestedScript()
+		return name == "rm" || name == "rmdir" || nested != "" && removesFiles(nested)
+	})
 }
 
 var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
@@ -37,11 +75,15 @@ var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.Mus
 func (c commandLine) withClosedQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
-	if at == nil || strings.ContainsAny(text, "({`$\\") || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
+	if at == nil || strings.Contains(text, `\ `) || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
 		return nil
 	}
 	_, size := utf8.DecodeLastRuneInString(text)
-	return []commandLine{c.forScript(text[:len(text)-size] + "'")}
+	fixed := c.forScript(text[:len(text)-size] + "'")
+	if fixed.parseErr != nil && c.judge.mode != protocol.ModeBypass {
+		fixed = c.forScript(fixed.command[strings.LastIndexAny(fixed.command, "({")+1:])
+	}
+	return []commandLine{fixed}
 }
 
 // parsableFragments splits a text that cannot be parsed at line ends and operators, and returns the pieces as command
@@ -72,15 +114,25 @@ func (c commandLine) forScript(script string) commandLine {
 // directRemovalApproval is like removalApproval but ignores nested scripts.
 func (c commandLine) directRemovalApproval() *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
-		inner := cmd.UnwrappedForRemoval()
+		inner := c.script.UnwrappedForRemoval(cmd)
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
-		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) {
+		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) ||
+			cmd.IsTimed && cmd.Interleaved {
 			continue
 		}
 		if q := c.commandRemovalApproval(cmd.WithValues(), moves); q != nil {
 			return q
+		}
+	}
+	for _, cmd := range c.script.Coprocesses {
+		operands, _ := removalOperands(cmd.Innermost())
+		if q := variableRemovalApproval(cmd.Innermost()); q != nil {
+			return q
+		}
+		if name := baseName(cmd.Innermost()); (name == "rm" || name == "rmdir") && slices.ContainsFunc(operands, isRootIfUnset) {
+			return unsetApproval(name)
 		}
 	}
 	return nil
@@ -107,7 +159,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 // commandRemovalApproval returns the question that one command requires if it removes important files. moves is true if
 // the command line changes the directory.
 func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
-	if inner := cmd.Innermost(); baseName(inner) == "rm" && !readsOperandsFromInput(cmd) {
+	if inner := cmd.Innermost(); baseName(inner) == "rm" && !cmd.IsInFunction && !readsOperandsFromInput(cmd) {
 		operands, recursive := removalOperands(inner)
 		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
@@ -123,12 +175,26 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 			return q
 		}
 	}
-	cmd = cmd.UnwrappedForRemoval()
-	name := baseName(cmd)
+	isBypass := c.judge.mode == protocol.ModeBypass
+	inner := c.script.UnwrappedForRemoval(cmd)
+	name := baseName(inner)
 	if name != "rm" && name != "rmdir" {
 		return nil
 	}
-	operands, _ := removalOperands(cmd)
+	operands, _ := removalOperands(inner)
+	switch isVariable := func(s string) bool { return strings.ContainsAny(s, unknownVariables) }; {
+	case !cmd.IsInFunction && slices.ContainsFunc(operands, isRootIfUnset):
+		return unsetApproval(name)
+	case cmd.IsHidden && isBypass && !strings.Contains(cmd.Text, "${HOME"):
+		return nil
+	case cmd.IsHidden:
+		operands = slices.DeleteFunc(operands, func(target string) bool {
+			_, all := emptiedDirectory(target)
+			return isVariable(target) || strings.ContainsRune(target, shellcmd.PlaceholderOutput) || moves && (all || strings.Trim(target, "./") == "")
+		})
+	case isBypass && slices.ContainsFunc(operands, isVariable):
+		return nil
+	}
 	for _, target := range operands {
 		if q := c.dangerousTarget(name, target, moves); q != nil {
 			return q
@@ -160,7 +226,7 @@ func readsOperandsFromInput(cmd shellcmd.Command) bool {
 
 func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	ended := false
-	for _, word := range cmd.Words[1:] {
+	for _, word := range cmd.Words[min(1, len(cmd.Words)):] {
 		switch arg := word.Shape; {
 		case ended || len(arg) < 2 || arg[0] != '-':
 			operands = append(operands, arg)
@@ -184,10 +250,6 @@ func isOnlyCommandOutput(target string) bool {
 
 // dangerousTarget returns the question about one operand that must not be removed without permission, or nil.
 func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalRequest {
-	if isRootIfUnset(target) {
-		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
-			"Dangerous "+name+" operation on a variable expansion")
-	}
 	home := c.judge.resolver.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
@@ -216,7 +278,7 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalR
 	}
 	what := c.describeCritical(target)
 	if relative {
-		what = c.describeCritical(filepath.Clean(target))
+		what = c.describeCritical(filepath.Clean(strings.TrimRight(filepath.Clean(target), " \t")))
 	}
 	if all {
 		what = cmp.Or(what, c.describeCritical(dir))
@@ -242,6 +304,13 @@ func dangerousApproval(message, reason string) *approvalRequest {
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
 		circuitBreaker: "dangerousRemoval",
 	}
+}
+
+const unknownVariables = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
+
+func unsetApproval(name string) *approvalRequest {
+	return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
+		"Dangerous "+name+" operation on a variable expansion")
 }
 
 // isRootIfUnset reports whether a target that begins with a variable would be the root, its content, or a system

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func isSensitiveName(name string) bool {
 }
 
 // safetyApproval returns the approval that a call needs because it changes a file that configures automatically run
-// commands; nil means none. No allow rule replaces this approval. Nested command lines are searched, too.
+// commands; nil means none. No allow rule replaces this approval.
 func (c *call) safetyApproval() *approvalRequest {
 	switch c.kind {
 	case claudecode.ClassWrite:
@@ -101,11 +102,7 @@ func (c *call) safetyApproval() *approvalRequest {
 		}
 		return q
 	case claudecode.ClassShell:
-		for _, one := range newCommandLine(c).withNested() {
-			if q := one.sensitiveChangeApproval(); q != nil {
-				return q
-			}
-		}
+		return newCommandLine(c).sensitiveChangeApproval()
 	default:
 	}
 	return nil
@@ -120,13 +117,22 @@ func (c commandLine) sensitivePath(path string) *approvalRequest {
 	return c.sensitiveFileApproval(abs)
 }
 
+// sensitiveChangeApproval returns the question about the first sensitive file that the command line changes. Like the
+// real CLI (observed with 2.1.330), it checks plain names only, and no line that cannot be analysed completely.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
+	if !c.script.IsAnalysed() {
+		return nil
+	}
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
-		inner := cmd.Innermost()
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.ReadOnly() {
-			for _, path := range pathsOf(c.lookup.fileOperands(inner)) {
-				if q := c.sensitivePath(path); q != nil {
+		inner := c.script.UnwrappedForRemoval(cmd)
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.ReadOnly() {
+			for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
+				q := c.sensitivePath(path)
+				if hasParentReference(path) {
+					q = c.tokenApproval(name, path)
+				}
+				if q != nil {
 					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)
 					return q
 				}
@@ -146,4 +152,14 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 		}
 	}
 	return nil
+}
+
+// tokenApproval returns the question about removing or moving a directory that contains the sign-in tokens of the CLI.
+func (c commandLine) tokenApproval(name, path string) *approvalRequest {
+	tokens := filepath.Join(c.judge.resolver.home, ".claude", ".credentials.json")
+	if abs := c.judge.resolver.shellPath(path); c.judge.resolver.home == "" || name != "rm" && name != "mv" || !isBelow(filepath.Clean(abs), tokens) {
+		return nil
+	}
+	message := "This command changes a directory that contains " + tokens + ", which tools may not change."
+	return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, safety: protocol.SafetyDangerous}
 }

@@ -22,14 +22,14 @@ func (c commandLine) pathDenial() *Verdict {
 		if len(cmd.Words) > 0 && cmd.Words[0].Value != "" {
 			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
 		}
-		inner := cmd.UnwrappedForRemoval()
+		inner := shellcmd.Script{}.UnwrappedForRemoval(cmd)
 		to := c.lookup.fileAccess(inner)
 		if v := c.denialAfterCD(places[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
 		name := inner.Name()
-		if c.script.Obstacle.Kind == shellcmd.ObstacleSubshell {
-			name = "" // a cd in a subshell is not followed (observed with 2.1.330)
+		if c.script.Obstacle.Kind == shellcmd.ObstacleSubshell || cmd.IsPiped {
+			name = "" // a cd in a subshell or before a pipe is not followed (observed with 2.1.330)
 		}
 		switch name {
 		case "cd":

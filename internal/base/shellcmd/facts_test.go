@@ -66,7 +66,7 @@ func commandFacts(c Command) string {
 	add("programs", strings.Join(c.Programs(), " | "))
 	add("unwrapped", text(c.Unwrapped()))
 	add("wrapped", text(c.Wrapped()))
-	add("removal", text(c.UnwrappedForRemoval()))
+	add("removal", text(Script{}.UnwrappedForRemoval(c)))
 	add("innermost", text(c.Innermost()))
 	if script := c.NestedScript(); script != "" {
 		add("nested", fmt.Sprintf("%q", script))

@@ -3,6 +3,7 @@ package shellcmd
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // optionGrammar lists the options with which a command only reads. All other options are refused, because their effect
@@ -20,6 +21,7 @@ type optionGrammar struct {
 	operandsNeedPlus bool   // every operand must begin with a plus sign, as in date +%F
 	maxOperands      int    // maximum number of operands; 0 means any number, -1 means none
 	stopsAtOperand   bool   // options end at the first operand
+	refusesDashes    bool   // no operand after -- may begin with a hyphen
 }
 
 func (g optionGrammar) allows(args []string) bool {
@@ -38,7 +40,8 @@ func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a == "--":
-			return append(rest, args[i+1:]...), true
+			dashes := slices.ContainsFunc(args[i+1:], func(a string) bool { return strings.HasPrefix(a, "-") })
+			return append(rest, args[i+1:]...), !dashes || !g.refusesDashes
 		case len(a) > 1 && a[0] == '-':
 			known, value := g.parseOption(a)
 			if value != "" {
@@ -78,18 +81,21 @@ func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	return true, name
 }
 
-// parseCluster parses the letters of one word of options. Its results are those of parseOption.
+// parseCluster parses the letters of one word of options. Its results are those of parseOption. In a word with several
+// letters, none may have a value, but a value may follow an equals sign (observed with 2.1.330).
 func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 	if g.allowsDigits && isNumber(letters) {
 		return true, ""
 	}
 	for i := range len(letters) {
 		letter, rest := letters[i:i+1], letters[i+1:]
+		value, assigned := strings.CutPrefix(rest, "=")
 		switch {
-		case strings.Contains(g.flagsWithNumber, letter) && isNumber(rest):
+		case i == 0 && strings.Contains(g.flagsWithNumber, letter) && isNumber(rest),
+			i == 0 && assigned && (strings.Contains(g.flagsWithValue, letter) || strings.Contains(g.flagsWithNumber+g.numeric, letter) && isNumber(value)):
 			return true, ""
 		case strings.Contains(g.flagsWithValue+g.flagsWithNumber+g.numeric, letter):
-			return rest == "", letter
+			return rest == "" && i == 0, letter
 		case !strings.Contains(g.flags, letter):
 			return false, ""
 		}
@@ -101,63 +107,50 @@ func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 // more).
 func grammarOf(name string) (g optionGrammar, ok bool) {
 	switch name {
-	case "sort":
-		return optionGrammar{
+	case "egrep", "fgrep":
+		name = "grep"
+	case "fdfind":
+		name = "fd"
+	}
+	g, ok = grammars()[name]
+	return g, ok
+}
+
+var grammars = sync.OnceValue(func() map[string]optionGrammar {
+	return map[string]optionGrammar{
+		"sort": {
 			flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS",
 			longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
 				"human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ",
 			longWithValue: " buffer-size batch-size field-separator key parallel ", longWithNumber: " batch-size parallel ",
-		}, true
-	case "date":
-		return optionGrammar{
+		},
+		"date": {
 			flags: "IRu", flagsWithValue: "dr", operandsNeedPlus: true,
 			longNames:     " rfc-email utc universal debug help version ",
 			longWithValue: " date reference rfc-3339 ",
-		}, true
-	case "tree":
-		return optionGrammar{
+		},
+		"tree": {
 			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HIPT", numeric: "L", longWithNumber: " filelimit ", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
 				"houtro nolinks metafirst ",
 			longWithValue: " filelimit timefmt infofile charset sort gitfile hintro ",
-		}, true
-	case "file":
-		return optionGrammar{
+		},
+		"file": {
 			flags: "bchiklnprsvL0", flagsWithValue: "F",
 			longNames:     " brief mime mime-type mime-encoding dereference no-dereference list special-files help version keep-going no-buffer preserve-date print0 raw apple ",
 			longWithValue: " exclude exclude-quiet separator ",
-		}, true
-	case "base64":
-		return optionGrammar{flags: "diD", numeric: "wb", longNames: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
-	case "uniq":
-		return optionGrammar{flags: "cdDiuz", numeric: "fsw", maxOperands: -1, longNames: " count repeated unique ignore-case zero-terminated help ", optional: " skip-fields skip-chars check-chars group all-repeated "}, true
-	case "ps":
-		return optionGrammar{flags: "aAcdeflFjHLmnNTVwy", flagsWithValue: "CGgpqstUu", longNames: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
-	case "lsof":
-		return optionGrammar{flags: "nPtlaRUisrFTxXhvoELNVCSKbQHOg", flagsWithValue: "pucdAke"}, true
-	case "netstat":
-		return optionGrammar{flags: "lnarsi"}, true
-	case "ss":
-		return optionGrammar{flags: "tlnpasuxemori46", longNames: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "}, true
-	case "man":
-		return optionGrammar{flags: "kfwa", longNames: " apropos whatis all "}, true
-	case "help":
-		return optionGrammar{flags: "d"}, true
-	case "tput":
-		return optionGrammar{flags: "V", maxOperands: -1}, true
-	case "hostname":
-		return optionGrammar{flags: "fsiIdA", maxOperands: -1}, true
-	case "ifconfig":
-		return optionGrammar{maxOperands: 1}, true
-	default:
-		return searchCommandGrammar(name)
-	}
-}
-
-// searchCommandGrammar is grammarOf for commands that search text and files.
-func searchCommandGrammar(name string) (g optionGrammar, ok bool) {
-	switch name {
-	case "grep", "egrep", "fgrep":
-		return optionGrammar{
+		},
+		"base64":   {flags: "diD", numeric: "wb", longNames: " decode ignore-garbage help version ", longWithValue: " wrap "},
+		"uniq":     {flags: "cdDiuz", numeric: "fsw", maxOperands: -1, longNames: " count repeated unique ignore-case zero-terminated help ", optional: " skip-fields skip-chars check-chars group all-repeated "},
+		"ps":       {flags: "aAcdeflFjHLmnNTVwy", flagsWithValue: "CGgpqstUu", longNames: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "},
+		"lsof":     {flags: "nPtlaRUisrFTxXhvoELNVCSKbQHOg", flagsWithValue: "pucdAke"},
+		"netstat":  {flags: "lnarsi"},
+		"ss":       {flags: "tlnpasuxemori46", longNames: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "},
+		"man":      {flags: "kfwa", longNames: " apropos whatis all "},
+		"help":     {flags: "d"},
+		"tput":     {flags: "V", maxOperands: -1},
+		"hostname": {flags: "fsiIdA", maxOperands: -1},
+		"ifconfig": {maxOperands: 1},
+		"grep": {
 			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", flagsWithValue: "efdD", flagsWithNumber: "ABCm",
 			longNames: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
 				"line-regexp count files-without-match files-with-matches only-matching quiet silent no-messages " +
@@ -166,27 +159,29 @@ func searchCommandGrammar(name string) (g optionGrammar, ok bool) {
 			optional: " color colour ",
 			longWithValue: " regexp file max-count after-context before-context context include exclude exclude-from exclude-dir " +
 				"label group-separator binary-files devices directories ",
-		}, true
-	case "rg":
-		return optionGrammar{
+		},
+		"rg": {
 			flags: "iSwvclnouFLHaq", flagsWithValue: "tTgef", flagsWithNumber: "ABCm",
 			longNames: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching " +
 				"fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ",
 			longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context ",
-		}, true
-	case "fd", "fdfind":
-		return optionGrammar{
+		},
+		"fd": {
 			flags: "HIagcpsL1i0FVq", flagsWithValue: "etESdoj",
 			longNames: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +
 				"one-file-system help version ",
 			longWithValue: " extension type max-depth min-depth exclude color and exact-depth size changed-within changed-before owner format batch-size " +
 				"ignore-file threads max-results base-directory path-separator search-path ",
-		}, true
+		},
 	}
-	return optionGrammar{}, false
-}
+})
 
 func gitGrammar(subcommand string) (g optionGrammar, ok bool) {
+	g, ok = gitGrammars()[subcommand]
+	return g, ok
+}
+
+var gitGrammars = sync.OnceValue(func() map[string]optionGrammar {
 	const (
 		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +
 			"follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes " +
@@ -195,64 +190,46 @@ func gitGrammar(subcommand string) (g optionGrammar, ok bool) {
 	)
 	const counts = " oneline decorate no-decorate abbrev-commit first-parent relative-date stat numstat shortstat name-only name-status color no-color " +
 		"patch no-patch no-ext-diff "
-	switch subcommand {
-	case "status":
-		return optionGrammar{
+	return map[string]optionGrammar{
+		"status": {
 			flags: "sbv", flagsWithValue: "uM", longNames: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",
 			longWithValue: " untracked-files ignore-submodules find-renames ",
-		}, true
-	case "log":
-		return optionGrammar{
+		},
+		"log": {
 			flags: "ps", flagsWithValue: "nGS", allowsDigits: true,
 			longNames: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark " +
 				"branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ",
 			longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty ",
-		}, true
-	case "show":
-		return optionGrammar{
+		},
+		"show": {
 			flags: "psm", flagsWithValue: "GS", allowsDigits: true, longNames: counts + " graph word-diff color-words raw quiet ",
 			longWithValue: " date word-diff-regex diff-filter format pretty ",
-		}, true
-	case "shortlog":
-		return optionGrammar{
+		},
+		"shortlog": {
 			flags: "snec", allowsDigits: true, longNames: " all no-merges branches tags remotes committer summary numbered email ",
 			longWithValue: " since until after before author group ",
-		}, true
-	case "diff":
-		return optionGrammar{
+		},
+		"diff": {
 			flags: "pMCRsuBD", flagsWithValue: "lGOS",
 			longNames: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram " +
 				"pickaxe-all pickaxe-regex no-ext-diff ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines full-index binary " +
 				"function-context no-renames find-renames find-copies find-copies-harder break-rewrites irreversible-delete exit-code quiet check " +
 				"dirstat cached staged no-index ",
 			longWithValue: " word-diff-regex diff-algorithm diff-filter abbrev inter-hunk-context ws-error-highlight relative ",
-		}, true
-	case "blame":
-		return optionGrammar{flags: "wCMlseptfn", flagsWithValue: "L", optional: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "}, true
-	case "ls-files":
-		return optionGrammar{flags: "ocmdsiutzkvf", flagsWithValue: "xX", optional: " others cached modified deleted stage ignored unmerged killed error-unmatch full-name exclude-standard directory abbrev exclude "}, true
-	case "rev-parse":
-		return optionGrammar{optional: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "}, true
-	case "rev-list":
-		return optionGrammar{allowsDigits: true, numeric: "n", optional: " count all" + commits + limits}, true
-	case "describe":
-		return optionGrammar{optional: " tags always dirty long abbrev contains match exclude exact-match first-parent "}, true
-	case "cat-file":
-		return optionGrammar{flags: "ptse", optional: " batch-check "}, true
-	case "merge-base":
-		return optionGrammar{optional: " is-ancestor all octopus independent fork-point "}, true
-	case "for-each-ref":
-		return optionGrammar{optional: " sort ", longWithValue: " count format points-at contains no-contains merged ", longWithNumber: " count "}, true
-	case "ls-remote": // a name may be a command line: ext::…
-		return optionGrammar{flags: "htq", maxOperands: -1, optional: " heads tags branches refs quiet exit-code get-url symref sort "}, true
-	case "grep":
-		return optionGrammar{flags: "nilwEFcvhHPGqLopW", flagsWithValue: "e", optional: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "}, true
-	case "branch":
-		return optionGrammar{flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged ", longWithValue: " sort contains no-contains points-at "}, true
-	case "tag":
-		return optionGrammar{flags: "li", numeric: "n", maxOperands: -1, optional: " list column no-column ignore-case ", longWithValue: " sort format points-at contains no-contains merged "}, true
-	case "remote":
-		return optionGrammar{flags: "v", maxOperands: -1, optional: " verbose "}, true
+		},
+		"blame":        {flags: "wCMlseptfn", flagsWithValue: "L", optional: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "},
+		"ls-files":     {flags: "ocmdsiutzkvf", flagsWithValue: "xX", optional: " others cached modified deleted stage ignored unmerged killed error-unmatch full-name exclude-standard directory abbrev exclude "},
+		"rev-parse":    {optional: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "},
+		"rev-list":     {allowsDigits: true, numeric: "n", optional: " count all" + commits + limits},
+		"describe":     {optional: " tags always dirty long abbrev contains match exclude exact-match first-parent "},
+		"cat-file":     {flags: "ptse", optional: " batch-check "},
+		"merge-base":   {optional: " is-ancestor all octopus independent fork-point "},
+		"for-each-ref": {optional: " sort ", longWithValue: " count format points-at contains no-contains merged ", longWithNumber: " count "},
+		// a name may be a command line: ext::…
+		"ls-remote": {flags: "htq", maxOperands: -1, optional: " heads tags branches refs quiet exit-code get-url symref sort "},
+		"grep":      {flags: "nilwEFcvhHPGqLopW", flagsWithValue: "e", optional: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "},
+		"branch":    {flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged ", longWithValue: " sort contains no-contains points-at "},
+		"tag":       {flags: "li", numeric: "n", maxOperands: -1, optional: " list column no-column ignore-case ", longWithValue: " sort format points-at contains no-contains merged "},
+		"remote":    {flags: "v", maxOperands: -1, optional: " verbose "},
 	}
-	return optionGrammar{}, false
-}
+})

@@ -1,10 +1,9 @@
 package shellcmd
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -140,7 +139,7 @@ func (r *scriptReader) isQuotedPWDWord() bool {
 	return ok && r.sourceText(word) == `"$PWD"`
 }
 
-var numberLiteral = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`) })
+var numberLiteral = lazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
@@ -183,7 +182,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 }
 
 // hiddenLine finds a line that begins with # but is not a comment of the script.
-var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
+var hiddenLine = lazyPattern(`\n\s*['"]*#`)
 
 // mayHaveHashLines reports whether lines that begin with # are allowed in a word. They are allowed in the text of a
 // here-document, and in a word with a command substitution, whose own words are checked separately.
@@ -232,3 +231,198 @@ func isConstantSubstitution(n *syntax.CmdSubst) bool {
 	return ok && len(call.Args) == 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "cat" &&
 		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) && isDelimiterQuoted(redir.Word)
 }
+
+// descriptorObstacle looks for a redirection such as {a[x]}<file, where the variable a[x] receives a descriptor and
+// Bash evaluates the subscript x. The parser reads {a[x]} as a separate word.
+func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
+	at := min(int(n.OpPos.Offset()), len(r.source))
+	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {
+		return Obstacle{Kind: ObstacleDescriptorVariable}
+	}
+	switch {
+	case n.Op == syntax.RdrInOut, n.N != nil && strings.HasPrefix(n.N.Value, "{"):
+		return Obstacle{Kind: ObstacleHiddenRedirect}
+	case n.N != nil && len(n.N.Value) > 1:
+		return Obstacle{Kind: ObstacleUnclearRedirect}
+	}
+	return Obstacle{}
+}
+
+// isHidden reports whether a statement, whose parents are the current ones, is part of a function, a case, a select or counting loop, or a group
+// inside another construct, but not of a substitution in it. inFunction is true if the innermost of them is a function, a
+// case or a timed subshell (observed with 2.1.330).
+func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
+	for i, parent := range slices.Backward(r.parents) {
+		switch n := parent.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return hidden, false
+		case *syntax.FuncDecl:
+			if !followsList(append(slices.Clip(r.parents[i+1:]), s)) {
+				return true, true
+			}
+		case *syntax.CaseItem:
+			return true, true
+		case *syntax.ForClause:
+			_, counts := n.Loop.(*syntax.CStyleLoop)
+			hidden = hidden || counts || n.Select
+		case *syntax.Block:
+			if stmt, ok := r.parents[i-1].(*syntax.Stmt); ok && stmt.Negated {
+				hidden = true
+			}
+			switch r.parents[max(0, i-2)].(type) {
+			case *syntax.TimeClause, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CoprocClause:
+				hidden = true
+			}
+		case *syntax.Subshell:
+			if _, timed := r.parents[max(0, i-2)].(*syntax.TimeClause); timed {
+				return true, true
+			}
+		}
+	}
+	return hidden, false
+}
+
+// followsList reports whether the last node, which is below the first one, belongs to a command after && or another
+// operator. The parser treats such a command after a function as part of the function.
+func followsList(below []syntax.Node) bool {
+	for ; len(below) > 2; below = below[2:] {
+		list, ok := below[1].(*syntax.BinaryCmd)
+		if !ok || below[2] == syntax.Node(list.Y) {
+			return ok
+		}
+	}
+	return false
+}
+
+// isPiped reports whether the output of a statement, whose parents are the current ones, is the input of another command.
+func (r *scriptReader) isPiped(s *syntax.Stmt) bool {
+	for _, parent := range slices.Backward(r.parents) {
+		switch n := parent.(type) {
+		case *syntax.Stmt:
+			s = n
+		case *syntax.BinaryCmd:
+			if isPipe := n.Op == syntax.Pipe || n.Op == syntax.PipeAll; !isPipe || n.X == s {
+				return isPipe
+			}
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// readCoprocess adds the commands of a coprocess, except of one with a name, in a subshell or after time.
+func (r *scriptReader) readCoprocess(n *syntax.CoprocClause) {
+	_, isSubshell := n.Stmt.Cmd.(*syntax.Subshell)
+	if _, isTimed := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause); isSubshell || isTimed || n.Name != nil {
+		return
+	}
+	inner := *r
+	inner.script, inner.parents = Script{}, append(slices.Clip(r.parents), n)
+	syntax.Walk(n.Stmt, func(node syntax.Node) bool { return inner.visit(node) })
+	hidden, _ := r.isHidden(n.Stmt)
+	for _, c := range inner.script.Commands {
+		if hidden {
+			c.Args, c.Words = nil, nil // only its text matters
+		}
+		r.script.Coprocesses = append(r.script.Coprocesses, c)
+	}
+}
+
+// scope returns the function or case that contains the current node; nil means the top level.
+func (r *scriptReader) scope() syntax.Node {
+	for _, parent := range slices.Backward(r.parents) {
+		switch parent.(type) {
+		case *syntax.FuncDecl, *syntax.CaseClause:
+			return parent
+		}
+	}
+	return nil
+}
+
+// recordAssignment records the value of a variable if it is a constant text or begins with $HOME. The value is unknown if
+// the variable is set twice, or after a command, as in the real CLI (observed with 2.1.330).
+func (r *scriptReader) recordAssignment(a *syntax.Assign) {
+	if a.Naked {
+		return
+	}
+	_, again := r.values[a.Name.Value]
+	text := ""
+	if a.Value != nil {
+		text = strings.Trim(r.sourceText(a.Value), `"'`)
+	}
+	switch variable, _ := strings.CutPrefix(text, "$"); {
+	case again || a.Array != nil || a.Append || r.hasStarted:
+		r.values[a.Name.Value] = ""
+		return
+	case text == "", r.values[variable] == emptyValue:
+		r.values[a.Name.Value] = emptyValue
+		return
+	}
+	value := cmp.Or(literalText(a.Value), r.resolvedText(a.Value))
+	shape := wordShape(a.Value, r.values)
+	if strings.HasPrefix(strings.Trim(r.sourceText(a.Value), `"`), "$HOME") || a.Value.Lit() != "" && !strings.Contains(shape, "{") {
+		value = shape // a glob in a value is plain text
+	}
+	if strings.HasPrefix(value, "~") {
+		value = ""
+	}
+	r.values[a.Name.Value] = value
+}
+
+// directorySource matches the working directory and directories found from it or a variable (observed with 2.1.330).
+var directorySource = lazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
+
+// forgetDirectory removes the variable of a loop, which is not a select, from the directories.
+func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
+	if loop, ok := r.parents[len(r.parents)-1].(*syntax.ForClause); !ok || !loop.Select {
+		delete(r.directories, n.Name.Value)
+	}
+}
+
+func (r *scriptReader) recordDirectory(a *syntax.Assign) {
+	if a.Name != nil && a.Index == nil && (a.Array != nil || a.Value != nil && unclearValue().MatchString(r.sourceText(a.Value))) {
+		r.script.Unclear = append(r.script.Unclear, a.Name.Value)
+	}
+	call, isCall := r.parents[len(r.parents)-1].(*syntax.CallExpr)
+	if a.Name == nil || a.Append || a.Index != nil || a.Naked || isCall && len(call.Args) > 0 {
+		return
+	}
+	found := false
+	if a.Value != nil {
+		source := r.sourceText(a.Value)
+		found = directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
+	}
+	switch {
+	case r.isSkipped(found):
+	case found:
+		r.directories[a.Name.Value] = r.scope()
+	default:
+		delete(r.directories, a.Name.Value)
+	}
+}
+
+// isSkipped reports whether the real CLI ignores the current assignment: of a constant after || or in the background,
+// of a directory in a subshell, and of both in a coprocess (observed with 2.1.330).
+func (r *scriptReader) isSkipped(ofDirectory bool) bool {
+	for i, parent := range r.parents {
+		skipped := false
+		switch n := parent.(type) {
+		case *syntax.CoprocClause:
+			return true
+		case *syntax.Subshell:
+			skipped = ofDirectory
+		case *syntax.Stmt:
+			skipped = n.Background && !ofDirectory
+		case *syntax.BinaryCmd:
+			skipped = n.Op == syntax.OrStmt && i+1 < len(r.parents) && r.parents[i+1] == syntax.Node(n.Y) && !ofDirectory
+		}
+		if skipped {
+			return true
+		}
+	}
+	return false
+}
+
+// unclearValue matches a value that the real CLI does not determine (observed with 2.1.330).
+var unclearValue = lazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)

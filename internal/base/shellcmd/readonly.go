@@ -63,7 +63,7 @@ func isKnownTest(args []string) bool {
 			args[i] = "-e"
 		}
 	}
-	_, known := optionGrammar{flagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOperands(args)
+	_, known := optionGrammar{refusesDashes: true, flagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOperands(args)
 	return known
 }
 
@@ -107,7 +107,7 @@ func isAlwaysReadOnly(name string) bool {
 // isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
-		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args))
+		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args)) && (name != "ifconfig" || !slices.Contains(args, "--"))
 	}
 	switch name {
 	case "find":
@@ -150,9 +150,9 @@ func isReadOnlyDocker(args []string) bool {
 				strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "Hc")
 		})
 	case "logs":
-		return optionGrammar{flags: "ft", flagsWithValue: "n", longNames: " follow timestamps details ", longWithValue: " tail since until "}.allows(args[1:])
+		return optionGrammar{refusesDashes: true, flags: "ft", flagsWithValue: "n", longNames: " follow timestamps details ", longWithValue: " tail since until "}.allows(args[1:])
 	case "inspect":
-		return optionGrammar{flags: "s", flagsWithValue: "f", longNames: " size ", longWithValue: " format type "}.allows(args[1:])
+		return optionGrammar{refusesDashes: true, flags: "s", flagsWithValue: "f", longNames: " size ", longWithValue: " format type "}.allows(args[1:])
 	}
 	return false
 }
@@ -204,9 +204,7 @@ func isReadOnlyGit(args []string) bool {
 	return ok && g.allows(rest) && !hasUnknownGitFormat(rest)
 }
 
-var knownGitFormatPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
-})
+var knownGitFormatPattern = lazyPattern(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 
 // hasUnknownGitFormat reports whether an argument selects a format not built into git, such as a configured alias.
 func hasUnknownGitFormat(args []string) bool {
@@ -230,7 +228,7 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 		args = args[1:]
 	}
 	diff, _ := gitGrammar("diff")
-	list := optionGrammar{allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
+	list := optionGrammar{refusesDashes: true, allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
 	switch {
 	case subcommand == "stash" && inner == "list", subcommand == "reflog" && (inner == "" || inner == "show"):
 		return list.allows(args)
@@ -316,10 +314,6 @@ var (
 	sedPrint   = lazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
-func lazyPattern(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
-
 // IsPlainSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.
 func (c Command) IsPlainSubstitution() bool {
 	args := argsAfterSedOptions(c.Args[1:])
@@ -355,7 +349,7 @@ func isPrintingSed(args []string) bool {
 	if rest := argsAfterSedOptions(args); len(rest) == 1 && isSubstitution(rest) {
 		return !slices.ContainsFunc(args[:len(args)-1], func(a string) bool { return strings.Contains(a, "i") && a[1] != '-' || a == "--in-place" })
 	}
-	g := optionGrammar{flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
+	g := optionGrammar{refusesDashes: true, flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
 	rest, ok := g.parseOperands(args)
 	if !ok || len(rest) == 0 {
 		return false

@@ -3,12 +3,9 @@
 package shellcmd
 
 import (
-	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -32,6 +29,10 @@ type Script struct {
 	IsPipeline bool
 	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
 	SubshellList bool
+	// Coprocesses are commands that run as coprocesses. Commands does not contain them.
+	Coprocesses []Command
+	// Unclear are the variables to which the script assigns values that the real CLI does not determine, such as ~.
+	Unclear []string
 }
 
 // Command is one simple command.
@@ -52,8 +53,10 @@ type Command struct {
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
-	// IsContinued is true if a backslash at the end of a line separates the command from its pipe. Text then contains
-	// the backslash.
+	// IsPiped is true if another command reads the command's output. IsHidden is true if the command is part of a construct
+	// in which the real CLI searches less, and IsInFunction if this is a function, a case or a timed subshell.
+	IsPiped, IsHidden, IsInFunction bool
+	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
 }
 
@@ -83,7 +86,7 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]bool{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parse(cmd)
@@ -115,9 +118,9 @@ type scriptReader struct {
 	assigned map[string]bool
 	setsHome bool              // the script may change HOME
 	values   map[string]string // values of variables that the script sets to a constant before its first command
-	// directories are the variables that the script sets to the working directory, or to a directory that a command
-	// such as `git rev-parse` finds.
-	directories map[string]bool
+	// directories are the variables that the script sets to the working directory, or to one found from it.
+	// Each is mapped to the function or case that contains the assignment.
+	directories map[string]syntax.Node
 	hasStarted  bool // a command precedes the current node
 	// isUnresolved is true if the script has a construct whose effect is unknown. The real CLI then ignores the values
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
@@ -153,7 +156,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	}
 	switch n := node.(type) {
 	case *syntax.WordIter:
-		delete(r.directories, n.Name.Value)
+		r.forgetDirectory(n)
 	case *syntax.Subshell:
 		r.script.SubshellList = r.script.SubshellList || r.hasListSeparator(n)
 	case *syntax.BinaryCmd:
@@ -171,7 +174,8 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		for _, redir := range n.Stmt.Redirs {
 			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.readRedirect(redir)}})
 		}
-		return false // commands in it are not checked (observed with 2.1.330)
+		r.readCoprocess(n)
+		return false // most checks ignore its commands (observed with 2.1.330)
 	case *syntax.TimeClause:
 		_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
 		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
@@ -258,8 +262,9 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		r.script.Redirects = append(r.script.Redirects, redirects...)
 		return
 	}
-	c := Command{Redirects: redirects}
+	c := Command{Redirects: redirects, IsPiped: r.isPiped(s)}
 	c.IsTimed, c.Interleaved = r.isTimed()
+	c.IsHidden, c.IsInFunction = r.isHidden(s)
 	var parts []string
 	if c.Interleaved {
 		parts = append(parts, "-p")
@@ -283,6 +288,11 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		c.Words = append(c.Words, known)
 		parts = append(parts, r.sourceText(w))
 	}
+	if c.Name() == "unset" {
+		for _, name := range c.Args {
+			delete(r.directories, name)
+		}
+	}
 	c.Text = strings.Join(parts, " ")
 	r.addRedirects(&c, call, s.Redirs)
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
@@ -302,44 +312,7 @@ func startsCommand(cmd syntax.Command) bool {
 	return true
 }
 
-// recordAssignment records the value of a variable if the value is a constant text or begins with $HOME. If the
-// variable is set twice, or after a command, the value is unknown, as in the real CLI (observed with 2.1.330).
-func (r *scriptReader) recordAssignment(a *syntax.Assign) {
-	if a.Naked {
-		return
-	}
-	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append || r.hasStarted {
-		r.values[a.Name.Value] = ""
-		return
-	}
-	value := cmp.Or(literalText(a.Value), r.resolvedText(a.Value))
-	shape := wordShape(a.Value, r.values)
-	if strings.HasPrefix(strings.Trim(r.sourceText(a.Value), `"`), "$HOME") || a.Value.Lit() != "" && !strings.Contains(shape, "{") {
-		value = shape // a glob in a value is plain text
-	}
-	if strings.HasPrefix(value, "~") {
-		value = ""
-	}
-	r.values[a.Name.Value] = value
-}
-
-// directorySource matches a value that is the working directory, or a directory that a command finds from it or from a
-// variable, as in $(dirname "$x") (observed with 2.1.330).
-var directorySource = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
-})
-
-func (r *scriptReader) recordDirectory(a *syntax.Assign) {
-	call, isCall := r.parents[len(r.parents)-1].(*syntax.CallExpr)
-	inSubshell := slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.Subshell); return ok })
-	if a.Name == nil || a.Value == nil || a.Append || inSubshell || isCall && len(call.Args) > 0 {
-		return
-	}
-	source := r.sourceText(a.Value)
-	r.directories[a.Name.Value] = directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
-}
-
-// addRedirects adds the redirections that precede a word of the command to the text of the command.
+// addRedirects adds the redirections that precede a word to the text of the command.
 func (r *scriptReader) addRedirects(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
 	if len(redirects) == 0 || len(call.Args) == 0 {
 		return
@@ -436,7 +409,7 @@ func hasEscapedSpace(cmd string) bool {
 	return false
 }
 
-var equalsExpansion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s;&|])=[a-zA-Z_]`) })
+var equalsExpansion = lazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
 
 // hasQuotedBrace looks for a quote after an open, unquoted brace.
 func hasQuotedBrace(cmd string) bool {

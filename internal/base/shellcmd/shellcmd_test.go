@@ -123,7 +123,7 @@ func TestReadOnly(t *testing.T) {
 		{"[ -e $'a b' ]", true},
 		{"sort -t , -k 2 -rn f", true},
 		{"sort -k 1,1 -- -o", true},
-		{"grep -rnC2 --include='*.go' x .", true},
+		{"grep -rn -C2 --include='*.go' x .", true},
 		{"git branch --list 'a*'", true},
 
 		{"", false},

@@ -112,19 +112,3 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 	}
 	return Obstacle{}
 }
-
-// descriptorObstacle looks for a redirection such as {a[x]}<file, where the variable a[x] receives a descriptor and
-// Bash evaluates the subscript x. The parser reads {a[x]} as a separate word.
-func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
-	at := min(int(n.OpPos.Offset()), len(r.source))
-	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {
-		return Obstacle{Kind: ObstacleDescriptorVariable}
-	}
-	switch {
-	case n.Op == syntax.RdrInOut, n.N != nil && strings.HasPrefix(n.N.Value, "{"):
-		return Obstacle{Kind: ObstacleHiddenRedirect}
-	case n.N != nil && len(n.N.Value) > 1:
-		return Obstacle{Kind: ObstacleUnclearRedirect}
-	}
-	return Obstacle{}
-}

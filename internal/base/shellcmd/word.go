@@ -1,7 +1,6 @@
 package shellcmd
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,15 +45,17 @@ func (w Word) withValues(use bool) Word {
 	return w
 }
 
-var directoryWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
-})
+var directoryWord = lazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
 // isDirectory reports whether a word is a variable in directories, or names the content of this directory, as in
 // "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
 func (r *scriptReader) isDirectory(source string) bool {
 	found := directoryWord().FindStringSubmatch(source)
-	return found != nil && (r.directories[found[2]] || found[1] != "" && r.directories[found[3]])
+	if found == nil || found[2] == "" && found[1] == "" {
+		return false
+	}
+	scope, ok := r.directories[found[2]+found[3]]
+	return ok && (r.scope() == nil || r.scope() == scope)
 }
 
 // Path is a word whose value is known except for its globs and a home directory at its beginning.
@@ -80,7 +81,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known.Value = r.resolvedText(w)
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
 		// The real CLI resolves neither ${NAME} nor an unquoted variable with several words (observed with 2.1.330).
-		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n*?[") {
+		if known.Value = r.values[name]; known.Value == emptyValue || known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n*?[") {
 			known.Value = ""
 		}
 	}
@@ -214,7 +215,10 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && p.Short && isPlainExpansion(p) {
-		if value := s.values[p.Param.Value]; value != "" && !strings.ContainsAny(value, " \t\n*?[") {
+		if value := s.values[p.Param.Value]; value == emptyValue && quoted {
+			s.usesValues = true
+			return true
+		} else if value != "" && value != emptyValue && !strings.ContainsAny(value, " \t\n*?[") {
 			if value[0] == PlaceholderHome {
 				if value = value[1:]; !first || !s.startsAtHome {
 					return false
@@ -349,7 +353,8 @@ const (
 	PlaceholderExpansion = '\x03' // any other expansion
 	PlaceholderHome      = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
 	PlaceholderNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
-	PlaceholderDirectory = '\x06' // the whole word is a variable that is set to the working directory or to one found from it
+	emptyValue           = "\x07" // the value of a variable that the script sets to an empty text
+	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
 )
 
 // wordShape returns a word without its quoting. An expansion whose value is not in values is replaced by a placeholder.
@@ -357,12 +362,12 @@ const (
 func wordShape(w *syntax.Word, values map[string]string) string {
 	var b strings.Builder
 	for _, part := range w.Parts {
-		appendShape(&b, part, values)
+		appendShape(&b, part, values, false)
 	}
 	return b.String()
 }
 
-func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]string) {
+func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]string, quoted bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		for i := 0; i < len(p.Value); i++ {
@@ -381,14 +386,14 @@ func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]str
 				appendQuoted(b, lit.Value)
 				continue
 			}
-			appendShape(b, inner, values)
+			appendShape(b, inner, values, true)
 		}
 	case *syntax.CmdSubst:
 		b.WriteByte(PlaceholderOutput)
 	case *syntax.ParamExp:
 		switch {
-		case p.Short && isPlainExpansion(p) && values[p.Param.Value] != "":
-			b.WriteString(values[p.Param.Value])
+		case p.Short && isPlainExpansion(p) && values[p.Param.Value] != "" && (quoted || !strings.ContainsAny(values[p.Param.Value], " \t\n*?["+emptyValue)):
+			b.WriteString(strings.TrimSuffix(values[p.Param.Value], emptyValue))
 		case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
 			b.WriteByte(PlaceholderHome)
 		case isPlainExpansion(p):

@@ -3,7 +3,6 @@ package shellcmd
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`) })
+var durationPattern = lazyPattern(`^\d+(\.\d+)?[smhd]?$`)
 
 // wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
@@ -21,45 +20,32 @@ type wrapper struct {
 	acceptsAssignments bool   // accepts NAME=value before the program
 }
 
-func wrapperOf(name string) (w wrapper, ok bool) {
-	switch name {
-	case "timeout":
-		return wrapper{valueOptions: "sk", longNames: " signal kill-after ", operands: 1}, true
-	case "env":
-		return wrapper{valueOptions: "uCa", longNames: " unset chdir argv0 ", acceptsAssignments: true}, true
-	case "nice":
-		return wrapper{valueOptions: "n", longNames: " adjustment "}, true
-	case "ionice":
-		return wrapper{valueOptions: "cnpPu", longNames: " class classdata "}, true
-	case "stdbuf":
-		return wrapper{valueOptions: "ioe", longNames: " input output error "}, true
-	case "sudo":
-		return wrapper{valueOptions: "ugpCDhRrtTU", longNames: " user group prompt chdir host chroot role type other-user command-timeout close-from ", acceptsAssignments: true}, true
-	case "doas":
-		return wrapper{valueOptions: "uC"}, true
-	case "xargs":
-		return wrapper{valueOptions: "InPLdEas", longNames: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "}, true
-	case "exec":
-		return wrapper{valueOptions: "a"}, true
-	case "time":
-		return wrapper{valueOptions: "fo", longNames: " format output "}, true
-	case "watch":
-		return wrapper{valueOptions: "nq", longNames: " interval equexit "}, true
-	case "flock":
-		return wrapper{valueOptions: "wE", longNames: " timeout wait conflict-exit-code ", operands: 1}, true
-	case "taskset", "chrt":
-		return wrapper{valueOptions: "TPD", operands: 1}, true
-	case "strace", "ltrace":
-		return wrapper{valueOptions: "oesEpuabIOPSU"}, true
-	case "unshare":
-		return wrapper{valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "}, true
-	case "nsenter":
-		return wrapper{valueOptions: "tSG", longNames: " target setuid setgid "}, true
-	case "nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "chronic", "caffeinate", "!":
-		return wrapper{}, true
+// wrappers describes programs that only run another program.
+var wrappers = sync.OnceValue(func() map[string]wrapper {
+	return map[string]wrapper{
+		"timeout":      {valueOptions: "sk", longNames: " signal kill-after ", operands: 1},
+		"env":          {valueOptions: "uCa", longNames: " unset chdir argv0 ", acceptsAssignments: true},
+		"nice":         {valueOptions: "n", longNames: " adjustment "},
+		"ionice":       {valueOptions: "cnpPu", longNames: " class classdata "},
+		"stdbuf":       {valueOptions: "ioe", longNames: " input output error "},
+		"sudo":         {valueOptions: "ugpCDhRrtTU", longNames: " user group prompt chdir host chroot role type other-user command-timeout close-from ", acceptsAssignments: true},
+		"doas":         {valueOptions: "uC"},
+		"pkexec":       {longNames: " user "},
+		"sandbox-exec": {valueOptions: "fpnD"},
+		"xargs":        {valueOptions: "InPLdEas", longNames: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "},
+		"exec":         {valueOptions: "a"},
+		"time":         {valueOptions: "fo", longNames: " format output "},
+		"watch":        {valueOptions: "nq", longNames: " interval equexit "},
+		"flock":        {valueOptions: "wE", longNames: " timeout wait conflict-exit-code ", operands: 1},
+		"taskset":      {valueOptions: "TPD", operands: 1},
+		"chrt":         {valueOptions: "TPD", operands: 1},
+		"strace":       {valueOptions: "oesEpuabIOPSU"},
+		"ltrace":       {valueOptions: "oesEpuabIOPSU"},
+		"unshare":      {valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "},
+		"nsenter":      {valueOptions: "tSG", longNames: " target setuid setgid "},
+		"nohup":        {}, "setsid": {}, "command": {}, "builtin": {}, "busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "caffeinate": {}, "!": {},
 	}
-	return wrapper{}, false
-}
+})
 
 // operandsAfter returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
 func (w wrapper) operandsAfter(args []string) []string {
@@ -117,22 +103,36 @@ func (c Command) Wrapped() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
-// UnwrappedForRemoval returns the command without the wrappers that the real CLI removes before it looks for a removal
-// such as rm (observed with 2.1.330).
-func (c Command) UnwrappedForRemoval() Command {
-	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
+// IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
+func (s Script) IsAnalysed() bool {
+	switch s.Obstacle.Kind {
+	case NoObstacle, ObstacleAssignedVariable, ObstacleHiddenLine, ObstacleBackground, ObstacleEvaluates, ObstacleArithmeticTest:
+		return true
+	default:
+		return false
+	}
 }
 
-func (c Command) removeWrappers(wrappers ...string) Command {
+// UnwrappedForRemoval returns the command without programs that may precede a removal like rm. The real CLI knows more of
+// these programs in scripts that it cannot analyse completely (observed with 2.1.330).
+func (s Script) UnwrappedForRemoval(c Command) Command {
+	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
+	if s.IsAnalysed() && len(s.Unclear) == 0 && !c.IsHidden {
+		return c.removeWrappers(names...)
+	}
+	return c.removeWrappers(append(names, "sudo", "doas", "setsid", "exec", "ionice", "watch", "flock", "taskset", "chrt", "strace", "ltrace", "unshare", "nsenter", "pkexec", "sandbox-exec", "time")...)
+}
+
+func (c Command) removeWrappers(names ...string) Command {
 	for len(c.Args) > 0 {
 		name := c.Args[0]
-		if path.Base(name) == "env" {
-			name = "env"
+		if base := path.Base(name); base == "env" || base == "sudo" {
+			name = base
 		}
-		if !slices.Contains(wrappers, name) {
+		if !slices.Contains(names, name) {
 			return c
 		}
-		w, _ := wrapperOf(name)
+		w := wrappers()[name]
 		rest := w.operandsAfter(c.Args[1:])
 		if len(rest) == 0 || isOpaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
@@ -164,7 +164,7 @@ func (c Command) SourceFrom(i int) (text string, spaced bool) {
 // Innermost is like Wrapped, but also removes xargs, sudo and all other wrappers.
 func (c Command) Innermost() Command {
 	for len(c.Args) > 0 {
-		w, ok := wrapperOf(path.Base(c.Args[0]))
+		w, ok := wrappers()[path.Base(c.Args[0])]
 		if !ok {
 			return c
 		}
@@ -226,7 +226,7 @@ func (c Command) Programs() []string {
 		if script := scriptOptionValue(args); script != "" {
 			return append(out, script)
 		}
-		w, ok := wrapperOf(args[0])
+		w, ok := wrappers()[args[0]]
 		if args[0] == "--" { // an option terminator of time
 			w, ok = wrapper{}, true
 		}
@@ -305,10 +305,12 @@ func (c Command) NestedScript() string {
 	case "eval":
 		return strings.Join(inner.Args[1:], " ")
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
-		if i := scriptArgumentIndex(inner.Args); inner.Words[i].IsDynamic {
-			return strings.Trim(inner.Args[i], `"`)
-		} else if i > 0 {
-			return inner.Args[i]
+		i := scriptArgumentIndex(inner.Args)
+		if script := strings.Trim(inner.Args[i], `"`); inner.Words[i].IsDynamic {
+			return withArguments(script, inner.Words[i+1:])
+		}
+		if i > 0 {
+			return withArguments(inner.Args[i], inner.Words[i+1:])
 		}
 	case "trap":
 		if len(inner.Args) > 1 {

@@ -1,0 +1,74 @@
+package shellcmd
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var (
+	positional    = lazyPattern(`\$(\d|\{\d+\}|[@*]|\{[@*]\})`)
+	movesArgument = lazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set)\b|(\b(shift|set)\b|\(\)).*\$\{?[@*\d]|\$\{[@*]:`)
+)
+
+// HasUnclearScript reports whether the command passes a script to a shell that refers to one of the variables, quoted or
+// not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with 2.1.330).
+func (c Command) HasUnclearScript(variables []string) bool {
+	inner := c.Innermost()
+	i := scriptArgumentIndex(inner.Args)
+	if i == 0 || inner.Words[i].IsDynamic {
+		return false
+	}
+	script := inner.Args[i]
+	return len(inner.Args) > i+1 && movesArgument().MatchString(script) || slices.ContainsFunc(variables, func(name string) bool {
+		return regexp.MustCompile(`\$\{?#?` + regexp.QuoteMeta(name) + `\b`).MatchString(script)
+	})
+}
+
+// withArguments replaces $1, $@ and similar expansions in a script by arguments; the first argument is $0.
+func withArguments(script string, args []Word) string {
+	if len(args) == 0 {
+		return script
+	}
+	var b strings.Builder
+	var quote byte
+	for i := 0; i < len(script); i++ {
+		c := script[i]
+		at := positional().FindStringIndex(script[i:])
+		switch {
+		case quote != '\'' && c == '\\' && i+1 < len(script):
+			b.WriteByte(c)
+			i++
+		case quote != '\'' && at != nil && at[0] == 0:
+			b.WriteString(argumentText(strings.Trim(script[i:i+at[1]], "${}"), args, quote != 0))
+			i += at[1] - 1
+			continue
+		case quote == c:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		}
+		b.WriteByte(script[i])
+	}
+	return b.String()
+}
+
+// argumentText returns the text of the positional parameter name, as it is written in a script.
+func argumentText(name string, args []Word, quoted bool) string {
+	chosen := args[1:]
+	if n, err := strconv.Atoi(name); err == nil {
+		chosen = args[min(n, len(args)):min(n+1, len(args))]
+	}
+	texts := make([]string, len(chosen))
+	for i, w := range chosen {
+		texts[i] = w.Source
+		if quoted {
+			texts[i] = strings.Trim(w.Source, `"'`)
+		}
+	}
+	if quoted && name == "@" {
+		return strings.Join(texts, `" "`)
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,41 @@
+package permission_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Each line of testdata/real.txt is a command with the decision of CLI 2.1.330, under the mode and the rules of its group.
+func TestRealDecisions(t *testing.T) {
+	policies := map[string]*permission.Policy{
+		"bypass":    newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass})),
+		"allow":     newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
+		"sensitive": newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
+		"default":   newPolicy(t, files(permission.Options{HasAsker: true})),
+		"denied":    newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Read(./.env)"),
+	}
+	text, err := os.ReadFile("testdata/real.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		group, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		want, quoted, _ := strings.Cut(rest, " ")
+		command, err := strconv.Unquote(quoted)
+		if err != nil {
+			t.Fatalf("%s: %v", quoted, err)
+		}
+		v := policies[group].Decide(newCall("Bash", command))
+		if got, _, _ := strings.Cut(verdictText(v), " "); got != want {
+			t.Errorf("%s: %q is %s %q, want %s", group, command, verdictText(v), v.Message, want)
+		}
+	}
+}
