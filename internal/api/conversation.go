@@ -121,7 +121,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 		return nil
 	case len(t.reply.NearMisses) > 0:
 		return t.reply.NearMisses
-	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected || !x.service.Strict && !strings.EqualFold(x.Header.Get("X-Claudeless-Strict"), "true"):
+	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected || !x.isStrict:
 		return nil
 	}
 	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})

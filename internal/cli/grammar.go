@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,10 +55,17 @@ func commandTable() []commandEntry {
 	}
 }
 
+// commandNames lists the words with which a misspelled command is compared: all commands of claudeless, and those of the
+// real CLI except short ones such as rm, which many prompts resemble.
 func commandNames() []string {
 	var names []string
 	for _, c := range commandTable() {
 		names = append(names, c.name)
+	}
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(statusCommands())), unsimulatedCommands()) {
+		if len(name) > 4 || name == "auth" {
+			names = append(names, name)
+		}
 	}
 	return names
 }
