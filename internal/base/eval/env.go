@@ -37,6 +37,11 @@ func (e *Env) WithNames(names map[string]any) *Env {
 	return n
 }
 
+func (e *Env) isTextMap(name string) bool {
+	t, ok := e.types[name]
+	return ok && t.Equal(types.TypeOf(map[string]string(nil)))
+}
+
 func exampleType(example any) types.Type {
 	switch x := example.(type) {
 	case nil:

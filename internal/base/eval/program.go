@@ -67,6 +67,8 @@ func ErrorsOf(err error) []*Error {
 type Program struct {
 	vm   *vm.Program
 	path string // the source, if it is only a member access; otherwise empty
+	// owner and key are the map of texts and the key that path accesses, such as env.HOME; empty for other paths.
+	owner, key string
 }
 
 // Compile compiles an expression over the variables of env. The error is an
@@ -92,7 +94,9 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if all := check.unknownNames(src); len(all) > 0 || err != nil {
 		return nil, joinErrors(all, compileError(src, err, env))
 	}
-	return &Program{vm: p, path: check.memberPath(src)}, nil
+	compiled := &Program{vm: p, path: check.memberPath(src)}
+	compiled.owner, compiled.key = check.textKey(check.lastNode)
+	return compiled, nil
 }
 
 // Run evaluates the expression. vars has a value for every variable of the Env and
@@ -106,7 +110,8 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	all[budgetVariable] = &budget{contextError: ctx.Err, steps: maxSteps, bytes: maxAllocatedBytes}
 	v, err := vm.Run(p.vm, all)
 	if err == nil {
-		if v == nil && p.path != "" {
+		texts, isMap := vars[p.owner].(map[string]string)
+		if _, found := texts[p.key]; p.path != "" && (v == nil || isMap && !found) {
 			recordMissing(ctx, p.path)
 		}
 		return v, nil
@@ -168,6 +173,20 @@ func (c *nameChecker) memberPath(src string) string {
 	return ""
 }
 
+// textKey returns the map and the key of an access such as env.HOME, whose value is an empty text if the key is missing.
+func (c *nameChecker) textKey(node ast.Node) (owner, key string) {
+	member, _ := node.(*ast.MemberNode)
+	if member == nil {
+		return "", ""
+	}
+	name, isName := member.Node.(*ast.IdentifierNode)
+	property, isString := member.Property.(*ast.StringNode)
+	if !isName || !isString || !c.env.isTextMap(name.Value) {
+		return "", ""
+	}
+	return name.Value, property.Value
+}
+
 func (c *nameChecker) Visit(node *ast.Node) {
 	c.lastNode = *node
 	if c.err != nil {
@@ -183,6 +202,12 @@ func (c *nameChecker) Visit(node *ast.Node) {
 		c.used = append(c.used, n)
 		if strings.HasPrefix(n.Value, "__") || n.Value == "$env" {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
+		}
+	case *ast.BinaryNode: // env.NAME ?? VALUE: a missing key has an empty text, not nil
+		if owner, key := c.textKey(n.Left); n.Operator == "??" && owner != "" {
+			found := &ast.BinaryNode{Operator: "in", Left: &ast.StringNode{Value: key}, Right: &ast.IdentifierNode{Value: owner}}
+			*node = &ast.ConditionalNode{Cond: found, Exp1: n.Left, Exp2: n.Right}
+			c.lastNode = *node
 		}
 	case *ast.MemberNode:
 		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member
