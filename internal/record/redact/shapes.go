@@ -38,10 +38,21 @@ var additionalRules = [...]rule{
 	{id: "pgpass", expr: `(?m)(?:^|[\s"'>]|\\n)[^\s:"'/]+:(?:[0-9]{1,5}|\*):[^\s:"'/]+:[^\s:"'/]+:((?:\\[:\\]|[^\s"'\\:]){3,})`, keywords: "pgpass|:5432:|:*:"},
 	{id: "netrc", expr: `(?i)\b(?:machine` + netrcSeparator + `[^\s\\]{1,100}|default` + netrcSeparator + `login` + netrcSeparator + `[^\s\\]{1,100})` + netrcSeparator + `(?:(?:login|account)` + netrcSeparator + `[^\s\\]{1,100}` + netrcSeparator + `){0,2}password` + netrcSeparator + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
 	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", isCommandOption: true},
-	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+|openssl\b[^\n|;&]*?\s-(?:k\s+|pass(?:in|out)?\s+pass:)|aws\s+configure\s+set\s+[^\n|;&]*?(?:secret_access_key|session_token)\s+)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker|openssl|configure", usesContext: true, isCommandOption: true},
+	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+|openssl\b[^\n|;&]*?\s-(?:k\s+|pass(?:in|out)?\s+pass:)|aws\s+configure\s+set\s+[^\n|;&]*?(?:secret_access_key|session_token)\s+` +
+		`|(?:podman|nerdctl|buildah|skopeo|crane|helm|oc|az|cf|ibmcloud|twine|expo|eas)\s(?:[^\n|;&]*?\s)?(?:login|upload)\b[^\n|;&]*?\s-p(?:\s+|=)|mongo[a-z]*\s[^\n|;&]*?\s-p\s*|(?:un)?zip\s[^\n|;&]*?-P\s+|7z\s[^\n|;&]*?\s-p` +
+		`|ldap[a-z]+\s[^\n|;&]*?-w\s+|sqlcmd\s[^\n|;&]*?-P\s*|smbclient\s[^\n|;&]*?-U\s+[^\s%]+%|lftp\s[^\n|;&]*?-u\s+[^\s,]+,|sqlplus\s+(?:-\S+\s+)*[^\s/@]+/|(?:keytool|jarsigner)\s[^\n|;&]*?-[a-z]*pass\s+` +
+		`|tailscale\s[^\n|;&]*?--auth-?key(?:\s+|=)|gh\s+secret\s+set\s[^\n|;&]*?(?:-b|--body)(?:\s+|=)|kubectl\s[^\n|;&]*?--from-literal=[^\s=]+=)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker|openssl|configure|login|upload|mongo|zip|ldap|sqlcmd|smbclient|lftp|sqlplus|keytool|jarsigner|tailscale|secret|kubectl|7z ", usesContext: true, isCommandOption: true},
+	{id: "login-operand", expr: commandStart + `(?:vault\s+(?:login|unwrap|operator\s+unseal|token\s+(?:lookup|renew|revoke))(?:\s+-[^\s|;&]+)*(?:(?:\s+\w+=\S+)*?\s+(?:token|password)=|\s+)|(?:(?:cargo|wandb)\s+login|snyk\s+auth|ngrok\s+(?:config\s+add-)?authtoken|bw\s+unlock|rclone\s+obscure|doppler\s+configure\s+set\s+token` +
+		`|(?:bw\s+login|cf\s+auth|rabbitmqctl\s+(?:add_user|change_password|authenticate_user)|htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+)\s+[^\s-]\S*)(?:\s+-[^\s|;&]+)*\s+|(?:npm|yarn|pnpm)\s+(?:config\s+)?set\s+[^\s=]*(?:_authToken|_password|_auth|npmAuthToken|npmAuthIdent)(?:\s+|=))(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$=\\-][^\s"'|;&<>()=\\]{2,}=*))`, keywords: "vault|cargo|wandb|snyk|ngrok|unlock|rclone|doppler|bw login|cf auth|rabbitmqctl|htpasswd|_auth|_password|npmauth", usesContext: true, isCommandOption: true},
+	{id: "password-input", expr: `(?:\b(?:echo|printf)\s+(?:-[neE]+\s+|["']?%s(?:\\n)?["']?\s+)*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\-][^\s"'|;&<>()\\]*))\s*\|[^|\n;&]*?(?:--(?:password|token|api-key)-stdin|--with-token|\blogin\s+-(?:\s|["']|$)|\bsudo\s+-[a-zA-Z]*S|\bchpasswd|--passphrase-fd\s+0|\bpasswd\s+--stdin)` +
+		`|(?:--(?:password|token|api-key)-stdin|--with-token|\blogin\s+-|\bsudo\s+-[a-zA-Z]*S\b[^\n|;&<]*?)\s*<<<\s*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\]+)))`, keywords: "-stdin|--with-token|login -|sudo -|chpasswd|passphrase-fd|--stdin", usesContext: true},
+
 	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:SSHPASS|MYSQL_PWD|PGPASSWORD|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential|sshpass|mysql_pwd", isGuess: true},
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", isGuess: true},
 }
+
+// commandStart matches the beginning of a command in a script or a JSON text.
+const commandStart = `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv)\s+)`
 
 // netrcSeparator separates the words of a netrc file, even if a shell or JSON escapes the line ends.
 const netrcSeparator = `(?:\s|\\[nt]){1,9}`
