@@ -31,6 +31,9 @@ func (p *programCache) realProgram(own OwnFiles, words []string, dir string) str
 	if p.isReal(own, file) {
 		return file
 	}
+	if isLoader(filepath.Base(file)) {
+		return p.loadedProgram(own, words, dir)
+	}
 	if !isInterpreter(filepath.Base(file)) {
 		return ""
 	}
@@ -58,6 +61,26 @@ func resolveFile(path, dir string) string {
 func isInterpreter(name string) bool {
 	name = strings.TrimRight(name, "0123456789.-")
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
+}
+
+// isLoader reports whether a program, judged by its name, is a dynamic loader, which runs the program in its arguments.
+func isLoader(name string) bool {
+	return strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || name == "ld.so"
+}
+
+// loadedProgram returns the real claude that a dynamic loader runs; empty means none.
+func (p *programCache) loadedProgram(own OwnFiles, words []string, dir string) string {
+	for i := 1; i < len(words); i++ {
+		switch word := words[i]; {
+		case slices.Contains([]string{"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}, word):
+			i++
+		case word == "--list" || word == "--verify" || own.contains(word):
+			return ""
+		case !strings.HasPrefix(word, "-"):
+			return p.realProgram(own, append([]string{word}, words[i+1:]...), dir)
+		}
+	}
+	return ""
 }
 
 // isCLIProgram reports whether a file in a package of the real CLI is a program, not a helper script, by its name.
