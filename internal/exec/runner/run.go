@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -121,7 +122,22 @@ func (r *run) close() {
 	if r.api != nil {
 		_ = r.api.close() // errors no longer matter
 	}
+	r.removeTaskFiles()
 	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
+}
+
+// removeTaskFiles removes the output of background tasks that the sessions of the run have left in the directory for
+// temporary files, and the directories around the output if they are empty. Errors do not matter.
+func (r *run) removeTaskFiles() {
+	temp := cmp.Or(r.System.Getenv("CLAUDE_CODE_TMPDIR"), r.System.Getenv("TMPDIR"), os.TempDir())
+	transcripts, _ := filepath.Glob(filepath.Join(r.Setup.Config, "projects", "*", "*.jsonl"))
+	for _, transcript := range transcripts {
+		project := filepath.Join(temp, fmt.Sprintf("claude-%d", os.Getuid()), filepath.Base(filepath.Dir(transcript)))
+		_ = os.RemoveAll(filepath.Join(project, strings.TrimSuffix(filepath.Base(transcript), ".jsonl")))
+		_ = os.Remove(project)
+		_ = os.Remove(filepath.Dir(project))
+	}
+	_ = os.Remove(filepath.Join(cmp.Or(r.System.Getenv("TMPDIR"), "/tmp"), "cc-socks")) // of a real claude, if it is empty
 }
 
 // newCanaryKey returns a random API key that is not valid anywhere and is recognizable in any output.
