@@ -199,8 +199,8 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications from an MCP server whose name is not in recorded. The
-// Name of each result is the name or glob of the server in the expectation.
+// UnrecordedServers returns the expectations about notifications whose server matches none of the recorded names. The
+// Name of each result is the server's name or glob, as in the expectation.
 func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	var all []RuleRef
 	for i := range s.Expect {

@@ -191,8 +191,8 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	}
 }
 
-// SetReplacement makes another tool run for calls that the breakpoint does not stop. Both tools must be registered
-// with the same schema. An empty tool, or the breakpoint's own name, removes the replacement.
+// SetReplacement makes tool run instead of the tool called name, for calls that the breakpoint of name does not stop.
+// Both tools must be registered with the same schema. If tool is empty or equals name, the replacement is removed.
 func (p *breakpointSet) SetReplacement(name, tool string) error {
 	if name == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")

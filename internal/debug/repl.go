@@ -219,7 +219,7 @@ func (s Session) MarshalJSON() ([]byte, error) {
 	return mergeObjects(bare(s), arguments)
 }
 
-// TranscriptEntry is one evaluation of a session.
+// TranscriptEntry is one expression that was evaluated in a debug session, with its result.
 type TranscriptEntry struct {
 	Index     int     `json:"index"`
 	Input     string  `json:"input"`

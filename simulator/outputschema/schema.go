@@ -211,7 +211,7 @@ func checkCombinations(object map[string]any) error {
 }
 
 // schemaError formats a validation error as paths and requirements, such as "/n: must be number". If root is not empty,
-// paths begin with it: "data/n must be number". The requirements are sorted by their position in the value.
+// paths begin with it and have no colon: "data/n must be number". They are sorted by their position in the value.
 func schemaError(err error, root string) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {

@@ -436,7 +436,8 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	return marks
 }
 
-// snapshotWithTools returns the attachment with the prompt and the tools once, after the first reply; otherwise nil.
+// snapshotWithTools returns the attachment with an agent's prompt and tools. Only the first call after the agent's first
+// reply returns it; all other calls return nil.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c := l.inputOf(agentID)
 	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {

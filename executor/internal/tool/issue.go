@@ -61,8 +61,8 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst returns the issue with its message before its path. Checks of a single key return issues in this
-// order.
+// WithMessageFirst returns the issue in the form whose JSON has the message before the path. Checks of a single key
+// report issues in this form.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i

@@ -47,7 +47,7 @@ func BeginsWithSleep(command string) bool {
 	return false
 }
 
-// PrintsNothing reports whether all commands are known to print nothing if they succeed.
+// PrintsNothing reports whether every simple command of a shell command line is known to print nothing if it succeeds.
 func PrintsNothing(command string) bool {
 	script, err := shellcmd.Parse(command)
 	if err != nil || len(script.Commands) == 0 {

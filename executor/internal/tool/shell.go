@@ -89,7 +89,7 @@ type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
 	output *os.File
-	dir    string // directory at the end of the command; "" means unknown
+	dir    string // working directory after the command has run; "" means unknown
 }
 
 // cwdFD is the file descriptor to which the shell writes its directory after a command. The number is above those that

@@ -83,7 +83,8 @@ func (p *programCache) loadedProgram(own OwnFiles, words []string, dir string) s
 	return ""
 }
 
-// isCLIProgram reports whether a file in a package of the real CLI is a program, not a helper script, by its name.
+// isCLIProgram reports whether name is that of a program in a package of the real CLI, such as cli.js. Helper scripts
+// have other names.
 func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
