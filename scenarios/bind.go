@@ -89,7 +89,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 		for _, f := range v.Fields() {
 			switch f.Key {
 			case "text", "tool_calls", "delay_ms", "usage", "stop_reason":
-				b.KeyHintf(f, "put it into a step", "`%s` cannot be combined with `steps`", f.Key)
+				b.KeyHintf(f, "move this key into a step", "`%s` cannot be combined with `steps`", f.Key)
 			}
 		}
 		if len(steps.Items()) == 0 && steps.Kind == diag.KindArray {
@@ -123,7 +123,7 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	}
 	for _, f := range v.Fields() {
 		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
-			b.KeyHintf(f, "put it into a block", "`%s` cannot be combined with `blocks`", f.Key)
+			b.KeyHintf(f, "move this key into a block", "`%s` cannot be combined with `blocks`", f.Key)
 		}
 	}
 }

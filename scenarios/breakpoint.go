@@ -15,7 +15,7 @@ import (
 // Breakpoint stops calls of a tool and decides about them, like a person at the debugger (docs/debugging.md). If
 // several breakpoints match a call in the same phase, the first in file order decides. Calls of sub-agents are stopped
 // too. Calls that permissions deny are not stopped. With `--debugger`, a breakpoint and the debugger may both decide
-// about a call: before the call, the breakpoint is first; after the call, the debugger is first.
+// about a call: before the call, the breakpoint decides first; after the call, the debugger decides first.
 type Breakpoint struct {
 	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an
 	// MCP tool; or a glob over such names (`mcp__fs__*`).
@@ -27,8 +27,8 @@ type Breakpoint struct {
 	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not fail).
 	// A condition that cannot be evaluated counts as false and is reported by a warning at the end of the run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. After that, the
-	// breakpoints below it decide. With a limit, calls of the tool run one after another.
+	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. When the
+	// limit is reached, the breakpoints below it decide. With a limit, calls of the tool run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
 	// Action is the decision: `continue`; `modify` needs `input` or, after the call, `result`; `skip` needs `result`;
 	// `fail` needs `message`; `replace` needs `replacement`. `skip` and `replace` are possible only before the call.

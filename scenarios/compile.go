@@ -270,7 +270,9 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 		e.prompt = c.compilePattern(e.Prompt, "prompt")
 	}
 	if e.Rule != nil && !c.isRuleStart(s, *e.Rule) {
-		c.WithStep("rule", func() { c.Errorf("no rule begins on line %d; `rule` is the line of a [[responses]] header", *e.Rule) })
+		c.WithStep("rule", func() {
+			c.Errorf("`rule` must be the line of a [[responses]] header; no rule begins on line %d", *e.Rule)
+		})
 	}
 	if e.MCP != nil {
 		c.WithStep("mcp", func() { c.compileServerExpectation(e.MCP) })

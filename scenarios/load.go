@@ -29,9 +29,9 @@
 //  3. default_response;
 //  4. otherwise the reply is empty.
 //
-// If a session is resumed in another process, its match counts and its active sequence continue. A response with a tool
-// call that a hook has deferred also continues there. In a run of claudeless exec, once and max_matches count the
-// matches of all sessions together, with claudeless and with the real CLI.
+// If a session is resumed in another process, its match counts and its active sequence continue. If a hook
+// has deferred a tool call of a response, the other process also continues that response. In a run of claudeless exec,
+// once and max_matches count the matches of all sessions together, with claudeless and with the real CLI.
 //
 // The CLI also writes prompts itself: the notice that a background task has ended (it begins with
 // <task-notification>), feedback of a Stop hook, a schema reminder. These rules apply to prompts of the CLI:
@@ -43,8 +43,9 @@
 //     (S21). The limit prevents an endless loop, because such calls cause the next notice. A rule with max_matches is
 //     not stopped.
 //
-// A response is a string, a table with text and tool_calls (the calls are made first, the text follows their results),
-// or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees their results.
+// A response is a string, a table with text and tool_calls, or a list of steps. With text and tool_calls, the model
+// makes the calls first, and the text follows their results. Each step is one message of the model: its tool calls run,
+// and the next step sees their results.
 //
 // Expressions (when, and templates in double braces in texts, tool inputs and canned results) are written in
 // expr-lang and checked when the file is loaded. Their variables are:

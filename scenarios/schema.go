@@ -18,9 +18,9 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
-	// Seed makes ids, jitter and probabilities repeatable. In a state directory that several runs use, each run has
-	// different ids, but the n-th run always has the same ids. Without a seed, a random seed is used and printed in the
-	// report.
+	// Seed makes ids, jitter and probabilities repeatable. If several runs use one state
+	// directory, their ids differ, but the n-th run always has the same ids. Without a seed, a random seed is used and
+	// printed in the report.
 	Seed *int64 `toml:"seed"`
 	// Templates set to false leaves `{{` in texts, tool inputs and canned results; otherwise `{{ expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
@@ -72,7 +72,7 @@ type Scenario struct {
 	// WorkingDirectory is the directory that transcripts and hook inputs report. Tools and hooks still run in the run's
 	// directory.
 	WorkingDirectory string `toml:"working_directory"`
-	// Trusted is true if the directory is trusted; false asks on the interactive screen.
+	// Trusted is true if the directory is trusted; false shows the trust dialog on the interactive screen.
 	Trusted *bool `toml:"trusted" default:"true"`
 	// LoggedIn is true if a user is logged in; false starts the set-up on the interactive screen.
 	LoggedIn *bool `toml:"logged_in" default:"true"`
@@ -201,7 +201,7 @@ type Step struct {
 
 // Block is one content block of a message.
 type Block struct {
-	// Type is the type of the block and selects the other keys. A `tool_use` block has the keys of a tool call.
+	// Type is the type of the block, which determines the other keys. A `tool_use` block has the keys of a tool call.
 	// `server_tool_use` and the types of results are for tools that the API runs.
 	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 	// Text of a `text` block.
@@ -287,7 +287,8 @@ type Usage struct {
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
 	// CacheReadInputTokens are input tokens read from the prompt cache, which `input_tokens` does not count.
 	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`
-	// CacheCreationInputTokens are input tokens written to the five-minute prompt cache. `input_tokens` omits them.
+	// CacheCreationInputTokens are input tokens written to the five-minute prompt cache, which `input_tokens`
+	// does not count.
 	CacheCreationInputTokens int `toml:"cache_creation_input_tokens" min:"0"`
 }
 
@@ -323,8 +324,8 @@ type Chunk struct {
 	Size int    // characters; 0 means Unit is used
 }
 
-// Frame is output of the program; it has one of `json`, `line` and `stderr`. `json` and `line` are written to stdout,
-// and only with `--output-format stream-json`.
+// Frame is output of the program; it has exactly one of the keys `json`, `line` and `stderr`. `json` and `line` are
+// written to stdout, and only with `--output-format stream-json`.
 type Frame struct {
 	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id` are added.
 	JSON json.RawMessage `toml:"json"`

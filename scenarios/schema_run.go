@@ -185,9 +185,10 @@ type API struct {
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache (`cache_control`). The
-	// part up to a mark that an earlier request had counts as read from the cache. The part up to a new mark counts as
-	// written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes precedence.
+	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache (`cache_control`). If
+	// an earlier request had the same mark, the part up to the mark counts as read from the cache. The part up to a new
+	// mark counts as written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes
+	// precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`

@@ -121,10 +121,10 @@ func (e *Engine) Restore(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // the results may contain large numbers
 	if err := dec.Decode(&st); err != nil {
-		return fmt.Errorf("reading the scenario's state: %w", err)
+		return fmt.Errorf("restoring the saved state of the scenario: %w", err)
 	}
 	if st.Version != 1 {
-		return fmt.Errorf("reading the scenario's state: unknown version %d", st.Version)
+		return fmt.Errorf("restoring the saved state of the scenario: unknown version %d", st.Version)
 	}
 	stale := 0
 	e.turns, e.counts, e.active, e.running = max(0, st.Turns), map[int]int{}, nil, nil

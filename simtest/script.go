@@ -314,7 +314,7 @@ func messageStep(step any) (map[string]any, error) {
 			calls = append(calls, part)
 		case string:
 			if calls != nil {
-				return nil, fmt.Errorf("the text %q comes after a call; put text after the results into its own step", part)
+				return nil, fmt.Errorf("the text %q comes after a call in the same step; put it into a separate step", part)
 			}
 			texts = append(texts, part)
 		default:

@@ -20,7 +20,7 @@ import (
 const emptyPromptText = "(no content)"
 
 // ErrSignalled is the cause when a signal ends the turn. Running calls then get the same result as those not started.
-var ErrSignalled = errors.New("a signal has come")
+var ErrSignalled = errors.New("interrupted by a signal")
 
 // ErrSuperseded is the cause of a cancellation if the turn ended because another prompt must be answered immediately.
 // The model gets no message that the turn was interrupted.

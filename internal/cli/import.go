@@ -66,7 +66,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	if c.Check {
 		self, err := s.Executable()
 		if err != nil {
-			return fmt.Errorf("finding this binary: %w", err)
+			return fmt.Errorf("finding the path of the claudeless binary: %w", err)
 		}
 		o.Check = &importer.Player{Self: self, Environ: s.Environ}
 	}

@@ -56,7 +56,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	self, err := s.Executable()
 	if err != nil {
-		return fmt.Errorf("finding this binary: %w", err)
+		return fmt.Errorf("finding the path of the claudeless binary: %w", err)
 	}
 	o := suite.Options{
 		Cases: c.Cases, Known: c.Known, ShowNormalised: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,

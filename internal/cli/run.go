@@ -151,7 +151,7 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 	}
 	sig, ok := signalByName(c.Signal)
 	if !ok {
-		return fmt.Errorf("the scenario crashes with an unknown signal %q", c.Signal)
+		return fmt.Errorf("unknown signal %q in a crash of the scenario", c.Signal)
 	}
 	s.MissedExpectations(128 + int(sig))
 	s.Close(ctx)

@@ -65,7 +65,7 @@ func New(o Options) (*Hub, error) {
 		o.OnTimeout = PolicyWait
 	case PolicyWait, PolicyContinue, PolicyFail:
 	default:
-		return nil, fmt.Errorf("unknown policy %q for the end of the pause timeout: expected wait, continue or fail", o.OnTimeout)
+		return nil, fmt.Errorf("unknown policy %q for pauses that time out: expected wait, continue or fail", o.OnTimeout)
 	}
 	if o.PauseTimeout < 0 {
 		return nil, fmt.Errorf("the pause timeout must not be negative: %s", o.PauseTimeout)

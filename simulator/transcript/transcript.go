@@ -107,7 +107,7 @@ func (th *conversation) chooseID() error {
 			break
 		}
 		if n > maxStoredRuns {
-			return fmt.Errorf("%s has %d runs with this seed, the maximum; remove the directory, or use another seed", claims, maxStoredRuns)
+			return fmt.Errorf("%s already has %d runs with this seed, the maximum: remove the directory, or use another seed", claims, maxStoredRuns)
 		}
 		th.options.RestartIDs(n)
 		th.id = th.options.Clock.NewID()

@@ -25,7 +25,7 @@ func Canonical(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading JSON: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("reading JSON: more than one value")
+		return nil, errors.New("reading JSON: unexpected text after the first value")
 	}
 	if isTooDeep(v, maxJSONDepth) {
 		return nil, errors.New("JSON is nested too deeply")

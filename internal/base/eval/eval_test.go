@@ -149,12 +149,12 @@ func TestAllFaults(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	env := NewEnv(testNames)
 	for src, want := range map[string]string{
-		`9223372036854775807 + 1`:        "9223372036854775807 + 1 is out of the range of integers",
-		`n + 9223372036854775807`:        "3 + 9223372036854775807 is out of the range of integers",
-		`-9223372036854775807 - n`:       "-9223372036854775807 - 3 is out of the range of integers",
-		`4611686018427387904 * 2`:        "4611686018427387904 * 2 is out of the range of integers",
-		`reduce(1..70, #acc * 2, 1)`:     "4611686018427387904 * 2 is out of the range of integers",
-		`list[1] + 9223372036854775807`:  "1 + 9223372036854775807 is out of the range of integers",
+		`9223372036854775807 + 1`:        "integer overflow in 9223372036854775807 + 1",
+		`n + 9223372036854775807`:        "integer overflow in 3 + 9223372036854775807",
+		`-9223372036854775807 - n`:       "integer overflow in -9223372036854775807 - 3",
+		`4611686018427387904 * 2`:        "integer overflow in 4611686018427387904 * 2",
+		`reduce(1..70, #acc * 2, 1)`:     "integer overflow in 4611686018427387904 * 2",
+		`list[1] + 9223372036854775807`:  "integer overflow in 1 + 9223372036854775807",
 		`9223372036854775806 + 1`:        "9223372036854775807",
 		`-9223372036854775807 - 1`:       "-9223372036854775808",
 		`n * -3 + list[2] * 2 - list[1]`: "-6",

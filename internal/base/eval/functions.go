@@ -70,7 +70,7 @@ func checkedIntArithmetic(op string, x, y int) (int, error) {
 		fits = x == 0 || z/x == y && (x != -1 || y != math.MinInt)
 	}
 	if !fits {
-		return 0, fmt.Errorf("%d %s %d is out of the range of integers", x, op, y)
+		return 0, fmt.Errorf("integer overflow in %d %s %d", x, op, y)
 	}
 	return z, nil
 }

@@ -117,7 +117,7 @@ type Member struct {
 // Object is a JSON object; of duplicate keys the last one wins.
 type Object []Member
 
-var errNotObject = errors.New("not a JSON object")
+var errNotObject = errors.New("expected a JSON object")
 
 // Parse parses an object. Another value, or text after the object, is an error.
 func Parse(raw json.RawMessage) (Object, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrQueueFull means that the reader is too slow.
-var ErrQueueFull = errors.New("the output queue is full: its reader does not keep up")
+var ErrQueueFull = errors.New("the output queue is full: the program that reads the output is too slow")
 
 // ErrQueueClosed means that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")

@@ -135,7 +135,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 	return nil
 }
 
-var errNoGates = errors.New("the scenario waits at a gate: run it with claudeless exec, or set CLAUDELESS_GATES to a directory")
+var errNoGates = errors.New("the scenario waits at a gate, but CLAUDELESS_GATES is not set: use claudeless exec, or set the variable to a directory")
 
 // waitAtGate waits until a gate is released, or until its time-out. If own is true, the gate belongs to this step,
 // and waitAtGate first records that the step has reached the gate.

@@ -69,7 +69,7 @@ func TestGates(t *testing.T) {
 			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrTimeout.Error()),
 		}, 1},
 		{"released for an agent", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},
-		{"no gates", false, 0, 0, []journal.Body{finding("the scenario waits at a gate: run it with claudeless exec, or set CLAUDELESS_GATES to a directory")}, 1},
+		{"no gates", false, 0, 0, []journal.Body{finding("the scenario waits at a gate, but CLAUDELESS_GATES is not set: use claudeless exec, or set the variable to a directory")}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -37,7 +37,7 @@ type Console struct {
 const escapeDelay = 30 * time.Millisecond
 
 // ErrQuit reports that the user declined to start the session.
-var ErrQuit = errors.New("the user has quit")
+var ErrQuit = errors.New("the user declined to start the session")
 
 // ErrUntrusted is the [ErrQuit] of a user who does not trust the folder. The real CLI then prints UntrustedText.
 var ErrUntrusted = fmt.Errorf("the folder is not trusted: %w", ErrQuit)

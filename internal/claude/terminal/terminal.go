@@ -130,7 +130,7 @@ const (
 // delayedInput is typed text whose processing was delayed by a fault.
 type delayedInput struct{ data []byte }
 
-var errUserExit = errors.New("the user has ended the run")
+var errUserExit = errors.New("the user ended the session")
 
 func (t *Terminal) loop(ctx context.Context) error {
 	c := t.console

@@ -55,7 +55,7 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	}
 	self, err := s.Executable()
 	if err != nil {
-		return runner.ClaudeSetup{}, fmt.Errorf("finding this binary: %w", err)
+		return runner.ClaudeSetup{}, fmt.Errorf("finding the path of the claudeless binary: %w", err)
 	}
 	out := runner.ClaudeSetup{Self: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
 	for _, c := range f.MCPConfig {

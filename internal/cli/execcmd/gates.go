@@ -67,7 +67,7 @@ func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
 	if err := gate.AwaitReached(ctx, dir, c.Name, c.Timeout); err != nil {
-		return process.SignalOr(ctx, fmt.Errorf("waiting at the gate %s: %w", c.Name, err))
+		return process.SignalOr(ctx, fmt.Errorf("waiting for a step to reach the gate %s: %w", c.Name, err))
 	}
 	return nil
 }

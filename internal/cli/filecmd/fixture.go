@@ -94,7 +94,7 @@ func (c *FixtureServe) openRecord() (serverRecord, error) {
 	}
 	file, err := os.CreateTemp(c.RecordDir, "*.jsonl")
 	if err != nil {
-		return serverRecord{}, fmt.Errorf("opening the record of the MCP server: %w", err)
+		return serverRecord{}, fmt.Errorf("creating a file for the messages of the MCP server: %w", err)
 	}
 	transcript, err := wire.OpenTranscript(file.Name(), nil)
 	return serverRecord{transcript}, errors.Join(err, file.Close())

@@ -30,7 +30,7 @@ type Options struct {
 var ErrNotSimulated = errors.New("not simulated")
 
 // ErrFailed is returned if a command has failed and the failure has already been printed.
-var ErrFailed = errors.New("the plugin command failed")
+var ErrFailed = errors.New("the plugin command failed and has printed the reason")
 
 type command struct {
 	Options

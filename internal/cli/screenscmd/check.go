@@ -150,7 +150,7 @@ func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, li
 		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxOutputBytes, Timeout: limit,
 	})
 	if err != nil {
-		return detectorReply{}, fmt.Errorf("running the detector: %w", err)
+		return detectorReply{}, fmt.Errorf("running the command of the detector: %w", err)
 	}
 	a := detectorReply{text: strings.TrimSpace(string(res.Stdout))}
 	switch {

@@ -100,7 +100,7 @@ type Check struct {
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	text, err := diag.ReadFile(c.Detector)
 	if err != nil {
-		return exitWith(exitBadInput, fmt.Errorf("reading the detector program: %w", err))
+		return exitWith(exitBadInput, fmt.Errorf("reading the detector file: %w", err))
 	}
 	path, err := filepath.Abs(c.Detector)
 	if err != nil {
@@ -279,7 +279,7 @@ func (c *Anchors) Run(s *process.System) error {
 		return err
 	}
 	if err := os.WriteFile(c.Write, []byte(book.WriteAnchors(book.MergeAnchors(known, v))), 0o644); err != nil {
-		return fmt.Errorf("writing the anchors: %w", err)
+		return fmt.Errorf("writing the anchors file: %w", err)
 	}
 	_, err = fmt.Fprintf(s.Stdout, "%d anchors of %s\n", len(v.Anchors), v.Version)
 	return err

@@ -63,7 +63,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	}
 	self, err := s.Executable()
 	if err != nil {
-		return fmt.Errorf("finding this binary: %w", err)
+		return fmt.Errorf("finding the path of the claudeless binary: %w", err)
 	}
 	program, err := findClaude(ctx, s, c.Claude, self)
 	if err != nil {

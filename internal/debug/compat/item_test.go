@@ -72,7 +72,7 @@ func TestPretty(t *testing.T) {
 			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n(}\x8c\x09type_name\x8c\x04Locks\x8c\x09repr_text\x8c\x06<lock>s\x8c\x0aattributes}\x8c\x01aK\x01sstR.", Dill,
 			`{"__cideldill_placeholder__":true,"attributes":{"a":1},"repr_text":"<lock>","summary":"<lock>","type_name":"Lock"}`,
 		},
-		{"broken", "\x80\x04K", Dill, `"<3 bytes that are not a pickle: opcode 'K' at 2: the pickle is incomplete>"`},
+		{"broken", "\x80\x04K", Dill, `"<3 bytes that are not a pickle: opcode 'K' at byte 2: the pickle is incomplete>"`},
 		{"not a number", "G\x7f\xf8\x00\x00\x00\x00\x00\x01.", Dill, `"nan"`},
 	}
 	for _, tt := range tests {

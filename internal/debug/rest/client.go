@@ -57,7 +57,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	switch o.OnLost {
 	case "", debug.PolicyFail, debug.PolicyContinue:
 	default:
-		return nil, fmt.Errorf("unknown policy %q for a lost debugger: expected fail or continue", o.OnLost)
+		return nil, fmt.Errorf("unknown policy %q for a lost connection to the debugger: expected fail or continue", o.OnLost)
 	}
 	o.Client = cmp.Or(o.Client, debug.ClientRun)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
@@ -262,7 +262,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &DebuggerLostError{URL: c.base, Err: fmt.Errorf("its answer is not JSON: %w", err)}
+		return &DebuggerLostError{URL: c.base, Err: fmt.Errorf("the answer from this address is not JSON: %w", err)}
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ const DefaultTimeout = 30 * time.Second
 
 const pollInterval = 5 * time.Millisecond
 
-// ErrTimeout reports that the gate was not released in time.
-var ErrTimeout = errors.New("the gate was not released in time")
+// ErrTimeout reports that the time limit passed before the gate was reached or released.
+var ErrTimeout = errors.New("the wait timed out")
 
 // Dir returns the gate directory of a run: CLAUDELESS_GATES, or else a directory next to the journal; empty means none.
 func Dir(environ []string) string {

@@ -85,7 +85,7 @@ func sendOverLink(link int, text string, watched bool, files []int) error {
 // setUpNetwork brings up loopback and returns a socket for the API, one for the proxy, and one for each name server.
 func setUpNetwork() (sockets []int, err error) {
 	if err := bringUpInterface("lo"); err != nil {
-		return nil, fmt.Errorf("bringing loopback up: %w", err)
+		return nil, fmt.Errorf("starting the loopback interface: %w", err)
 	}
 	var files []int
 	for _, port := range []int{apiPort, proxyPort} {

@@ -445,7 +445,7 @@ func TestEnterFails(t *testing.T) {
 		want string
 	}{
 		{"without rights", []string{"capabilities=none"}, nil, "watching system calls (seccomp): permission denied"},
-		{"without rights to a network", []string{"capabilities=none", "network"}, isolation(), "bringing loopback up: operation not permitted"},
+		{"without rights to a network", []string{"capabilities=none", "network"}, isolation(), "starting the loopback interface: operation not permitted"},
 		{"with the first port taken", []string{"up", "taken=" + APIAddr, "network"}, isolation(), "listen tcp4 " + APIAddr + ": bind: address already in use"},
 		{"with the second port taken", []string{"up", "taken=" + ProxyAddr, "network"}, isolation(), "listen tcp4 " + ProxyAddr + ": bind: address already in use"},
 	} {

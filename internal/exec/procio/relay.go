@@ -23,7 +23,7 @@ import (
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultRecordExit || len(argv) == 0 {
-		return 0, fmt.Errorf("cannot start the real claude: the command is missing, or the fault %q is unknown", fault)
+		return 0, fmt.Errorf("cannot start the real claude: no command was given, or the fault %q is unknown", fault)
 	}
 	if f != nil && f.Interface != "cli" {
 		f = nil // faults of the API are applied by its server

@@ -106,7 +106,7 @@ func (l *findings) checkSettings(p *process) {
 		}
 		if len(s.InheritedVariables) > 0 {
 			l.add(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
-				"remove the variables that a session sets for its tools and hooks before you start claude")
+				"before you start claude, remove these variables: a claude session sets them for its tools and hooks")
 		}
 	}
 	if p.setup != nil && p.setup.SkipsPermissions {

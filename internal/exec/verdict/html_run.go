@@ -259,7 +259,7 @@ func (r *run) finishCall(t *journal.Tool, at float64) {
 		e.addPart("executed", "no")
 	}
 	if t.Unknown {
-		e.addPart("unknown", "there is no such tool in this run")
+		e.addPart("unknown", "no tool of this name exists in this run")
 	}
 }
 

@@ -29,7 +29,7 @@ func MissingRule(prompt string) string {
 func WriteMissingRules(ctx context.Context, file string, prompts []string) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return fmt.Errorf("rules can only be added to a scenario file: %w", err)
+		return fmt.Errorf("cannot add rules to the scenario file: %w", err)
 	}
 	src, err := diag.ReadFile(file)
 	if err != nil {
@@ -103,7 +103,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 			continue
 		}
 		if !utf8.ValidString(prompt) {
-			return nil, fmt.Errorf("the prompt %+q is not valid UTF-8, which TOML requires, so it cannot have a rule; the real CLI replaces such bytes with U+FFFD", prompt)
+			return nil, fmt.Errorf("cannot add a rule for the prompt %+q: it is not valid UTF-8, which TOML requires; the real CLI replaces the invalid bytes with U+FFFD", prompt)
 		}
 		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
 			b.WriteString("\n")

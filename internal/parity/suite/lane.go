@@ -83,7 +83,7 @@ type ServeResult struct {
 func ServeJob(ctx context.Context, s *process.System) error {
 	var job Job
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
-		return fmt.Errorf("reading a job: %w", err)
+		return fmt.Errorf("reading the job of an isolated case from stdin: %w", err)
 	}
 	var a ServeResult
 	err := guard.BringUpLoopback()
@@ -124,7 +124,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	var a ServeResult
 	if err := json.Unmarshal(res.Stdout, &a); err != nil {
-		return nil, fmt.Errorf("a run of the case failed with %s: %s", res.Exit, lastBytes(res.Stderr))
+		return nil, fmt.Errorf("the process that runs the case ended with %s and without a result: %s", res.Exit, lastBytes(res.Stderr))
 	}
 	if a.Error != "" {
 		return nil, errors.New(a.Error)

@@ -27,7 +27,7 @@ type Program struct {
 }
 
 // ErrNoClaude means that no real claude was found.
-var ErrNoClaude = errors.New("found no real claude to compare with")
+var ErrNoClaude = errors.New("no usable real claude")
 
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"

@@ -83,8 +83,9 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Output is a piece of the output that the process wrote to a standard stream. There are such lines only if
-// CLAUDELESS_CAPTURE_OUTPUT is set, which `claudeless exec --html` does. At most 1 MiB of each stream is recorded.
+// Output is a piece of the output that the process wrote to a standard stream. The journal has such lines
+// only if CLAUDELESS_CAPTURE_OUTPUT is set; `claudeless exec --html` sets this variable. At most 1 MiB of each stream
+// is recorded.
 type Output struct {
 	// Stream is `stdout` or `stderr`.
 	Stream string `json:"stream" enum:"stdout,stderr"`

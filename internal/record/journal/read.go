@@ -101,7 +101,7 @@ type Entry struct {
 const maxLineBytes = 256 << 20
 
 // ErrIncompleteLine means that a line is incomplete: the process that wrote it died, or the file is not a journal.
-var ErrIncompleteLine = errors.New("the line is not a complete JSON object of a journal")
+var ErrIncompleteLine = errors.New("not a complete journal line: expected one JSON object")
 
 // Read yields the lines of a journal in order. For a line that cannot be parsed it yields an error with a zero
 // entry and continues. Lines of unknown types have only a head.

@@ -100,7 +100,7 @@ func (c *comparison) comparePage(a, b *Page) {
 		c.addChange(ChangedLabel, b, "the page has the state %s; it had %s before", b.State, a.State)
 	}
 	if titleState(a.Title) != titleState(b.Title) {
-		c.addChange(ChangedLabel, b, "the title is %q; it was %q before", b.Title, a.Title)
+		c.addChange(ChangedLabel, b, "the title of the terminal is %q; it was %q before", b.Title, a.Title)
 	}
 	if before, after := maskedText(a), maskedText(b); before != after {
 		c.addChange(ChangedText, b, "%s", strings.TrimRight(diffRows(before, after), "\n"))
@@ -178,7 +178,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 func (c *comparison) compareSelected(a, b *Page, label string, mask func(string, *Page) string) {
 	for _, o := range a.Options {
 		if old := mask(o.Label, a); o.Selected && old != label {
-			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears; it was %q before", label, old)
+			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears; option %q was selected before", label, old)
 		}
 	}
 }

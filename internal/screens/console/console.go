@@ -103,7 +103,7 @@ func (c *Console) Connect() error {
 	if file, ok := c.o.Keys.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		var err error
 		if c.savedState, err = term.MakeRaw(int(file.Fd())); err != nil {
-			return fmt.Errorf("passing the terminal through: %w", err)
+			return fmt.Errorf("switching the terminal to raw mode: %w", err)
 		}
 		c.keys = file
 	}

@@ -110,7 +110,7 @@ func (c *checker) checkTape(t *Tape) {
 	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
-			c.addProblem("without its seeded settings claude contacts the vendor and exits", "`fresh` cannot contain onboarding", "fresh", i)
+			c.addProblem("remove it: without the onboarding settings that claudeless writes, claude contacts the vendor and exits", "`fresh` cannot contain onboarding", "fresh", i)
 		case name != "all" && !slices.Contains(FirstStartDialogs(), name):
 			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` cannot contain "+backquote(name), "fresh", i)
 		}

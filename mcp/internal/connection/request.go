@@ -32,7 +32,7 @@ func (c *Conn) fetchPage(ctx context.Context, list ListKind, req wire.PaginatedR
 	case ListTemplates:
 		_, err = c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
 	default:
-		err = fmt.Errorf("MCP has lists of tools, prompts, resources and templates, not of %s", list)
+		err = fmt.Errorf("unknown MCP list %s: expected tools, prompts, resources or templates", list)
 	}
 	return err
 }

@@ -102,7 +102,7 @@ function oneMessage(parts: ReadonlyArray<unknown>, index: number): Record<string
   for (const part of parts) {
     if (part instanceof ToolCall) calls.push(toolCall(part));
     else if (typeof part !== "string") throw new TypeError(`step ${index + 1} holds ${show(part)}: in a list there are texts and calls only`);
-    else if (calls.length > 0) throw new TypeError(`step ${index + 1}: the text ${show(part)} comes after a call; put text after the results into its own step`);
+    else if (calls.length > 0) throw new TypeError(`step ${index + 1}: the text ${show(part)} comes after a call in the same step; put it into a separate step`);
     else texts.push(part);
   }
   return { ...(texts.length > 0 && { text: texts.join("\n") }), ...(calls.length > 0 && { tool_calls: calls }) };

@@ -12,7 +12,7 @@ import (
 
 var (
 	errIncomplete     = errors.New("the pickle is incomplete")
-	errStackUnderflow = errors.New("the pickle pops from an empty stack")
+	errStackUnderflow = errors.New("the opcode needs a value from the stack, but the stack is empty")
 
 	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
 )
@@ -49,7 +49,7 @@ func Read(data []byte) (any, error) {
 			m.fail(errors.New("unknown opcode"))
 		}
 		if m.err != nil {
-			return nil, fmt.Errorf("opcode %q at %d: %w", byte(op), m.pos-1, m.err)
+			return nil, fmt.Errorf("opcode %q at byte %d: %w", byte(op), m.pos-1, m.err)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func FromJSON(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading JSON: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("reading JSON: more than one value")
+		return nil, errors.New("reading JSON: unexpected text after the first value")
 	}
 	return append(out, '.'), nil
 }

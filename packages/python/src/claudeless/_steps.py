@@ -117,7 +117,7 @@ def one_message(parts: Sequence[Any], index: int) -> dict[str, Any]:
         elif not isinstance(part, str):
             raise TypeError(f"step {index + 1} holds {part!r}: in a list there are texts and calls only")
         elif calls:
-            raise TypeError(f"step {index + 1}: the text {part!r} comes after a call; put text after the results into its own step")
+            raise TypeError(f"step {index + 1}: the text {part!r} comes after a call in the same step; put it into a separate step")
         else:
             texts.append(part)
     message: dict[str, Any] = {}
