@@ -121,31 +121,41 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		began = m.options.Records.Now()
 	}
 	result, err = conn.Call(ctx, k, c.OnProgress)
-	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
-		err = &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
+	if errors.Is(err, connection.ErrExpired) {
+		if conn, err = s.acquire(ctx); err == nil { // the server is connected again
+			result, err = conn.Call(ctx, k, c.OnProgress)
+		}
 	}
-	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
-		err = fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
-	}
-	switch {
-	case errors.Is(err, connection.ErrExpired):
-		err = callError(sessionExpired(tool.Server))
-	case errors.Is(err, connection.ErrBroken):
-		err = callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
-			"The tool may have run: check whether it did before running it again.", tool.Server))
-	case errors.Is(err, connection.ErrUnreadable):
-		err = callError(fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
-			"so the result of tool %q was not read. The tool may have run: check whether it did before running it again. "+
-			"If its result may have been too large, ask for less data when you run it again.", tool.Server, tool.RawName))
-	}
-	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
-		err = fmt.Errorf("MCP server %q %w", tool.Server, unusable)
-	}
-	err = unwrapRPCError(err)
+	err = describeCallError(err, tool)
 	if m.options.Records != nil {
 		m.options.Records.Add(callRecord(tool.Tool, k, began, result, err))
 	}
 	return tool, result, err
+}
+
+// describeCallError returns the error of a call in the words of the real CLI.
+func describeCallError(err error, tool calledTool) error {
+	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
+		return &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
+	}
+	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
+		return fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
+	}
+	switch {
+	case errors.Is(err, connection.ErrExpired):
+		return callError(sessionExpired(tool.Server))
+	case errors.Is(err, connection.ErrBroken):
+		return callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
+			"The tool may have run: check whether it did before running it again.", tool.Server))
+	case errors.Is(err, connection.ErrUnreadable):
+		return callError(fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
+			"so the result of tool %q was not read. The tool may have run: check whether it did before running it again. "+
+			"If its result may have been too large, ask for less data when you run it again.", tool.Server, tool.RawName))
+	}
+	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
+		return fmt.Errorf("MCP server %q %w", tool.Server, unusable)
+	}
+	return unwrapRPCError(err)
 }
 
 // callError is an error of a call in the words of the real CLI.

@@ -166,7 +166,7 @@ func TestServerKilled(t *testing.T) {
 			if test.reconnect {
 				cfg.AutoReconnect = &on
 			}
-			m, err := New(Options{Servers: []ServerConfig{cfg}, Environ: os.Environ(), Pauses: Pauses{Reconnect: 10 * time.Millisecond, Ping: -1}})
+			m, err := New(Options{Servers: []ServerConfig{cfg}, Environ: os.Environ(), Pauses: Pauses{Reconnect: 10 * time.Millisecond}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -202,7 +202,7 @@ func TestHTTPAuth(t *testing.T) {
 	}
 }
 
-// TestHTTPSession: 404 to a call causes one new handshake and repeats the call (S41); 405 to GET is accepted.
+// TestHTTPSession: 404 to a call causes a complete new connect and repeats the call (S41); 405 to GET is accepted.
 func TestHTTPSession(t *testing.T) {
 	var ended atomic.Bool // the next request of the session is refused
 	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
@@ -220,25 +220,45 @@ func TestHTTPSession(t *testing.T) {
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 		t.Errorf("got %s\n%s", got, f.log())
 	}
-	if n := strings.Count(f.log(), "POST initialize"); n != 2 {
+	if n := strings.Count(f.log(), "POST initialize"); n != 2 || strings.Count(f.log(), "POST tools/list") != 2 {
 		t.Errorf("%d handshakes\n%s", n, f.log())
 	}
 }
 
 // TestHTTPSessionExpired: a server that refuses the repeated call too has expired (observed with 2.1.330).
 func TestHTTPSessionExpired(t *testing.T) {
-	var calls atomic.Bool
-	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
-		if r.Header.Get("Mcp-Session-Id") != "" && calls.Load() {
+	var f *fakeHTTP
+	f = newFakeHTTP(t, func(n int, _ *http.Request) int {
+		if strings.Contains(strings.Split(f.log(), "\n")[n-1], "tools/call") {
 			return http.StatusNotFound
 		}
 		return 0
 	})
 	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
-	calls.Store(true)
 	if res, err := m.Call(t.Context(), CallRequest{Tool: "s/echo"}); err != nil || res.Content.Plain() != `MCP server "s" session expired` {
 		t.Errorf("got %q, %v\n%s", res.Content.Plain(), err, f.log())
 	}
+}
+
+// TestHTTPBackground: a server that breaks off every connection is lost after three of them, without a call. It is tried
+// again in the background after the fifth attempt, until it comes back (observed with 2.1.330).
+func TestHTTPBackground(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	var refused atomic.Int64
+	f := newFakeHTTP(t, func(int, *http.Request) int {
+		if down.Load() {
+			refused.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		return 0
+	})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: Pauses{Reconnect: time.Millisecond}})
+	down.Store(true)
+	f.CloseClientConnections()
+	eventually(t, 20*time.Second, func() bool { return m.Servers()[0].State == StateFailed && refused.Load() > 12 }, "not tried in the background")
+	down.Store(false)
+	eventually(t, 20*time.Second, func() bool { return m.Servers()[0].State == StateConnected }, "did not come back")
 }
 
 // TestHTTPRetries: after 5xx a server has failed, and connects later; after 404 and 429 it is not tried again (S13; observed with
@@ -417,9 +437,7 @@ func TestSSE(t *testing.T) {
 			t.Errorf("%s: got %s", test.tool, got)
 		}
 	}
-	eventually(t, 500*time.Millisecond, func() bool { return m.Servers()[0].State == StateReconnecting }, "not reconnecting")
-	eventually(t, 3*time.Second, func() bool { return m.Servers()[0].State == StateConnected }, "did not come back")
-	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` { // waits for the new connection
 		t.Errorf("after reconnecting: %s", got)
 	}
 

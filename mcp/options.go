@@ -100,14 +100,12 @@ type Pauses struct {
 	// Retry is the pause after the first failure of a list request; it doubles with each of the three retries. 0 means
 	// 250 ms. The first connect to a remote server is also retried three times, after 2, 6 and 16 times Retry.
 	Retry time.Duration
-	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
+	// Reconnect is the pause before the second attempt to reconnect, after the first one failed; it doubles up to the fifth
+	// attempt. Later attempts are made in the background. 0 means 1 s.
 	Reconnect time.Duration
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each of
 	// three attempts. 0 means 1 s. If the server itself ended the stream, five times Reopen is added to each pause.
 	Reopen time.Duration
-	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 means
-	// 30 s, negative means never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.
-	Ping time.Duration
 }
 
 // Files stores parts of results in files. If a method returns an error, the result for the model names no file.

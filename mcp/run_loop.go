@@ -87,8 +87,10 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
-			if l.attempts, l.retries = 0, 0; r.singleAttempt {
+			if r.singleAttempt {
 				l.retries = maxRetries
+			} else {
+				l.attempts, l.retries = 0, 0
 			}
 			l.connectNow(ctx)
 		}
@@ -144,7 +146,6 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleLoss(ctx)
 		return
 	}
-	r.conn.Watch(ctx, l.options.Pauses.Ping)
 	l.resubscribe(ctx, r.conn)
 }
 
@@ -158,7 +159,11 @@ func (l *loopState) handleDialFailure(err error) {
 		return
 	}
 	wasConnected := l.attempts > 0
-	l.attempts = 0
+	if wasConnected && d.IsTransient {
+		l.scheduleReconnect()
+	} else {
+		l.attempts = 0
+	}
 	isRetried := d.IsTransient && !wasConnected && l.retries < maxRetries
 	if isRetried {
 		l.retry = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.retries])
@@ -181,12 +186,31 @@ func (l *loopState) handleDialFailure(err error) {
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
 var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
 
-// maxReconnects is the number of attempts to reconnect before a server counts as failed; pauses between them double.
+// maxReconnects is the number of attempts to reconnect before a server counts as failed. A server that may come back is
+// then connected in the background.
 const maxReconnects = 5
 
-func (l *loopState) retryLater(reason, wireReason string) {
-	l.retry = time.NewTimer(l.options.Pauses.Reconnect << l.attempts)
+// reconnectPause returns the pause after a number of attempts to reconnect. The pauses of the real CLI 2.1.330 are random
+// around 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. Here they are the means.
+func reconnectPause(attempts int, unit time.Duration) time.Duration {
+	const shortest, first, longest = 15, 30, 300
+	switch {
+	case attempts == 0:
+		return 0
+	case attempts < maxReconnects:
+		return unit << (attempts - 1)
+	}
+	limit := min(first<<min(attempts-maxReconnects, 10), longest)
+	return unit * time.Duration(shortest+limit) / 2
+}
+
+func (l *loopState) scheduleReconnect() {
+	l.retry = time.NewTimer(reconnectPause(l.attempts, l.options.Pauses.Reconnect))
 	l.attempts++
+}
+
+func (l *loopState) retryLater(reason, wireReason string) {
+	l.scheduleReconnect()
 	l.update(func(st *status) {
 		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, reason, wireReason
 	})
@@ -215,12 +239,9 @@ func (l *loopState) handleLoss(ctx context.Context) {
 		l.handleDialFailure(&connection.DialError{Reason: reason, Wire: reason, NeedsAuth: true})
 		return
 	}
-	switch l.attempts = 0; {
-	case c.LostBy() == connection.LostUnreadable:
+	if l.attempts = 0; l.reconnectsAutomatically() {
+		l.attempts = 1
 		l.connectNow(ctx)
-		return
-	case l.reconnectsAutomatically():
-		l.retryLater(reason, ErrConnectionClosed.Error())
 		return
 	}
 	l.update(func(st *status) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // sdkHost is an SDK host whose servers answer all requests, unless it is down.
@@ -37,9 +39,9 @@ func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, 
 	}
 }
 
-// TestBackoff: a lost server is tried again after 1, 2, 4, 8 and 16 seconds (C59, C60), then it has failed (C61). A
-// manual connect starts the sequence again, during it and after it (C64, U177). Nothing is tried after a disconnect
-// (M38).
+// TestBackoff: a lost server is tried again at once and after 1, 2, 4 and 8 seconds (C59, C60; measured with 2.1.330),
+// then it has failed (C61). A manual connect starts the sequence again, during it and after it (C64, U177). Nothing is
+// tried after a disconnect (M38).
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -67,11 +69,12 @@ func TestBackoff(t *testing.T) {
 		}
 		attempts := func(pauses ...time.Duration) {
 			lose()
+			synctest.Wait()
 			for i, pause := range pauses {
 				time.Sleep(pause*time.Second - time.Millisecond)
 				synctest.Wait()
-				if n, st := handshakes.Load(), m.Servers()[0]; n != int64(i) || st.State != StateReconnecting || st.Status != "pending" || st.Attempt != i+1 {
-					t.Errorf("before attempt %d: %d handshakes, %s, attempt %d", i+1, n, st.State, st.Attempt)
+				if n, st := handshakes.Load(), m.Servers()[0]; n != int64(i+1) || st.State != StateReconnecting || st.Status != "pending" || st.Attempt != i+2 {
+					t.Errorf("before attempt %d: %d handshakes, %s, attempt %d", i+2, n, st.State, st.Attempt)
 				}
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
@@ -88,7 +91,7 @@ func TestBackoff(t *testing.T) {
 		}
 		attempts(1, 2, 4)
 		byHand()
-		attempts(1, 2, 4, 8, 16) // all five again
+		attempts(1, 2, 4, 8) // all five again
 		time.Sleep(time.Hour)
 		if st := m.Servers()[0]; st.State != StateLost || st.Status != "failed" || handshakes.Load() != 5 {
 			t.Errorf("at the end: %s, %d handshakes", st.State, handshakes.Load())
@@ -105,11 +108,27 @@ func TestBackoff(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		if st := m.Servers()[0]; st.State != StateDisconnected || handshakes.Load() != 0 {
+		if st := m.Servers()[0]; st.State != StateDisconnected || handshakes.Load() != 1 {
 			t.Errorf("after disconnect: %s, %d handshakes", st.State, handshakes.Load())
 		}
 		m.Close(t.Context())
 	})
+}
+
+// TestReconnectPause has the means of 24 servers that were lost for 25 minutes under 2.1.330, except that their pauses in the
+// background were random between 15 s and a limit of 30, 60, 120, 240 and 300 s.
+func TestReconnectPause(t *testing.T) {
+	var got []time.Duration
+	for n := range 11 {
+		got = append(got, reconnectPause(n, time.Millisecond)*2)
+	}
+	want := []time.Duration{0, 2, 4, 8, 16, 45, 75, 135, 255, 315, 315}
+	for i := range want {
+		want[i] *= time.Millisecond
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestConnectTimeout: without configuration, a server that does not answer the handshake has failed after 30 seconds

@@ -29,8 +29,7 @@ var transportFiles = map[string]string{ // constant: only read
 	"fixtures/wire/stream.go":     "invalid events and connections that break are faults; a bound on kept messages over all sessions, mcp-go's has one per stream",
 	"fixtures/wire/transcript.go": "messages are recorded as they were sent, invalid ones too",
 
-	"mcp/internal/connection/bound.go":          "mcp-go reads bodies of any size and hides why a stream broke",
-	"mcp/internal/connection/events.go":         "mcp-go does not accept all line ends and byte order marks",
+	"mcp/internal/connection/events.go":         "mcp-go accepts events of other names, invalid ones and those of other requests, and reads bodies of any size; it hides why a stream broke",
 	"mcp/internal/connection/filter.go":         "mcp-go reads lines of any size, and drops what is no message without a trace; a response over the limit fails its own request only",
 	"mcp/internal/connection/host.go":           "servers inside an SDK host: messages travel in control requests",
 	"mcp/internal/connection/interceptor.go":    "results and errors as they were sent, the ids and the cancellations of the real CLI",

@@ -52,13 +52,9 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		})
 	}
 	result, err := runWithProgress(w.queue, on, send)
-	if errors.Is(err, transport.ErrSessionTerminated) && !c.IsModern() {
-		if err = c.renewSession(ctx); err == nil {
-			result, err = runWithProgress(w.queue, on, send)
-		}
-		if errors.Is(err, transport.ErrSessionTerminated) {
-			err = ErrExpired
-		}
+	if errors.Is(err, transport.ErrSessionTerminated) {
+		err = ErrExpired
+		c.MarkLost()
 	}
 	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {

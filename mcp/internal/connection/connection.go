@@ -60,7 +60,7 @@ type Conn struct {
 	endpoint  *endpoint
 	host      *hostTransport
 
-	session      initializedSession
+	initialize   wire.InitializeRequest
 	initResult   InitializeResult
 	timeoutError *DialError
 	released     <-chan struct{} // closed when the lifetime of the connection ends
@@ -70,25 +70,20 @@ type Conn struct {
 	stopListening func()
 }
 
-// initializedSession holds the initialize request, which is sent again to a server that has forgotten the session.
-type initializedSession struct {
-	renewing   sync.Mutex // serializes renewals
-	initialize wire.InitializeRequest
-}
-
 // Dial creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
 // lasts until lifetime is cancelled; the context limit only bounds the time for creating it.
 func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
-			interceptor: newInterceptor(in, o.Debug), closeReason: &closeReason{lost: make(chan struct{})}, notifications: in,
+			interceptor: newInterceptor(in, o.Debug), notifications: in,
 			debug: o.Debug, tasks: o.Tasks,
 		},
 		timeoutError: o.TimeoutError, released: lifetime.Done(), options: o, stopListening: func() {},
 	}
+	c.closeReason = c.interceptor.closeReason
 	c.interceptor.negotiation.mode, c.interceptor.sampling, c.interceptor.defects = o.Negotiation, o.Sampling, o.Defects
-	c.session.initialize.Params.ClientInfo = wire.Implementation{
+	c.initialize.Params.ClientInfo = wire.Implementation{
 		Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
 		WebsiteURL: "https://claude.com/claude-code",
 	}
@@ -139,9 +134,9 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	}
 	ex := &rawResultSlot{}
 	limited := context.WithValue(limit, rawResultKey{}, ex)
-	result, err := c.client.Initialize(limited, c.session.initialize)
+	result, err := c.client.Initialize(limited, c.initialize)
 	if c.interceptor.negotiation.canProbeAgain(err) {
-		result, err = c.client.Initialize(limited, c.session.initialize)
+		result, err = c.client.Initialize(limited, c.initialize)
 	}
 	if err != nil {
 		return err
@@ -311,15 +306,4 @@ func (c *Conn) RootsChanged(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	})
-}
-
-// renewSession starts a new session on a server that has forgotten the old one. Concurrent calls share one handshake.
-func (c *Conn) renewSession(ctx context.Context) error {
-	c.session.renewing.Lock()
-	defer c.session.renewing.Unlock()
-	if c.interceptor.GetSessionId() != "" {
-		return nil
-	}
-	_, err := c.client.Initialize(ctx, c.session.initialize)
-	return err
 }

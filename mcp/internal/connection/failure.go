@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -39,7 +41,7 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
-	// ErrExpired reports that the session of a call had expired and that a new session did not help.
+	// ErrExpired reports that the server does not know the session any more. The connection is lost.
 	ErrExpired = errors.New("the session has ended")
 	// errReset is the real CLI's error for a connection closed by the server, errRefused its error for a closed port.
 	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
@@ -117,4 +119,61 @@ func isTransient(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || cmp.Or(findError[*DialError](err), findError[*Error](err)) == nil &&
 		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// LossReason is a reason why a connection was given up.
+type LossReason string
+
+// The reasons.
+const (
+	LostNeedsAuth  LossReason = "authorization required"
+	LostUnreadable LossReason = "a message cannot be parsed"
+)
+
+// closeReason records that a connection ended, and why.
+type closeReason struct {
+	lost        chan struct{} // closed when the connection is lost
+	once        sync.Once
+	why         atomic.Pointer[LossReason] // why the connection was given up; nil means that it was not given up
+	brokenInRow atomic.Int32               // connections over HTTP that could not be opened or broke off, since the last answer
+}
+
+func newCloseReason() *closeReason { return &closeReason{lost: make(chan struct{})} }
+
+// MarkLost marks the connection as lost.
+func (r *closeReason) MarkLost() { r.once.Do(func() { close(r.lost) }) }
+
+// Lost returns a channel that is closed when the connection is lost or closed.
+func (r *closeReason) Lost() <-chan struct{} { return r.lost }
+
+// IsLost reports whether Lost is closed.
+func (r *closeReason) IsLost() bool {
+	select {
+	case <-r.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// LostBy returns why the connection was given up; "" means that it was not given up.
+func (r *closeReason) LostBy() LossReason {
+	if why := r.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+func (r *closeReason) giveUp(why LossReason) {
+	r.why.CompareAndSwap(nil, &why)
+	r.MarkLost()
+}
+
+// maxBroken is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
+const maxBroken = 3
+
+func (r *closeReason) countBroken(n int32) {
+	if r.brokenInRow.Add(n) >= maxBroken {
+		r.MarkLost()
+	}
 }

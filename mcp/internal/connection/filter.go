@@ -14,6 +14,27 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
+// chunkSource returns bytes in chunks, which may be empty. A chunk is valid until the next one.
+type chunkSource interface{ next() ([]byte, error) }
+
+// chunkReader is a reader of the chunks of a source.
+type chunkReader struct {
+	source     chunkSource
+	readyBytes []byte // the next bytes that Read returns
+}
+
+// Read implements io.Reader.
+func (c *chunkReader) Read(p []byte) (n int, err error) {
+	for len(c.readyBytes) == 0 {
+		if c.readyBytes, err = c.source.next(); err != nil {
+			return 0, err
+		}
+	}
+	n = copy(p, c.readyBytes)
+	c.readyBytes = c.readyBytes[n:]
+	return n, nil
+}
+
 // filterOptions configure a filter. Source, Limit and Owner are required.
 type filterOptions struct {
 	Source io.Reader
@@ -26,11 +47,11 @@ type filterOptions struct {
 // messages longer than the limit. A response that is too long is replaced by an error with its id. A missing last
 // newline is added. Memory use stays near the limit.
 type lineFilter struct {
-	options    filterOptions
-	src        *bufio.Reader
-	readyBytes []byte // the next bytes that Read returns
-	line       []byte // memory for the next line; readyBytes may be a part of it
-	ended      bool
+	chunkReader
+	options filterOptions
+	src     *bufio.Reader
+	line    []byte // buffer for the next line; a chunk may be a part of it
+	ended   bool
 
 	mu           sync.Mutex
 	skippedLines int
@@ -39,27 +60,18 @@ type lineFilter struct {
 
 func newLineFilter(o filterOptions) *lineFilter {
 	const buffer = 32 << 10
-	return &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
+	f := &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
+	f.source = f
+	return f
 }
 
-// Read implements io.Reader for one goroutine. If the last line has no newline, Read first returns this line, and only
-// the next call marks the connection as lost. So the last message is still received.
-func (f *lineFilter) Read(p []byte) (int, error) {
-	for len(f.readyBytes) == 0 {
-		if f.ended {
-			f.options.Owner.MarkLost()
-			return 0, io.EOF
-		}
-		f.readNextLine()
+// next returns the next line; nil means that it is not a message. A last line without a newline is returned before
+// the connection is marked as lost, so that this message is still received.
+func (f *lineFilter) next() ([]byte, error) {
+	if f.ended {
+		f.options.Owner.MarkLost()
+		return nil, io.EOF
 	}
-	n := copy(p, f.readyBytes)
-	f.readyBytes = f.readyBytes[n:]
-	return n, nil
-}
-
-// readNextLine reads one line into readyBytes, which stays empty if the line is not a message.
-func (f *lineFilter) readNextLine() {
-	f.readyBytes = nil
 	var dropped droppedLine
 	line, tooLong, err := plainjson.ReadLine(f.src, f.line, f.options.Limit, func(part []byte) { dropped.write(part) })
 	f.ended = err != nil
@@ -70,13 +82,14 @@ func (f *lineFilter) readNextLine() {
 	trimmed := bytes.TrimSpace(line)
 	switch {
 	case tooLong:
-		f.readyBytes = f.tooLongReply(&dropped)
+		return f.tooLongReply(&dropped), nil
 	case len(trimmed) == 0:
 	case trimmed[0] == '{' && isMessage(trimmed):
-		f.readyBytes = append(withNumericID(trimmed), '\n')
+		return append(withNumericID(trimmed), '\n'), nil
 	default:
 		f.dropLine(string(trimmed[:min(len(trimmed), 200)]))
 	}
+	return nil, nil
 }
 
 // withNumericID turns the id of a response into a number if it is a string such as "7", as the real CLI does. It looks
@@ -138,6 +151,12 @@ type tooLongError struct {
 	Size           int64 // bytes
 	StoppedReading bool  // reading stopped after Size bytes, so the message is longer than that
 	Limit          int   // bytes
+}
+
+// newTooLongError returns the error for a message of which size bytes were read, at most little more than 2*limit.
+func newTooLongError(size int64, limit int) *tooLongError {
+	most := 2 * int64(limit)
+	return &tooLongError{Size: min(size, most), StoppedReading: size > most, Limit: limit}
 }
 
 func (e *tooLongError) Error() string {

@@ -88,7 +88,8 @@ func FuzzFilter(f *testing.F) {
 
 // testBase returns the parts that every transport needs, without a debug log.
 func testBase() *transportBase {
-	return &transportBase{interceptor: newInterceptor(nil, nil), closeReason: &closeReason{lost: make(chan struct{})}}
+	l := newInterceptor(nil, nil)
+	return &transportBase{interceptor: l, closeReason: l.closeReason}
 }
 
 // The last message of a server that ends without a newline is read before the connection counts as lost.

@@ -47,11 +47,10 @@ type interceptor struct {
 	reopen      time.Duration // pause before isGone checks the port
 	negotiation negotiationState
 	defects     func(method string, result json.RawMessage) string
+	closeReason *closeReason
 	sampling    bool        // the handler handles sampling requests
 	modern      atomic.Bool // the server successfully answered the probe for revision 2026-07-28
 	ids         idSequence
-
-	inFlight atomic.Int64
 
 	mu      sync.Mutex
 	pending map[string]error // requests that wait for a response, by id as a string; the value is what is wrong with the response, or nil
@@ -59,7 +58,7 @@ type interceptor struct {
 
 // newInterceptor returns an interceptor without a transport: the caller must set Interface before anything is sent.
 func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
-	return &interceptor{notifications: in, debug: debug, pending: map[string]error{}}
+	return &interceptor{notifications: in, debug: debug, closeReason: newCloseReason(), pending: map[string]error{}}
 }
 
 // idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
@@ -184,11 +183,12 @@ func (l *interceptor) send(ctx context.Context, req *transport.JSONRPCRequest) (
 
 // sendTracked sends a request that already has an id, and returns the result.
 func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
-	subscription := req.Method == string(wire.MethodSubscriptionsListen)
-	if !subscription { // a subscription stays open and does not count as activity
-		l.track(req.ID)
+	l.track(req.ID)
+	open := openRequest{
+		interceptor: l, id: idText(req.ID), isListening: req.Method == string(wire.MethodSubscriptionsListen),
+		isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover),
 	}
-	resp, err := l.Interface.SendRequest(withFailureHandler(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	resp, err := l.Interface.SendRequest(context.WithValue(ctx, openRequestKey{}, open), req)
 	why := l.untrack(req.ID)
 	switch {
 	case why != nil:
@@ -213,6 +213,29 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	}
 	return resp.Result, nil
 }
+
+// openRequest is a request over streamable HTTP that waits for its response.
+type openRequest struct {
+	interceptor *interceptor
+	id          string // as in [idText]; empty means a stream without a request
+	isHandshake bool   // events that cannot be parsed are skipped, as in the real CLI until it is connected
+	isListening bool   // a stream of notifications: if it cannot be parsed, the connection is lost
+}
+
+// fail records that the response is too long, cannot be parsed, or is an event stream that breaks off. mcp-go does not
+// report why a body could not be read.
+func (r openRequest) fail(why error) {
+	r.interceptor.setProblem(r.id, why)
+	switch {
+	case errors.Is(why, ErrBroken):
+		r.interceptor.closeReason.countBroken(1)
+	case r.isListening && errors.Is(why, ErrUnreadable):
+		r.interceptor.closeReason.giveUp(LostUnreadable)
+	}
+}
+
+// openRequestKey is the key of the *openRequest in the context of a request.
+type openRequestKey struct{}
 
 // waitUnanswered returns the error of a request whose stream ended without an answer. After a tool call, it waits until
 // ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
@@ -300,7 +323,6 @@ func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
 func (l *interceptor) track(id wire.RequestId) {
-	l.inFlight.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending[idText(id)] = nil
@@ -309,11 +331,8 @@ func (l *interceptor) track(id wire.RequestId) {
 func (l *interceptor) untrack(id wire.RequestId) (problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	problem, tracked := l.pending[idText(id)]
-	if tracked {
-		l.inFlight.Add(-1)
-		delete(l.pending, idText(id))
-	}
+	problem = l.pending[idText(id)]
+	delete(l.pending, idText(id))
 	return problem
 }
 

@@ -65,14 +65,14 @@ func (p *process) close(ctx context.Context) { p.Stop(ctx) }
 func (p *process) watch() {
 	select {
 	case <-p.Done():
-	case <-p.closeReason.lost:
+	case <-p.lost:
 		return
 	}
 	select { // descendants may keep the pipe open for a long time
 	case <-time.After(exitOutputWait):
 		_ = p.pipes.Close() // fails the requests in progress
 		p.MarkLost()
-	case <-p.closeReason.lost:
+	case <-p.lost:
 	}
 }
 

@@ -34,7 +34,7 @@ func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (t
 		sse, err := e.openSSE(lifetime, limit, t, b)
 		return sse, e, err
 	}
-	e.roundTripper.sessionStream = &sessionStream{listening: make(chan struct{}), answered: make(chan struct{})}
+	e.roundTripper.sessionStream = &sessionStream{listening: make(chan struct{}), answered: make(chan struct{}), interceptor: b.interceptor}
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: e.roundTripper}), transport.WithHTTPLogger(discardLogger),
 	}

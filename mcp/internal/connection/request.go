@@ -1,12 +1,9 @@
 package connection
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
@@ -128,65 +125,4 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	req.Params.URI = uri
 	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacyRequests().Subscribe(ctx, req) })
 	return err
-}
-
-// Watch pings the connection in the background while it is idle. A server that stops answering is marked as lost.
-// Servers of an SDK host and of revision 2026-07-28 are not pinged.
-func (c *Conn) Watch(ctx context.Context, every time.Duration) {
-	if every < 0 || c.IsHosted() || c.IsModern() {
-		return
-	}
-	ctx, stop := context.WithCancel(ctx)
-	c.tasks.Go(func() { // returns when the connection is closed
-		defer stop()
-		busy := func() bool { return c.interceptor.inFlight.Load() > 0 }
-		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacyRequests().Ping(ctx) }) {
-			c.giveUp(LostUnresponsive)
-		}
-	})
-	c.tasks.Go(func() { // returns when the connection is closed
-		defer stop()
-		select {
-		case <-c.closeReason.lost:
-		case <-ctx.Done():
-		}
-	})
-}
-
-// Settings for watching an idle connection: a ping is sent every defaultPingInterval, and its response may take a sixth
-// of that. After maxMissedPings pings without an answer the connection counts as lost.
-const (
-	defaultPingInterval     = 30 * time.Second
-	pingTimeoutsPerInterval = 6
-	maxMissedPings          = 3
-)
-
-// watchIdle pings a server until too many pings in a row remain unanswered (it returns true) or ctx ends (false). every
-// is the time between one ping and the next, so a machine that was suspended does not send a burst; 0 means
-// defaultPingInterval. No ping is sent while busy returns true, which means that another request is in progress. An
-// error of ping counts as an answer, because a server that refuses a ping is still running. Only an error because the
-// context of the ping expired does not count.
-func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
-	every = cmp.Or(every, defaultPingInterval)
-	answers := func() bool {
-		limit, stop := context.WithTimeout(ctx, every/pingTimeoutsPerInterval)
-		defer stop()
-		err := ping(limit)
-		return err == nil || limit.Err() == nil || !errors.Is(err, limit.Err())
-	}
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for missed := 0; missed < maxMissedPings; timer.Reset(every) {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return false
-		}
-		if busy() || answers() {
-			missed = 0
-		} else {
-			missed++
-		}
-	}
-	return ctx.Err() == nil
 }

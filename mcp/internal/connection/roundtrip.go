@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -57,10 +56,11 @@ type roundTripper struct {
 // sessionStream is the optional GET stream of an endpoint. The GET request must not be sent before the end of the
 // handshake, so it waits until the channel listening is closed. version must be set before the channel is closed.
 type sessionStream struct {
-	listening chan struct{}
-	version   string
-	answered  chan struct{} // closed after the first GET was answered, successfully or not
-	once      sync.Once
+	listening   chan struct{}
+	version     string
+	interceptor *interceptor
+	answered    chan struct{} // closed after the first GET was answered, successfully or not
+	once        sync.Once
 }
 
 type requestHeaders struct {
@@ -122,13 +122,15 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.sessionStream.once.Do(func() { close(t.sessionStream.answered) })
 	}
 	if err != nil {
+		if t.sessionStream != nil && ctx.Err() == nil { // the real CLI counts a stream of notifications twice
+			t.sessionStream.interceptor.closeReason.countBroken(map[bool]int32{false: 1, true: 2}[standing])
+		}
 		return nil, err
 	}
-	limit := t.limit
-	if req.Method == http.MethodGet && !standing {
-		limit = math.MaxInt // the reader of the stream limits the size
+	if t.sessionStream != nil { // else the reader of the stream limits the size
+		t.sessionStream.interceptor.closeReason.brokenInRow.Store(0)
+		t.boundBody(req, resp)
 	}
-	limitResponseBody(ctx, resp, limit)
 	unauthorized := isUnauthorized(resp)
 	if !unauthorized {
 		t.requestHeaders.accepted.Store(true)
@@ -141,7 +143,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case unauthorized && !isForbidden:
 		err = t.refusalError(resp, headers)
 	case req.Method == http.MethodPost && t.sessionStream != nil:
-		err = checkAnswer(req, resp)
+		err = t.checkAnswer(req, resp)
 	}
 	if err != nil {
 		resp.Body.Close()
@@ -234,11 +236,29 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 )
 
-// checkAnswer returns why the answer to a posted message cannot be used; nil means that it can. If the body is JSON, it
-// is replaced by the response that it contains. Status 202 is no answer to a request, so checkAnswer then waits until
-// the request is cancelled.
-func checkAnswer(req *http.Request, resp *http.Response) error {
-	isRequest := req.Context().Value(failureKey{}) != nil
+// boundBody limits the messages in the body of a response. An event stream also becomes a [responseStream].
+func (t *roundTripper) boundBody(req *http.Request, resp *http.Response) {
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != "text/event-stream" {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, 2*int64(t.limit)+1)
+		return
+	}
+	stream := &responseStream{events: &eventReader{in: newNormalizedEvents(resp.Body), limit: t.limit}, isModern: isModern(req)}
+	var isOpen bool
+	if stream.request, isOpen = req.Context().Value(openRequestKey{}).(openRequest); !isOpen {
+		stream.request = openRequest{interceptor: t.sessionStream.interceptor, isListening: true}
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{&chunkReader{source: stream}, resp.Body}
+}
+
+func isModern(req *http.Request) bool { return req.Header.Get(versionHeader) == ModernVersion }
+
+// checkAnswer returns why the answer to a posted message cannot be used, or nil. If it is JSON, its body is replaced by
+// the response in it. Status 202 does not answer a request, so checkAnswer then waits until it is cancelled.
+func (t *roundTripper) checkAnswer(req *http.Request, resp *http.Response) error {
+	open, isRequest := req.Context().Value(openRequestKey{}).(openRequest)
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	succeeded := resp.StatusCode/100 == 2
 	switch {
@@ -254,12 +274,16 @@ func checkAnswer(req *http.Request, resp *http.Response) error {
 	case succeeded && media != "application/json":
 		return &AnswerError{resp.StatusCode, "Unexpected content type: " + cmp.Or(resp.Header.Get("Content-Type"), "null")}
 	}
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
+	if len(body) > t.limit && isRequest {
+		rest, _ := io.Copy(io.Discard, resp.Body) // its end or the limit of the body
+		open.fail(newTooLongError(int64(len(body))+rest, t.limit))
+	}
 	if err != nil {
 		return err
 	}
 	message := findResponse(body)
-	refused := resp.StatusCode == http.StatusBadRequest && req.Header.Get(versionHeader) == ModernVersion && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](message).Error != nil
+	refused := resp.StatusCode == http.StatusBadRequest && isModern(req) && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](message).Error != nil
 	switch {
 	case !succeeded && !refused:
 		return &AnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}

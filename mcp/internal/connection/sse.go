@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -69,7 +68,7 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
 		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), Wire: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
 	}
-	events := &eventReader{in: bufio.NewReader(newNormalizedEvents(resp.Body)), limit: to.MaxMessage}
+	events := &eventReader{in: newNormalizedEvents(resp.Body), limit: to.MaxMessage}
 	var first event
 	for first.name != "endpoint" {
 		if first, err = events.next(); err != nil {
@@ -80,7 +79,7 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
 		return fmt.Errorf("the server sent the endpoint %q; expected the same scheme and host as the URL of the server", first.data)
 	}
-	lines := newLineFilter(filterOptions{Source: &messageLines{events: events}, Limit: to.MaxMessage, Owner: base})
+	lines := newLineFilter(filterOptions{Source: &chunkReader{source: &messageLines{events: events}}, Limit: to.MaxMessage, Owner: base})
 	t.Stdio = transport.NewIO(lines, messagePoster{t}, nil)
 	return nil
 }

@@ -1,13 +1,14 @@
 package connection
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -21,7 +22,7 @@ import (
 func readEvents(t *testing.T, stream string, limit int) (all []string) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
-		in := eventReader{in: bufio.NewReader(newNormalizedEvents(r)), limit: limit}
+		in := eventReader{in: newNormalizedEvents(r), limit: limit}
 		all = nil
 		for {
 			ev, err := in.next()
@@ -46,10 +47,11 @@ func TestEvents(t *testing.T) {
 	for stream, want := range map[string]string{
 		"data: a\n\ndata: b\n\n":                            "[a][b]",
 		"data: a\r\n\r\ndata: b\r\n\r\n":                    "[a][b]",
-		"data: a\r\rdata: b\r\r":                            "[a][b]",
+		"data: a\r\rdata: b\r\r":                            "[a]", // the last carriage return may be half of a line end
+		"data: a\r\rdata: b\r\r:":                           "[a][b]",
 		"data: a\rdata: c\n\ndata: b\r\n\n":                 "[a\rc][b]",
 		"\ufeffdata: a\n\n":                                 "[a]",
-		"\ufeff\r\rdata: a\r\n\rdata: \ufeffb\r\r":          "[a][\ufeffb]",
+		"\ufeff\r\rdata: a\r\n\rdata: \ufeffb\r\r:":         "[a][\ufeffb]",
 		": c\nevent: x\ndata:a\n\ndata\n\n":                 "x[a][]",
 		"data: cut":                                         "",
 		"data: 123456789\ndata: 12345678901\n\ndata: b\n\n": "[123456789\r12345678901[][b]",
@@ -71,10 +73,64 @@ func TestMessageLines(t *testing.T) {
 		"data: {\"result\":{\"id\":8,\"a\":\"1234567890123\"},\ndata: \"id\":\"x\"}\n\n":                              fmt.Sprintf(tooLong, `"x"`, 49) + "\n",
 		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"123456789012345678\"}\n\n":                                       "",
 	} {
-		lines := &messageLines{events: &eventReader{in: bufio.NewReader(newNormalizedEvents(strings.NewReader(stream))), limit: 40}}
+		lines := &chunkReader{source: &messageLines{events: &eventReader{in: newNormalizedEvents(strings.NewReader(stream)), limit: 40}}}
 		got, err := io.ReadAll(newLineFilter(filterOptions{Source: lines, Limit: 40, Owner: testBase()}))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
+		}
+	}
+}
+
+// TestResponseStream has a row for every event stream that the real CLI 2.1.330 was sent as the answer to a call. The
+// expectation is the rest of the stream, as mcp-go reads it, or the failure.
+func TestResponseStream(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":7,"result":{}}`
+	const data, read = "data: " + answer + "\n\n", answer + " "
+	for name, test := range map[string]struct {
+		stream, want string
+		failure      error
+	}{
+		"plain":               {"event: message\n" + data, read, nil},
+		"no name, no space":   {"data:" + answer + "\n\n", read, nil},
+		"empty name":          {"event:\n" + data, read, nil},
+		"last name":           {"event: x\nevent: message\n" + data, read, nil},
+		"other name":          {"event: ping\n" + data, "", nil},
+		"other case":          {"event: Message\n" + data, "", nil},
+		"two spaces":          {"event:  message\n" + data, "", nil},
+		"name of an earlier":  {"event: x\n\n" + data, read, nil},
+		"field in capitals":   {"Data: " + answer + "\n\n", "", nil},
+		"comments":            {": a\n\n:\n" + data, read, nil},
+		"unknown fields":      {"foo: bar\nbaz\n" + data, read, nil},
+		"id and retry":        {"id: 1\nretry: 50\n" + data, "id: 1 retry: 50 " + read, nil},
+		"id without data":     {"id: 1\n\n" + data, "id: 1 " + read, nil},
+		"id of another event": {"id: 1\nevent: ping\ndata: {}\n\n" + data, "id: 1 " + read, nil},
+		"empty data":          {"data:\n\n" + data, read, nil},
+		"two data lines":      {"data: {\ndata: " + answer[1:] + "\n\n", strings.Replace(read, "{", "{\r", 1), nil},
+		"carriage returns":    {"data: " + answer + "\r\r:\r", read, nil},
+		"at the very end":     {"data: " + answer + "\r\r", "", nil},
+		"no last blank line":  {"data: " + answer + "\n", "", nil},
+		"byte order mark":     {"\ufeff" + data, read, nil},
+		"not JSON":            {"data: {no\n\n" + data, "", ErrUnreadable},
+		"line end in a text":  {"data: {\"a\ndata: b\":1}\n\n", "", ErrUnreadable},
+		"not UTF-8":           {"data: \xff\n\n" + data, "", ErrUnreadable},
+		"not messages":        {"data: 5\n\ndata: null\n\ndata: {\"a\":1}\n\ndata: [" + answer + "]\n\n" + data, read, nil},
+		"answer to another":   {"data: " + strings.Replace(answer, "7", "8", 1) + "\n\n" + data, read, nil},
+		"id is a text":        {"data: " + strings.Replace(answer, "7", `"7"`, 1) + "\n\n", `{"id":7,"jsonrpc":"2.0","result":{}} `, nil},
+		"notification":        {"data: {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n\n", `{"jsonrpc":"2.0","method":"a"} `, nil},
+		"request":             {"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n\n" + data, read, nil}, // not in revision 2026-07-28
+		"too long":            {"data: " + strings.Repeat("1", 124) + "\n\n", "", &tooLongError{Size: 130, Limit: 100}},
+	} {
+		base := testBase()
+		base.interceptor.pending["7"] = nil
+		s := &responseStream{
+			events:  &eventReader{in: newNormalizedEvents(strings.NewReader(test.stream)), limit: 100},
+			request: openRequest{interceptor: base.interceptor, id: "7"}, isModern: true,
+		}
+		got, _ := io.ReadAll(&chunkReader{source: s})
+		failure := base.interceptor.pending["7"]
+		text := strings.NewReplacer("\n", " ", "data: ", "").Replace(string(bytes.ReplaceAll(got, []byte("\n\n"), []byte("\n"))))
+		if strings.TrimLeft(text, " ") != test.want || !reflect.DeepEqual(failure, test.failure) {
+			t.Errorf("%s: got %q, %v, want %q, %v", name, text, failure, test.want, test.failure)
 		}
 	}
 }

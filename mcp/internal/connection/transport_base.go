@@ -3,7 +3,6 @@ package connection
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 )
@@ -21,60 +20,15 @@ type messageTransport interface {
 }
 
 type transportBase struct {
+	*closeReason
 	interceptor   *interceptor
-	closeReason   *closeReason
 	notifications *notificationHandler
 	debug         DebugLog
 	tasks         *sync.WaitGroup
 }
 
-// LossReason is a reason why a connection was given up.
-type LossReason string
-
-// The reasons.
-const (
-	LostUnresponsive LossReason = "no answer to pings"
-	LostNeedsAuth    LossReason = "authorization required"
-	LostUnreadable   LossReason = "a message cannot be parsed"
-)
-
-type closeReason struct {
-	lost chan struct{} // closed when the connection is lost
-	once sync.Once
-	why  atomic.Pointer[LossReason] // why the connection was given up; nil means that it was not given up
-}
-
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
-
-// MarkLost marks the connection as lost.
-func (b *transportBase) MarkLost() { b.closeReason.once.Do(func() { close(b.closeReason.lost) }) }
-
-// Lost returns a channel that is closed when the connection is lost or closed.
-func (b *transportBase) Lost() <-chan struct{} { return b.closeReason.lost }
-
-// IsLost reports whether Lost is closed.
-func (b *transportBase) IsLost() bool {
-	select {
-	case <-b.closeReason.lost:
-		return true
-	default:
-		return false
-	}
-}
-
-// LostBy returns why the connection was given up; "" means that it was not given up.
-func (b *transportBase) LostBy() LossReason {
-	if why := b.closeReason.why.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
-
-func (b *transportBase) giveUp(why LossReason) {
-	b.closeReason.why.CompareAndSwap(nil, &why)
-	b.MarkLost()
-}
 
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
 func (b *transportBase) ListsChanged() <-chan struct{} { return b.notifications.lists.signal }
