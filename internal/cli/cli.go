@@ -82,10 +82,11 @@ func dispatch(ctx context.Context, s *process.System) error {
 	case f.Help:
 		return printHelp(s)
 	}
+	f.Interactive = isInteractive(s, f)
 	if err := f.Check(s); err != nil {
 		return err
 	}
-	if isInteractive(s, f) {
+	if f.Interactive {
 		return runInteractive(ctx, s, f)
 	}
 	if f.InputFormat == "stream-json" {

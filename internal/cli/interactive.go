@@ -23,7 +23,6 @@ func isInteractive(s *process.System, f *flags.Flags) bool {
 func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (err error) {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
-	f.Interactive = true
 	var warnings bytes.Buffer
 	own := *sys
 	faults := &terminal.Faults{}
@@ -38,11 +37,12 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	defer func() { _ = console.Close() }() // the terminal may be closed already
 	answers, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
-	if answers.Changed && err == nil {
+	if err == nil && f.Has("resume") && f.Resume == "" {
+		f.Resume, err = terminal.ChooseSession(ctx, console, &plan)
+	}
+	if (answers.Changed || f.Has("resume")) && err == nil {
 		warnings.Reset()
-		tree := plan.Worktree
-		plan, err = launch.Resolve(&own, f)
-		plan.Worktree = tree
+		err = resolveAgain(&own, f, &plan)
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
@@ -51,19 +51,44 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 		}
 		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusalExitError(ctx, err)))
 	}
-	t, err := terminal.Open(plan, console, sys.Args[1:], answers)
-	if err != nil {
-		_ = console.Close() // the terminal may be closed already
-		return writeWarnings(sys, &warnings, reportStartError(&own, &plan, err))
-	}
-	defer func() { closeSession(context.WithoutCancel(ctx), t.Session(), io.Discard) }()
-	runErr := t.Run(ctx, f.Prompt)
-	_ = console.Close() // the terminal may be closed already
-	err = exitTerminal(ctx, &own, t.Session(), runErr)
+	hint, err := runSessions(ctx, &own, f, &plan, console, answers)
+	_ = console.Close() // a failed start leaves it open
 	if err == nil {
-		fmt.Fprint(sys.Stdout, t.ResumeHint())
+		fmt.Fprint(sys.Stdout, hint)
 	}
 	return writeWarnings(sys, &warnings, err)
+}
+
+// resolveAgain resolves the plan after the files or flags have changed. The worktree stays the same.
+func resolveAgain(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
+	tree := plan.Worktree
+	*plan, err = launch.Resolve(sys, f)
+	plan.Worktree = tree
+	return err
+}
+
+// runSessions runs a session, and then each session that the user selects to continue instead. It returns the hint about how
+// to resume the last one.
+func runSessions(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console, answers terminal.StartupAnswers) (string, error) {
+	for prompt := f.Prompt; ; prompt = "" {
+		t, err := terminal.Open(*plan, console, sys.Args[1:], answers)
+		if err != nil {
+			return "", reportStartError(sys, plan, err)
+		}
+		err = exitTerminal(ctx, sys, t.Session(), t.Run(ctx, prompt))
+		hint := t.ResumeHint()
+		if t.Next() == "" {
+			_ = console.Close() // the terminal may be closed already
+		}
+		closeSession(context.WithoutCancel(ctx), t.Session(), io.Discard)
+		if err != nil || t.Next() == "" {
+			return hint, err
+		}
+		f.Resume, f.Continue, f.SessionID, f.ForkSession, answers = t.Next(), false, "", false, terminal.StartupAnswers{}
+		if err := resolveAgain(sys, f, plan); err != nil {
+			return "", err
+		}
+	}
 }
 
 // exitTerminal converts the end of an interactive session to an exit code, and reports missed expectations.

@@ -240,6 +240,7 @@ func (o Options) findID(id string) (string, error) {
 type transcriptFile struct {
 	path    string
 	changed time.Time
+	size    int64
 }
 
 // transcriptFiles lists the transcripts of a folder, the last changed first.
@@ -251,7 +252,7 @@ func transcriptFiles(dir string) []transcriptFile {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			out = append(out, transcriptFile{filepath.Join(dir, e.Name()), info.ModTime()})
+			out = append(out, transcriptFile{filepath.Join(dir, e.Name()), info.ModTime(), info.Size()})
 		}
 	}
 	slices.SortFunc(out, func(a, b transcriptFile) int {

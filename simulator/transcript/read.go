@@ -18,6 +18,7 @@ type Message struct {
 	UUID    string
 	Role    string // "user" or "assistant"
 	Content protocol.Content
+	Turn    *protocol.TurnDurationLine // written when the turn ended with this message, in a terminal; nil means not written
 }
 
 const deferredAttachmentType = "hook_deferred_tool"
@@ -264,6 +265,10 @@ func (t *parsedTranscript) branchLines(leaf string) []entry {
 func (t *parsedTranscript) branchMessages(leaf string) []Message {
 	var out []Message
 	for _, e := range t.branchLines(leaf) {
+		var turn protocol.TurnDurationLine
+		if n := len(out); n > 0 && e.kind == "system" && json.Unmarshal(e.raw, &turn) == nil && turn.Subtype == "turn_duration" {
+			out[n-1].Turn = &turn
+		}
 		if !e.isMessage() {
 			continue
 		}

@@ -52,7 +52,7 @@ func checkSession(_ *process.System, f *Flags) error {
 		}
 	}
 	switch {
-	case f.Has("resume") && f.Resume == "":
+	case f.Has("resume") && f.Resume == "" && !f.Interactive:
 		return process.Verbatimf("Error: --resume requires a valid session ID or session title when used with --print. " +
 			"Usage: claude -p --resume <session-id|title>")
 	case f.Has("resume-session-at") && !f.Has("resume"):

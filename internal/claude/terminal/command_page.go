@@ -17,6 +17,13 @@ func (t *Terminal) runPageCommand(text string) bool {
 	switch word {
 	case "/model":
 		s.dialog = t.modelDialog(text, strings.TrimSpace(args))
+	case "/resume", "/continue":
+		s.dialog = sessionDialog(&t.plan, t.player.session.ID(), t.console.sys.Now(), func(id string) {
+			if t.next, t.quit = id, id != ""; id == "" {
+				t.reportCommand(text, "Resume cancelled")
+			}
+		})
+		s.dialog.topRule = t.newPage("", "").topRule
 	case "/help", "/status", "/cost", "/usage", "/config":
 		s.dialog = t.infoDialog(word[1:])
 	default:

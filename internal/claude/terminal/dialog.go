@@ -33,6 +33,7 @@ type option struct {
 	lineAbove bool
 	truncate  bool   // a long label is cut instead of wrapped
 	note      string // second line under the label; empty means none
+	value     string // what the option stands for
 }
 
 // amendHintText is shown in the last row while Yes or No is selected.
@@ -87,6 +88,7 @@ type dialog struct {
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues      map[string]string
 	toolDescription []string
+	search          *searchList // typed text reduces the options; nil means that it does not
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
 	isOverlay     bool
 	overlayHeight int // rows of the overlay; 0 means as many as needed
@@ -134,6 +136,9 @@ func (d *dialog) ignores(k key, now time.Time) bool {
 
 // press handles a key. done reports that the dialog was answered; next is the dialog that replaces it, or nil.
 func (d *dialog) press(k key) (next *dialog, done bool) {
+	if d.search != nil && d.search.press(d, k) {
+		return nil, false
+	}
 	if len(d.options) == 0 {
 		done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC, keyCtrlD}, k.name)
 		if done {
@@ -288,6 +293,9 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 	for _, text := range d.head {
 		rows = append(rows, wrap(text, cols)...)
 	}
+	if d.search != nil {
+		rows = append(rows, d.search.rows(cols)...)
+	}
 	if d.body != nil {
 		body := d.body
 		if d.wrapBody {
@@ -361,7 +369,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 		}
 		rows = append(rows, d.optionRows(i, cols)...)
 	}
-	for _, text := range d.foot {
+	for _, text := range d.footRows() {
 		if d.state == StatePermission && (!d.canAmend() || d.options[d.selected].amended) {
 			text = strings.TrimSuffix(text, amendHintText)
 		}
@@ -373,7 +381,21 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	return rows, at
 }
 
-// optionRows draws option i with its detail, but not the line that separates some options from those above.
+// footRows returns the rows below the options.
+func (d *dialog) footRows() []string {
+	switch l := d.search; {
+	case l == nil:
+		return d.foot
+	case len(d.options) == 0:
+		return []string{l.empty, "", l.foot[0]}
+	case l.isTyping:
+		return l.foot[1:]
+	default:
+		return l.foot[:1]
+	}
+}
+
+// optionRows draws option i with its detail, without the line above it.
 func (d *dialog) optionRows(i, cols int) (rows []string) {
 	o := d.options[i]
 	pointer := "  "

@@ -46,14 +46,19 @@ func (v *eventView) receive(message any) {
 func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.list()
+	s.progress = &progress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: prompts, turn: turn}
+	_, s.progress.runsShell = shellCommand(prompts)
+	s.composerHint, v.refusalShown = "", false
+	v.showPrompts(prompts)
+}
+
+// nextVerbs selects the verbs of a turn.
+func (v *eventView) nextVerbs() [2]string {
 	all := spinnerVerbs()
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
 		v.verbIndex = v.verbRand.IntN(len(all))
 	}
-	s.progress = &progress{startedAt: v.clock.Now(), verbs: all[v.verbIndex], prompts: prompts, turn: turn}
-	_, s.progress.runsShell = shellCommand(prompts)
-	s.composerHint, v.refusalShown = "", false
-	v.showPrompts(prompts)
+	return all[v.verbIndex]
 }
 
 func (v *eventView) showPrompts(prompts []string) {
@@ -296,14 +301,20 @@ func (v *eventView) showResult(ev *protocol.Result) {
 		return
 	}
 	now := v.clock.Now()
-	text := fmt.Sprintf("%s for %s · done %s", s.progress.verbs[1], now.Sub(s.progress.startedAt).Truncate(time.Second), now.Format("3:04 PM"))
 	agents := len(s.background.agents())
-	switch shells := len(s.background.tasks) - agents; {
-	case agents > 0:
-		text = "Waiting for " + countWithNoun(agents, "background agent") + " to finish"
-	case shells > 0:
-		text += " · " + countWithNoun(shells, "shell") + " still running"
+	if agents > 0 {
+		s.entries = append(s.entries, entry{glyph: "✻ ", text: "Waiting for " + countWithNoun(agents, "background agent") + " to finish"})
+		return
 	}
+	v.showTurnEnd(now.Sub(s.progress.startedAt), now, s.progress.verbs)
+	if shells := len(s.background.tasks); shells > 0 {
+		s.entries[len(s.entries)-1].text += " · " + countWithNoun(shells, "shell") + " still running"
+	}
+}
+
+// showTurnEnd shows how long a turn took.
+func (v *eventView) showTurnEnd(took time.Duration, at time.Time, verbs [2]string) {
+	text := fmt.Sprintf("%s for %s · done %s", verbs[1], took.Truncate(time.Second), at.Format("3:04 PM"))
 	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})
 }
 

@@ -34,6 +34,12 @@ func (p *painter) enterFull() error {
 	return p.write(enterScreen)
 }
 
+// leaveFull shows again what the terminal showed before enterFull.
+func (p *painter) leaveFull() error {
+	p.fullScreen, p.lastRows = false, nil
+	return p.write(leaveScreen)
+}
+
 // close restores the settings that open and enterFull have changed. Inline rows stay on the terminal.
 func (p *painter) close() error {
 	var b strings.Builder

@@ -29,7 +29,8 @@ type Terminal struct {
 	disarmTimer   *time.Timer // resets armedKey
 	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
-	defaultModel  bool // the user has not selected a model: the session uses the default
+	next          string // id of the session to continue after this one; empty means none
+	defaultModel  bool   // the model is that of a user who has selected none
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
@@ -52,8 +53,13 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.isUnavailable = forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
+	screen.entries, screen.queued, screen.dialog, screen.progress = nil, nil, nil, nil // another session may have set them
 	for _, m := range s.History() {
 		t.view.showRestoredMessage(m.Role, m.Content)
+		if m.Turn != nil {
+			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // the CLI wrote it
+			t.view.showTurnEnd(time.Duration(m.Turn.DurationMS)*time.Millisecond, at.Local(), t.view.nextVerbs())
+		}
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
@@ -75,6 +81,9 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 
 // Session returns the session. The caller of Open closes it.
 func (t *Terminal) Session() *session.Session { return t.player.session }
+
+// Next returns the id of the saved session that the user wants to continue; empty means none.
+func (t *Terminal) Next() string { return t.next }
 
 // Run runs the session until the user exits. first is a prompt to send at once; empty means none. The error comes
 // from the session, or is the cause of the cancellation of ctx.
