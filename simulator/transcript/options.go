@@ -3,6 +3,7 @@ package transcript
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,10 +173,8 @@ func (o Options) findTranscript() (string, error) {
 	case o.Resume != "":
 		return o.findResume()
 	case o.Continue:
-		for _, c := range transcriptFiles(o.projectDir()) {
-			if t, err := readTranscript(c.path); err == nil && t.hasConversation {
-				return c.path, nil
-			}
+		for c := range o.conversations() {
+			return c.path, nil
 		}
 	}
 	return "", nil
@@ -201,8 +200,8 @@ func (o Options) findResume() (string, error) {
 // findTitle returns the path of the project's only transcript whose title is the value of --resume.
 func (o Options) findTitle() (string, error) {
 	var named []transcriptFile
-	for _, c := range transcriptFiles(o.projectDir()) {
-		if t, err := readTranscript(c.path); err == nil && t.hasConversation && strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
+	for c, t := range o.conversations() {
+		if strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
 			named = append(named, c)
 		}
 	}
@@ -235,6 +234,17 @@ func (o Options) findID(id string) (string, error) {
 		}
 	}
 	return "", &NotFoundError{ID: o.Resume}
+}
+
+// conversations yields the transcripts of the project that have a message, the last changed first.
+func (o Options) conversations() iter.Seq2[transcriptFile, *parsedTranscript] {
+	return func(yield func(transcriptFile, *parsedTranscript) bool) {
+		for _, c := range transcriptFiles(o.projectDir()) {
+			if t, err := readTranscript(c.path); err == nil && t.hasConversation && !yield(c, t) {
+				return
+			}
+		}
+	}
 }
 
 type transcriptFile struct {

@@ -20,11 +20,7 @@ func Sessions(o Options) (all []SessionInfo) {
 	if path, err := filepath.EvalSymlinks(cmp.Or(o.Project, o.CWD)); err == nil {
 		o.Project = path
 	}
-	for _, f := range transcriptFiles(o.projectDir()) {
-		t, err := readTranscript(f.path)
-		if err != nil || !t.hasConversation {
-			continue
-		}
+	for f, t := range o.conversations() {
 		var line struct{ GitBranch string }
 		for _, e := range t.branchLines(t.leaf) {
 			_ = json.Unmarshal(e.raw, &line) // every entry is a JSON object

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -97,7 +98,8 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 // switchDialog asks whether to switch to a model in the middle of a conversation. It returns nil if it has switched at once.
 func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
 	model := t.resolveModel(name)
-	if !t.hasReplies() || model == t.player.session.Model() {
+	hasReplies := slices.ContainsFunc(t.console.screen.entries, func(e entry) bool { return strings.HasPrefix(e.glyph, answerGlyph) })
+	if !hasReplies || model == t.player.session.Model() {
 		t.switchModel(line, name, save)
 		return nil
 	}
@@ -114,15 +116,6 @@ func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
 		return nil
 	})
 	return d
-}
-
-func (t *Terminal) hasReplies() bool {
-	for _, e := range t.console.screen.entries {
-		if strings.HasPrefix(e.glyph, answerGlyph) {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *Terminal) resolveModel(name string) string {

@@ -86,9 +86,8 @@ type dialog struct {
 	shownAt     time.Time // when it was first drawn
 	backTab     int       // number of the option that Shift+Tab accepts; 0 means none
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
-	slotValues      map[string]string
-	toolDescription []string
-	search          *searchList // typed text reduces the options; nil means that it does not
+	slotValues map[string]string
+	search     *searchList // typed text reduces the options; nil means that it does not
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
 	isOverlay     bool
 	overlayHeight int // rows of the overlay; 0 means as many as needed

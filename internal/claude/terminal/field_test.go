@@ -21,7 +21,7 @@ func idleTerminal(t *testing.T) *Terminal {
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
 	return &Terminal{
-		console: c, player: &turnPlayer{inbox: inbox, prompts: newPromptQueue(inbox)}, disarmTimer: disarm,
+		console: c, player: &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}, disarmTimer: disarm,
 		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
 	}
 }
@@ -201,7 +201,7 @@ func TestTopRow(t *testing.T) {
 
 // TestTurnsOfTheQueue checks that waiting prompts share one turn and that a slash command gets a separate turn.
 func TestTurnsOfTheQueue(t *testing.T) {
-	q := newPromptQueue(newMailbox())
+	q := &promptQueue{wake: make(chan struct{}, 1), inbox: newMailbox()}
 	for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {
 		q.push(text)
 	}

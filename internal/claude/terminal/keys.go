@@ -155,7 +155,7 @@ func nextEscape(data []byte) (k key, n int) {
 		if len(data) < 3 {
 			return key{}, 0
 		}
-		return key{name: cursorKey(data[2])}, 3
+		return key{name: sequenceKey(string(data[2:3]))}, 3
 	case 0x1b:
 		return key{name: keyEscape}, 1
 	case '\r':
@@ -170,31 +170,20 @@ func nextEscape(data []byte) (k key, n int) {
 		}
 		return key{}, 0
 	}
-	for i, c := range data[2:] {
-		if c < 0x40 || c > 0x7e {
-			continue
-		}
-		if i > 0 && c != 'Z' { // a sequence with parameters: modified keys, mouse, paste
-			return key{name: keyWithParameters(string(data[2:2+i]), c)}, i + 3
-		}
-		return key{name: cursorKey(c)}, i + 3
+	if i := bytes.IndexFunc(data[2:], func(r rune) bool { return r >= 0x40 && r <= 0x7e }); i >= 0 {
+		return key{name: sequenceKey(string(data[2 : i+3]))}, i + 3
 	}
 	return key{}, 0
 }
 
-func keyWithParameters(params string, final byte) keyName {
-	named := map[string]keyName{
+// sequenceKey returns the key of a sequence without its introduction. Sequences of the mouse, for example, have no key.
+func sequenceKey(sequence string) keyName {
+	if final := sequence[len(sequence)-1:]; sequence == "1"+final || final == "Z" {
+		sequence = final
+	}
+	return map[string]keyName{
+		"A": keyUp, "B": keyDown, "C": keyRight, "D": keyLeft, "F": keyEnd, "H": keyHome, "Z": keyBackTab,
 		"1~": keyHome, "7~": keyHome, "3~": keyDelete, "4~": keyEnd, "8~": keyEnd,
 		"1;3D": keyWordLeft, "1;5D": keyWordLeft, "1;3C": keyWordRight, "1;5C": keyWordRight,
-	}
-	if params == "1" {
-		return cursorKey(final)
-	}
-	return named[params+string(final)]
-}
-
-func cursorKey(c byte) keyName {
-	return map[byte]keyName{
-		'A': keyUp, 'B': keyDown, 'C': keyRight, 'D': keyLeft, 'F': keyEnd, 'H': keyHome, 'Z': keyBackTab,
-	}[c]
+	}[sequence]
 }

@@ -117,17 +117,13 @@ func (p *pages) optionLabel(state, begin string) string {
 				continue
 			}
 			label := o.Label
-			if column := strings.Index(rows[o.Row], o.Label); o.Row+1 < len(rows) && column >= 0 && !isOption(page, o.Row+1) {
+			if column := strings.Index(rows[o.Row], o.Label); o.Row+1 < len(rows) && column >= 0 && !slices.ContainsFunc(page.Options, func(p book.Option) bool { return p.Row == o.Row+1 }) {
 				label += " " + strings.TrimSpace(rows[o.Row+1])
 			}
 			return strings.TrimSpace(label)
 		}
 	}
 	return ""
-}
-
-func isOption(p *book.Page, row int) bool {
-	return slices.ContainsFunc(p.Options, func(o book.Option) bool { return o.Row == row })
 }
 
 // applyCapturedTexts replaces the text around the options of a dialog by the text of the captured page.
@@ -151,7 +147,9 @@ func (p *pages) applyCapturedTexts(d *dialog) {
 		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
 		if at := slices.IndexFunc(question, isQuoted); at >= 0 { // the description of a tool
 			question = slices.DeleteFunc(slices.Clone(question), isQuoted)
-			question = slices.Insert(question, at, d.toolDescription...)
+			if text := d.slotValues[toolDescription]; text != "" {
+				question = slices.Insert(question, at, strings.Split(text, "\n")...)
+			}
 		}
 	}
 	foot := rows[last+1:]
@@ -166,6 +164,9 @@ func (p *pages) applyCapturedTexts(d *dialog) {
 		d.foot = filledRows(foot)
 	}
 }
+
+// toolDescription is the key of the description of a tool among the slots. No page has a slot with this name.
+const toolDescription = "tool description"
 
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 

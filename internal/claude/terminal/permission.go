@@ -106,8 +106,7 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls st
 	if r.Server != nil {
 		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 		d.head = append(d.head, " "+name+" Tool: (MCP)")
-		d.slotValues = map[string]string{"dir": a.cwd, "tool": name}
-		d.toolDescription = a.toolDescriptionRows(r.Use.Name)
+		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescription: a.toolDescriptionRows(r.Use.Name)}
 	} else {
 		d.head = append(d.head, " "+name)
 	}
@@ -115,13 +114,13 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls st
 	return name + " commands"
 }
 
-func (a *prompter) toolDescriptionRows(tool string) []string {
+func (a *prompter) toolDescriptionRows(tool string) string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
-			return slices.DeleteFunc(prefixedLines(quoteMark, t.Description), func(row string) bool { return row == quoteMark })
+			return strings.Join(slices.DeleteFunc(prefixedLines(quoteMark, t.Description), func(row string) bool { return row == quoteMark }), "\n")
 		}
 	}
-	return nil
+	return ""
 }
 
 func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permissionOption) {

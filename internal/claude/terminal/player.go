@@ -165,10 +165,6 @@ type promptQueue struct {
 	waiting []string
 }
 
-func newPromptQueue(inbox *mailbox) *promptQueue {
-	return &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}
-}
-
 func (q *promptQueue) push(text string) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, text)

@@ -281,7 +281,9 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 			glyph = first + noBreakSpace
 		}
 		if i == 0 && s.composer.isEmpty() {
-			text = s.emptyComposerText()
+			if text = s.composerHint; len(s.queued) > 0 {
+				text = "Press up to edit queued messages"
+			}
 		}
 		f.rows = append(f.rows, glyph+text)
 	}
@@ -315,13 +317,7 @@ func (s *screen) textAboveInput(now time.Time) string {
 	return "◐ " + s.effort + " · /effort"
 }
 
-func (s *screen) emptyComposerText() string {
-	if len(s.queued) > 0 {
-		return "Press up to edit queued messages"
-	}
-	return s.composerHint
-}
-
+// footer returns the last row.
 func (s *screen) footer(now time.Time) string {
 	if s.notice != "" {
 		return s.notice

@@ -37,7 +37,7 @@ type Terminal struct {
 // name, and before are the answers of [Startup].
 func Open(plan launch.Plan, console *Console, words []string, before StartupAnswers) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
-	p := &turnPlayer{inbox: inbox, prompts: newPromptQueue(inbox)}
+	p := &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}
 	s, err := session.Open(plan, host{promptQueue: p.prompts, inbox: inbox})
 	if err != nil {
 		return nil, err
@@ -282,7 +282,9 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	case keyEnter:
 		t.sendDraft()
 	case keyUp:
-		t.pressUp()
+		if !s.composer.moveLine(-1) && !t.restoreQueued() {
+			s.composer.recall(-1)
+		}
 	case keyDown:
 		if !s.composer.moveLine(1) {
 			s.composer.recall(1)
@@ -312,13 +314,6 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		}
 	default:
 		s.composer.press(k.name)
-	}
-}
-
-func (t *Terminal) pressUp() {
-	c := &t.console.screen.composer
-	if !c.moveLine(-1) && !t.restoreQueued() {
-		c.recall(-1)
 	}
 }
 
