@@ -120,30 +120,29 @@ func (c *composer) lineEnd() int {
 	return len(c.draft)
 }
 
-// wordStart returns the start of the word before the cursor, wordEnd the end of the word after it.
-func (c *composer) wordStart() int {
+// wordStart returns the start of the word before the cursor, wordEnd the end of the word after it. isGap reports the
+// characters between words.
+func (c *composer) wordStart(isGap func(rune) bool) int {
 	at := c.cursor
-	for at > 0 && unicode.IsSpace(c.draft[at-1]) {
-		at--
-	}
-	for at > 0 && !unicode.IsSpace(c.draft[at-1]) {
-		at--
+	for inWord := false; at > 0 && (!inWord || !isGap(c.draft[at-1])); at-- {
+		inWord = !isGap(c.draft[at-1])
 	}
 	return at
 }
 
-func (c *composer) wordEnd() int {
+func (c *composer) wordEnd(isGap func(rune) bool) int {
 	at := c.cursor
-	for at < len(c.draft) && unicode.IsSpace(c.draft[at]) {
-		at++
-	}
-	for at < len(c.draft) && !unicode.IsSpace(c.draft[at]) {
-		at++
+	for inWord := false; at < len(c.draft) && (!inWord || !isGap(c.draft[at])); at++ {
+		inWord = !isGap(c.draft[at])
 	}
 	return at
 }
 
-// clearLine removes the text before the cursor in its line or, at the start of a line, the line break before it.
+func isPunctuationOrSpace(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
+}
+
+// clearLine removes the text before the cursor on its line or, at its start, the line break. It reports a removal.
 func (c *composer) clearLine() bool {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {
@@ -184,9 +183,9 @@ func (c *composer) press(k keyName) {
 	case keyRight:
 		c.moveCursor(1)
 	case keyWordLeft:
-		c.cursor = c.wordStart()
+		c.cursor = c.wordStart(isPunctuationOrSpace)
 	case keyWordRight:
-		c.cursor = c.wordEnd()
+		c.cursor = c.wordEnd(isPunctuationOrSpace)
 	case keyHome:
 		c.cursor = c.lineStart()
 	case keyEnd:
@@ -194,7 +193,7 @@ func (c *composer) press(k keyName) {
 	case keyCtrlK:
 		c.kill(c.cursor, c.lineEnd())
 	case keyCtrlW:
-		c.kill(c.wordStart(), c.cursor)
+		c.kill(c.wordStart(unicode.IsSpace), c.cursor)
 	case keyCtrlY:
 		c.insertRunes(c.killBuffer)
 	default: // the screen handles the other keys
@@ -203,12 +202,17 @@ func (c *composer) press(k keyName) {
 
 // remember keeps the draft for [composer.recall] and empties the field.
 func (c *composer) remember() {
-	if text := c.expandedText(); strings.TrimSpace(strings.TrimPrefix(text, shellPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
+	c.addHistory(c.expandedText())
+	c.set("")
+}
+
+// addHistory keeps a text for [composer.recall], unless it is blank or the last one.
+func (c *composer) addHistory(text string) {
+	if strings.TrimSpace(strings.TrimPrefix(text, shellPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
 		c.history = c.history[max(0, len(c.history)-maxHistoryDrafts):]
 	}
 	c.historyIndex, c.newDraft = len(c.history), ""
-	c.set("")
 }
 
 // recall shows an earlier draft, with the cursor at its end, or a later one, with the cursor at its beginning. A

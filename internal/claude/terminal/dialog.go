@@ -165,7 +165,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		if o := &d.options[d.selected]; d.canAmend() {
 			o.amended, o.isInput, o.detail = !o.amended, !o.amended, ""
 		}
-	case k.name == keyEnter:
+	case k.name == keyEnter || k.name == keyTab && d.search != nil:
 		return d.activate(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
 		d.setInputText(d.options[d.selected].detail + printable(k.text))
@@ -292,7 +292,7 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 	for _, text := range d.head {
 		rows = append(rows, wrap(text, cols)...)
 	}
-	if d.search != nil {
+	if d.search != nil && !d.search.isBelow {
 		rows = append(rows, d.search.rows(cols)...)
 	}
 	if d.body != nil {
@@ -359,7 +359,8 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrapIndented(text, cols)...)
 	}
-	for i := range d.options {
+	from, to := d.search.window(d)
+	for i := from; i < to; i++ {
 		if d.options[i].lineAbove {
 			rows = append(rows, strings.Repeat(ruleGlyph, cols))
 		}
@@ -367,6 +368,9 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 			at = len(rows)
 		}
 		rows = append(rows, d.optionRows(i, cols)...)
+	}
+	if d.search != nil && d.search.isBelow {
+		rows = append(rows, d.search.rows(cols)...)
 	}
 	for _, text := range d.footRows() {
 		if d.state == StatePermission && (!d.canAmend() || d.options[d.selected].amended) {

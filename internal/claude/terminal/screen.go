@@ -70,9 +70,11 @@ type screen struct {
 
 // hints are the temporary texts around the input field.
 type hints struct {
-	notice        string    // replaces the footer
-	aboveInput    string    // replaces the text above the input field
-	deletedAt     time.Time // time at which Ctrl-U last deleted text
+	notice        string // replaces the footer
+	aboveInput    string // replaces the text above the input field
+	hint          string // shown above the input field until hintUntil
+	hintUntil     time.Time
+	stash         string // draft that Ctrl-S has put aside; empty means none
 	showShortcuts bool
 	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
 }
@@ -191,8 +193,8 @@ const (
 	runningText = "Running…"
 )
 
-// deletedHintDuration is how long the screen offers to insert a deleted text again.
-const deletedHintDuration = 6 * time.Second
+// hintDuration is how long a hint about a key is shown.
+const hintDuration = 6 * time.Second
 
 // framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
 const framesPerBlink = 5
@@ -309,12 +311,17 @@ func (s *screen) textAboveInput(now time.Time) string {
 		return s.aboveInput
 	case slices.Contains(s.composer.draft, '\n'):
 		return "ctrl+g to edit in Vim"
-	case now.Sub(s.deletedAt) < deletedHintDuration:
-		return "ctrl+y to paste deleted text"
-	case s.effort == "" || !now.Before(s.effortUntil):
-		return ""
+	case s.hint != "" && now.Before(s.hintUntil):
+		return s.hint
 	}
-	return "◐ " + s.effort + " · /effort"
+	var parts []string
+	if s.effort != "" && now.Before(s.effortUntil) {
+		parts = append(parts, "◐ "+s.effort+" · /effort")
+	}
+	if s.stash != "" {
+		parts = append(parts, "draft stashed")
+	}
+	return strings.Join(parts, " · ")
 }
 
 // footer returns the last row.

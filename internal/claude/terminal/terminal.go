@@ -63,6 +63,11 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
+	for _, line := range readHistory(&plan) {
+		if line.Project == plan.CWD {
+			screen.composer.addHistory(line.Display)
+		}
+	}
 	screen.files.dir = plan.CWD
 	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = plan.Model.Effort
@@ -245,7 +250,7 @@ func (t *Terminal) press(k key) {
 		t.armedKey, s.notice, s.aboveInput = 0, "", ""
 		t.disarmTimer.Stop()
 	}
-	if s.showShortcuts && (k.name == keyBackspace || k.name == keyEscape) {
+	if s.showShortcuts && (k.name == keyBackspace || k.name == keyEscape || k.text == "?") {
 		s.showShortcuts = false
 		return
 	}
@@ -269,7 +274,9 @@ func (t *Terminal) press(k key) {
 func (t *Terminal) pressInField(k key, repeated bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
-	s.showShortcuts, s.lastPaste = false, ""
+	if s.showShortcuts = false; k.name != keyText {
+		s.lastPaste = ""
+	}
 	switch k.name {
 	case keyText:
 		if k.text == "?" && s.composer.isEmpty() {
@@ -281,9 +288,18 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		s.lastPaste = s.composer.paste(k.text, pasted)
 	case keyEnter:
 		t.sendDraft()
+	case keyCtrlR:
+		s.dialog = t.historyDialog()
+	case keyCtrlS:
+		stashed := s.composer.text()
+		s.composer.set(s.stash)
+		s.stash = stashed
 	case keyUp:
 		if !s.composer.moveLine(-1) && !t.restoreQueued() {
 			s.composer.recall(-1)
+			if s.composer.historyIndex < len(s.composer.history)-1 {
+				t.showHint("ctrl+r to search history")
+			}
 		}
 	case keyDown:
 		if !s.composer.moveLine(1) {
@@ -292,10 +308,11 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	case keyCtrlU:
 		const minDeleted = 3 // characters that the real CLI offers to insert again
 		if s.composer.clearLine() && len(s.composer.killBuffer) >= minDeleted {
-			s.deletedAt = t.plan.Clock.Now()
-			if s.deletedAt.Before(s.effortUntil) {
-				s.effortUntil = s.deletedAt.Add(deletedHintDuration + startHintDuration) // it is shown again
-			}
+			t.showHint("ctrl+y to paste deleted text")
+		}
+	case keyTab:
+		if s.composer.isEmpty() {
+			t.showHint("Use alt+t to toggle thinking")
 		}
 	case keyEscape:
 		t.pressEscape(repeated)
@@ -314,6 +331,14 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		}
 	default:
 		s.composer.press(k.name)
+	}
+}
+
+// showHint shows a text above the input field for some seconds.
+func (t *Terminal) showHint(text string) {
+	s, now := &t.console.screen, t.plan.Clock.Now()
+	if s.hint, s.hintUntil = text, now.Add(hintDuration); now.Before(s.effortUntil) {
+		s.effortUntil = s.hintUntil.Add(startHintDuration) // it is shown again
 	}
 }
 
@@ -385,8 +410,8 @@ func (t *Terminal) sendDraft() {
 	if text == "" || text == shellPrefix {
 		return
 	}
-	c.remember()
-	s.deletedAt = time.Time{}
+	c.set(s.stash)
+	s.hint, s.stash = "", ""
 	t.submit(text)
 	if s.faults.draftStays {
 		c.set(text)
@@ -397,6 +422,7 @@ func (t *Terminal) sendDraft() {
 func (t *Terminal) submit(text string) {
 	s := &t.console.screen
 	s.composerHint = ""
+	t.recordPrompt(text)
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
 		t.quit = true

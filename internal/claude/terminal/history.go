@@ -1,0 +1,69 @@
+package terminal
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// historyLine is a line of history.jsonl, which has the prompts of all sessions.
+type historyLine struct {
+	Display   string   `json:"display"`
+	Pasted    struct{} `json:"pastedContents"` // Display contains pasted texts
+	Timestamp int64    `json:"timestamp"`      // Unix time in milliseconds
+	Project   string   `json:"project"`
+	SessionID string   `json:"sessionId"`
+}
+
+func historyPath(plan *launch.Plan) string { return filepath.Join(plan.State, "history.jsonl") }
+
+// readHistory returns the prompts of all projects, the oldest first. Broken lines are ignored.
+func readHistory(plan *launch.Plan) (lines []historyLine) {
+	data, _ := os.ReadFile(historyPath(plan)) // a missing file has no prompts
+	for text := range bytes.Lines(data) {
+		var line historyLine
+		if json.Unmarshal(text, &line) == nil && line.Display != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// recordPrompt adds a prompt to the history of the field and, if sessions are saved, to history.jsonl.
+func (t *Terminal) recordPrompt(text string) {
+	t.console.screen.composer.addHistory(text)
+	if t.plan.Transcript.NoPersist {
+		return
+	}
+	line, err := protocol.Marshal(historyLine{Display: text, Timestamp: t.plan.Clock.Now().UnixMilli(), Project: t.plan.CWD, SessionID: t.player.session.ID()})
+	if err != nil {
+		return
+	}
+	if file, err := os.OpenFile(historyPath(&t.plan), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = file.Write(append(line, '\n')) // the prompt is sent even if it cannot be saved
+		_ = file.Close()
+	}
+}
+
+// historyDialog searches the prompts of all projects. The selected one becomes the draft.
+func (t *Terminal) historyDialog() *dialog {
+	list := &searchList{isBelow: true, hint: "Filter history…", empty: "  No prompts match", room: t.console.screen.rows}
+	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
+	for _, line := range readHistory(&t.plan) {
+		list.all = append(list.all, option{label: strings.ReplaceAll(line.Display, "\n", " "), value: line.Display, truncate: true})
+	}
+	d := &dialog{state: StateMenu, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
+	d.selected = max(0, len(d.options)-1)
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if !c.cancelled && len(d.options) > 0 {
+			t.console.screen.composer.set(d.options[c.index].value)
+		}
+		return nil
+	})
+	return d
+}
