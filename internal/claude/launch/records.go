@@ -95,6 +95,9 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 	return o
 }
 
+// SavedSessions returns the sessions of the project that can be continued, the last changed first.
+func SavedSessions(p *Plan) []transcript.SessionInfo { return transcript.Sessions(p.Transcript) }
+
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{

@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/clock"
 	"github.com/claudeless/claudeless/internal/claude/launch"
-	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // idleTerminal returns a terminal without a session, as it is before the first prompt.
@@ -21,10 +20,12 @@ func idleTerminal(t *testing.T) *Terminal {
 	c.screen.menu.commands = []slashCommand{{"/clear", "Start again"}, {"/compact", "Summarize"}, {"/config", ""}, {"/fast-compact", ""}, {"/help", ""}}
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
-	return &Terminal{
+	term := &Terminal{
 		console: c, player: &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}, disarmTimer: disarm,
-		plan: launch.Plan{Transcript: transcript.Options{NoPersist: true}, Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
+		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
 	}
+	term.plan.Transcript.NoPersist = true
+	return term
 }
 
 // TestFieldKeys: each row is a key of the input field with its effect in claude 2.1.330.
@@ -49,12 +50,12 @@ func TestFieldKeys(t *testing.T) {
 		"Alt-B, Alt-F":                 {typed: "x y\x1bbZ\x1bfW", want: "x ZyW|"},
 		"Alt-B stops at punctuation":   {typed: "x.y-z\x1bb\x1bbZ", want: "x.Z|y-z"},
 		"Ctrl-W does not":              {typed: "w x.y\x17", want: "w |"},
-		"Ctrl-S puts aside":            {typed: "abc\x13x", want: "x|", says: "/effort · draft stashed"},
+		"Ctrl-S puts aside":            {typed: "abc\x13x", want: "x|", says: "draft stashed"},
 		"Ctrl-S gives back":            {typed: "abc\x13\x13", want: "abc|", says: "manual mode on"},
 		"a sent prompt gives back":     {typed: "abc\x13x\r", want: "abc|"},
 		"Up twice":                     {typed: "a\rb\r\x00" + up + up, want: "a|", says: "ctrl+r to search history"},
 		"Tab in an empty field":        {typed: "\t", want: "|", says: "Use alt+t to toggle thinking"},
-		"? twice":                      {typed: "??", want: "|", says: "? for shortcuts"},
+		"? twice":                      {typed: "?\x00?", want: "|", says: "? for shortcuts"},
 		"a paste and a letter":         {typed: four + "x", want: "[Pasted text #1 +3 lines]x|", says: "paste again to expand"},
 		"Ctrl-D in a draft":            {typed: "abc\x01\x04", want: "|bc"},
 		"Ctrl-D":                       {typed: "\x04", want: "|", says: "Press Ctrl-D again to exit"},

@@ -34,34 +34,30 @@ func readHistory(plan *launch.Plan) (lines []historyLine) {
 	return lines
 }
 
-// recordPrompt adds a prompt to the history of the field and, if sessions are saved, to history.jsonl.
-func (t *Terminal) recordPrompt(text string) {
-	t.console.screen.composer.addHistory(text)
-	if t.plan.Transcript.NoPersist {
-		return
-	}
-	line, err := protocol.Marshal(historyLine{Display: text, Timestamp: t.plan.Clock.Now().UnixMilli(), Project: t.plan.CWD, SessionID: t.player.session.ID()})
+// savePrompt adds a prompt to history.jsonl. Nothing is reported if that fails: the prompt is sent all the same.
+func savePrompt(plan *launch.Plan, session, text string) {
+	line, err := protocol.Marshal(historyLine{Display: text, Timestamp: plan.Clock.Now().UnixMilli(), Project: plan.CWD, SessionID: session})
 	if err != nil {
 		return
 	}
-	if file, err := os.OpenFile(historyPath(&t.plan), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-		_, _ = file.Write(append(line, '\n')) // the prompt is sent even if it cannot be saved
+	if file, err := os.OpenFile(historyPath(plan), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = file.Write(append(line, '\n'))
 		_ = file.Close()
 	}
 }
 
 // historyDialog searches the prompts of all projects. The selected one becomes the draft.
-func (t *Terminal) historyDialog() *dialog {
-	list := &searchList{isBelow: true, hint: "Filter history…", empty: "  No prompts match", room: t.console.screen.rows}
+func historyDialog(plan *launch.Plan, s *screen) *dialog {
+	list := &searchList{isBelow: true, hint: "Filter history…", empty: "  No prompts match", room: s.rows}
 	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
-	for _, line := range readHistory(&t.plan) {
+	for _, line := range readHistory(plan) {
 		list.all = append(list.all, option{label: strings.ReplaceAll(line.Display, "\n", " "), value: line.Display, truncate: true})
 	}
 	d := &dialog{state: StateMenu, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
 	d.selected = max(0, len(d.options)-1)
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if !c.cancelled && len(d.options) > 0 {
-			t.console.screen.composer.set(d.options[c.index].value)
+			s.composer.set(d.options[c.index].value)
 		}
 		return nil
 	})

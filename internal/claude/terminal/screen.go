@@ -76,6 +76,7 @@ type hints struct {
 	hintUntil     time.Time
 	stash         string // draft that Ctrl-S has put aside; empty means none
 	showShortcuts bool
+	hasPasted     bool   // the last key, but for text, has inserted a placeholder
 	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
 }
 
@@ -342,7 +343,7 @@ func (s *screen) footer(now time.Time) string {
 	}
 	text += tasks
 	switch {
-	case s.lastPaste != "":
+	case s.hasPasted:
 		return "paste again to expand"
 	case !s.composer.isEmpty():
 		return text

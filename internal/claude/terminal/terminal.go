@@ -53,7 +53,7 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.isUnavailable = forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
-	screen.entries, screen.queued, screen.dialog, screen.progress = nil, nil, nil, nil // another session may have set them
+	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // another session may have set them
 	for _, m := range s.History() {
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
@@ -274,9 +274,7 @@ func (t *Terminal) press(k key) {
 func (t *Terminal) pressInField(k key, repeated bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
-	if s.showShortcuts = false; k.name != keyText {
-		s.lastPaste = ""
-	}
+	s.showShortcuts, s.lastPaste, s.hasPasted = false, "", s.hasPasted && k.name == keyText
 	switch k.name {
 	case keyText:
 		if k.text == "?" && s.composer.isEmpty() {
@@ -286,10 +284,11 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		s.composer.insert(k.text)
 	case keyPaste:
 		s.lastPaste = s.composer.paste(k.text, pasted)
+		s.hasPasted = s.lastPaste != ""
 	case keyEnter:
 		t.sendDraft()
 	case keyCtrlR:
-		s.dialog = t.historyDialog()
+		s.dialog = historyDialog(&t.plan, s)
 	case keyCtrlS:
 		stashed := s.composer.text()
 		s.composer.set(s.stash)
@@ -422,7 +421,9 @@ func (t *Terminal) sendDraft() {
 func (t *Terminal) submit(text string) {
 	s := &t.console.screen
 	s.composerHint = ""
-	t.recordPrompt(text)
+	if s.composer.addHistory(text); !t.plan.Transcript.NoPersist {
+		savePrompt(&t.plan, t.player.session.ID(), text)
+	}
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
 		t.quit = true
