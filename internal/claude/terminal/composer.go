@@ -36,9 +36,18 @@ func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 func (c *composer) expandedText() string {
 	text := c.text()
 	for i, paste := range c.pastes {
-		text = strings.ReplaceAll(text, pastePlaceholder(i+1, paste), paste)
+		before, after, found := strings.Cut(text, pastePlaceholder(i+1, paste))
+		if found && after != "" && !unicode.IsSpace([]rune(after)[0]) {
+			after = "\n" + after // as in the real CLI
+		}
+		text = before + map[bool]string{true: paste}[found] + after
 	}
 	return text
+}
+
+// isRecalled reports whether the draft is an earlier one without changes.
+func (c *composer) isRecalled() bool {
+	return c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex]
 }
 
 func (c *composer) set(text string) {

@@ -54,6 +54,7 @@ func TestFieldKeys(t *testing.T) {
 		"Ctrl-S gives back":            {typed: "abc\x13\x13", want: "abc|", says: "manual mode on"},
 		"a sent prompt gives back":     {typed: "abc\x13x\r", want: "abc|"},
 		"Up twice":                     {typed: "a\rb\r\x00" + up + up, want: "a|", says: "ctrl+r to search history"},
+		"Up shows a command":           {typed: "x\r/clear\r\x00" + up + up, want: "x|"},
 		"Tab in an empty field":        {typed: "\t", want: "|", says: "Use alt+t to toggle thinking"},
 		"? twice":                      {typed: "?\x00?", want: "|", says: "? for shortcuts"},
 		"a paste and a letter":         {typed: four + "x", want: "[Pasted text #1 +3 lines]x|", says: "paste again to expand"},
@@ -120,7 +121,8 @@ func TestFieldKeys(t *testing.T) {
 func TestPastedTextIsSent(t *testing.T) {
 	term := idleTerminal(t)
 	term.pressAll(term.console.keys.read([]byte("see \x1b[200~1\r2\r3\r4\x1b[201~\r")))
-	if diff := cmp.Diff([]string{"see 1\n2\n3\n4"}, term.player.prompts.list()); diff != "" {
+	term.pressAll(term.console.keys.read([]byte("\x1b[200~1\r2\r3\r5\x1b[201~x\r")))
+	if diff := cmp.Diff([]string{"see 1\n2\n3\n4", "1\n2\n3\n5\nx"}, term.player.prompts.list()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

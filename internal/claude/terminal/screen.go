@@ -259,7 +259,7 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		f.rows = append(f.rows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
 	top := rule
-	if c := &s.composer; c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex] {
+	if c := &s.composer; c.isRecalled() {
 		title := fmt.Sprintf("%s History %d/%d ", strings.Repeat(ruleGlyph, 3), c.historyIndex+1, len(c.history))
 		top = title + strings.Repeat(ruleGlyph, max(0, s.cols-textWidth(title)))
 	}

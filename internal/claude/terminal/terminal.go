@@ -267,6 +267,7 @@ func (t *Terminal) press(k key) {
 		t.pressInField(k, again)
 	}
 	s.menu.update(s.composer.text())
+	s.menu.closed = s.menu.closed || s.composer.isRecalled()
 	s.files.update(&s.composer)
 }
 
