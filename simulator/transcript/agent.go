@@ -6,7 +6,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// agentMeta is the content of the .meta.json file of a sub-agent's transcript.
 type agentMeta struct {
 	AgentType   string `json:"agentType"`
 	IsBuiltIn   bool   `json:"isBuiltIn"`
@@ -54,7 +53,6 @@ func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protoco
 	return c.Attribution
 }
 
-// addResult records the result of a call; call is nil if the tool does not belong to an MCP server.
 func (c *attribution) addResult(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""

@@ -22,7 +22,6 @@ type sessionListWriter struct {
 	hasReply          bool                    // this process has written a message of the model, not only commands
 }
 
-// openingLines returns the lines with which a process begins its part of a transcript.
 func (l *sessionListWriter) openingLines() []any {
 	var lines []any
 	if !l.conversation.resumed {

@@ -171,7 +171,6 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	return r.attachments.writeEnvironment()
 }
 
-// commandPermissions is the attachment with the permission rules that a command or a skill grants.
 type commandPermissions struct {
 	Type  string   `json:"type"`
 	Tools []string `json:"allowedTools"`
@@ -351,7 +350,6 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
-// effortLevels returns the effort level and the per-turn effort; nil if the model has none.
 func (r *recorder) effortLevels() (level string, perTurn *string) {
 	if r.conversation.options.Context == nil {
 		return "", nil
@@ -445,7 +443,6 @@ func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
 	}
 }
 
-// structuredOutput is the attachment with the output that --json-schema requests.
 type structuredOutput struct {
 	Type      string          `json:"type"` // "structured_output"
 	Data      json.RawMessage `json:"data"`

@@ -7,7 +7,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// blocksOf returns the content in the form of a request.
 func blocksOf(c protocol.Content) []json.RawMessage {
 	if c.Blocks == nil {
 		return []json.RawMessage{textBlock(c.Text)}

@@ -122,7 +122,6 @@ func (l *requestLog) addLine(value any) {
 	}
 }
 
-// noticeOrigin is the origin of turns that begin with a notice about a background task.
 const noticeOrigin = "task_notification"
 
 // restore reads the conversation of a resumed transcript. A fork begins without the requests of its source.

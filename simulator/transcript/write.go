@@ -124,7 +124,6 @@ func (w *transcriptWriter) close() error {
 	return file.Close()
 }
 
-// replace writes a whole file atomically.
 func (w *transcriptWriter) replace(path string, data []byte, mode os.FileMode) error {
 	if w.isDisabled {
 		return nil

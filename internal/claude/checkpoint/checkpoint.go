@@ -52,7 +52,6 @@ type History struct {
 	callMessages map[string]string // uuid of the message that contains each call, by the id of the call
 }
 
-// checkpoint is the state of the tracked files at one prompt.
 type checkpoint struct {
 	uuid  string
 	time  string
@@ -210,7 +209,6 @@ func (h *History) recordChange(use, path string, before *string) error {
 	})
 }
 
-// backUp copies a version of a file; nil content means that the file does not exist.
 func (h *History) backUp(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
 	b := backup{Version: version, Time: h.now(), ParentDir: realPath(filepath.Dir(abs))}
@@ -250,7 +248,6 @@ func (h *History) writeLine(l transcriptLine) error {
 	return h.o.Transcript.Record(&protocol.CustomLine{Line: raw})
 }
 
-// dir returns the current directory for copies; "" means memory.
 func (h *History) dir() string {
 	if h.o.Transcript == nil {
 		return ""

@@ -134,7 +134,6 @@ func realPath(dir string) string {
 	return path
 }
 
-// readFile returns a file's content; nil means no such file.
 func readFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,6 @@ type store struct {
 	memory    map[string][]byte
 }
 
-// backupName returns the real CLI's name for a version of a file.
 func backupName(path string, version int) string {
 	sum := sha256.Sum256([]byte(path))
 	return fmt.Sprintf("%.8x@v%d", sum, version)

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundTask is an agent or a command that runs in the background.
 type backgroundTask struct {
 	id, name, kind string // kind is the kind of an agent; empty means a command
 	startedAt      time.Time
@@ -38,7 +37,6 @@ func (b *backgroundView) footer() (shells, tasks, manage string) {
 	return shells, tasks, manage
 }
 
-// rows returns a list of the running agents, which is shown at the bottom of the screen.
 func (b *backgroundView) rows(cols int, now time.Time) []string {
 	agents := b.agents()
 	if len(agents) == 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// callInput has the keys of a tool call's input that the screen shows.
 type callInput struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
@@ -31,7 +30,6 @@ func parseCallInput(raw json.RawMessage) (in callInput) {
 	return in
 }
 
-// drawBox draws a box around rows. The box is at least width columns wide.
 func drawBox(rows []string, width int) []string {
 	const sides = 4
 	inner := width - sides

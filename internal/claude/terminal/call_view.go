@@ -61,7 +61,6 @@ func (c *callView) counts() *callCounts {
 	return &n
 }
 
-// shownCommand returns the first lines of a command as the transcript shows it.
 func (c *callView) shownCommand(most int) string {
 	lines := strings.Split(c.input.Command, "\n")
 	for i := range lines {
@@ -73,7 +72,6 @@ func (c *callView) shownCommand(most int) string {
 	return "$ " + strings.Join(lines, "\n")
 }
 
-// beginCall returns the entries of a running call: a title and, for some tools, a row with the command or the file.
 func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	c := &callView{use: use, input: parseCallInput(use.DisplayInput())}
 	v.runningCalls = append(v.runningCalls, c)
@@ -119,7 +117,6 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	return []entry{at}
 }
 
-// server returns the MCP server of the call; empty means the tool is built in.
 func (c *callView) server() string {
 	server, _, ok := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(c.use.Name, "mcp__") {
@@ -137,7 +134,6 @@ func (c *callView) title() string {
 	return c.shownCommand(2)
 }
 
-// takeCall removes and returns a running call; nil means unknown.
 func (v *eventView) takeCall(id string) *callView {
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {
@@ -252,7 +248,6 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 	return []entry{announcement, noteEntry(text)}
 }
 
-// fileEntries returns the entries of the changed lines; for a new file they are truncated.
 func (c *callView) fileEntries() (rows []entry) {
 	for i, row := range c.fileRows {
 		if i == mostLines && c.use.Name == "Write" && !c.overwrites {
@@ -275,7 +270,6 @@ func (c *callView) fileChangeText(name string, refused bool) string {
 	return changeSummary(c.fileRows)
 }
 
-// endQuestion shows the result of a call that a dialog has asked about.
 func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, refused bool) {
 	text := result.Content.Plain()
 	failed := result.IsError != nil && *result.IsError
@@ -330,7 +324,6 @@ func progressText(description string) string {
 	return strings.TrimSpace(word + " " + rest)
 }
 
-// questionRows returns one row for each question of a call: the question with its answer or, without one, its choices.
 func questionRows(input json.RawMessage, answers map[string]string) []string {
 	var in struct{ Questions []formQuestion }
 	_ = json.Unmarshal(input, &in) // an input without questions has no rows
@@ -354,7 +347,6 @@ func questionRows(input json.RawMessage, answers map[string]string) []string {
 // isShownInline reports whether the inline renderer shows the command and its output, not only a count.
 func (c *callView) isShownInline() bool { return c.use.Name == "Bash" && c.counts().ran > 0 }
 
-// inlineCommand returns the beginning of a command in parentheses, for display after the name of the tool.
 func (c *callView) inlineCommand() string {
 	const maxLines, maxCharacters = 2, 160
 	lines := strings.SplitN(c.input.Command, "\n", maxLines+1)
@@ -408,7 +400,6 @@ func (n *callCounts) progressText() string {
 	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.text()) + "…"
 }
 
-// progressEntries returns the entries of a running call: its title, and a detail in the next row.
 func (v *eventView) progressEntries(c *callView, at entry, detail string) []entry {
 	c.extraEntries = 1
 	if v.screen.inline {

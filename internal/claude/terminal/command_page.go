@@ -41,7 +41,6 @@ func (t *Terminal) newPage(kind, title string) *dialog {
 	return d
 }
 
-// infoDialog returns a page without options. Esc closes it.
 func (t *Terminal) infoDialog(kind string) *dialog {
 	titles := map[string]string{"help": "Help", "status": "Status", "cost": "Usage", "usage": "Usage", "config": "Config"}
 	d := t.newPage(kind, titles[kind])
@@ -130,7 +129,6 @@ func (t *Terminal) shownModel() string {
 	return name
 }
 
-// switchModel changes the model of the session. If save is true, it is also written to the settings of the user.
 func (t *Terminal) switchModel(line, name string, save bool) {
 	s := &t.console.screen
 	before := modelName(t.player.session.Model())
@@ -149,7 +147,6 @@ func (t *Terminal) switchModel(line, name string, save bool) {
 	t.reportCommand(line, text)
 }
 
-// saveModel writes the model to a settings file. For the default model, it removes the key "model".
 func saveModel(path, name string) error {
 	settings, err := plainjson.ReadFile(path)
 	if err != nil {

@@ -26,7 +26,6 @@ const maxHistoryDrafts = 100
 
 func (c *composer) text() string { return string(c.draft) }
 
-// shellPrefix begins a draft that is a shell command.
 const shellPrefix = "!"
 
 func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellPrefix) }
@@ -45,7 +44,6 @@ func (c *composer) expandedText() string {
 	return text
 }
 
-// isRecalled reports whether the draft is an earlier one without changes.
 func (c *composer) isRecalled() bool {
 	return c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex]
 }
@@ -100,7 +98,6 @@ func (c *composer) remove(from, to int) []rune {
 	return removed
 }
 
-// kill removes the characters between two positions; Ctrl-Y inserts them again.
 func (c *composer) kill(from, to int) bool {
 	if from == to {
 		return false
@@ -113,7 +110,6 @@ func (c *composer) backspace() { c.remove(max(c.cursor-1, 0), c.cursor) }
 
 func (c *composer) deleteForward() { c.remove(c.cursor, min(c.cursor+1, len(c.draft))) }
 
-// lineStart returns the position of the first character of the cursor's line, lineEnd the position after its last one.
 func (c *composer) lineStart() int {
 	at := c.cursor
 	for at > 0 && c.draft[at-1] != '\n' {

@@ -33,7 +33,6 @@ type Console struct {
 	stopResizeSignals func()
 }
 
-// escapeDelay is how long the rest of an escape sequence may take.
 const escapeDelay = 30 * time.Millisecond
 
 // ErrQuit reports that the user declined to start the session.
@@ -78,7 +77,6 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	return c, c.painter.open()
 }
 
-// readInput passes typed input to the goroutine of the screen.
 func (c *Console) readInput() {
 	defer close(c.input)
 	for {
@@ -117,7 +115,6 @@ func (c *Console) measure() {
 	c.screen.cols, c.screen.rows = cols, rows
 }
 
-// decode returns the keys of what was typed, and arms the timer for a lone escape.
 func (c *Console) decode(data []byte) []key {
 	keys := c.keys.read(data)
 	if c.keys.hasPendingEscape() {
@@ -128,7 +125,6 @@ func (c *Console) decode(data []byte) []key {
 	return keys
 }
 
-// show sets the displayed dialog; nil means none.
 func (c *Console) show(d *dialog) {
 	c.screen.dialog = d
 	if d != nil && d.shownAt.IsZero() {
@@ -220,7 +216,6 @@ func (c *Console) bufferEarlyKeys(keys []key) error {
 	return nil
 }
 
-// nextKeys waits for keys. When the size of the terminal changes, it returns without keys.
 func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	select {
 	case data, ok := <-c.input:

@@ -36,7 +36,6 @@ type option struct {
 	value     string // what the option stands for
 }
 
-// amendHintText is shown in the last row while Yes or No is selected.
 const amendHintText = " · Tab to amend"
 
 type checkbox int
@@ -244,7 +243,6 @@ func (d *dialog) pressUnusedDigit(r rune) {
 	}
 }
 
-// digitOf returns the digit that selects an option; empty means that the option has none.
 func (d *dialog) digitOf(i int) string {
 	if !d.showNumbers || d.options[i].isAction {
 		return ""
@@ -281,7 +279,6 @@ func (d *dialog) activate(i int) (next *dialog, done bool) {
 	return d.owner.choose(d, choice{index: i, text: o.detail}), true
 }
 
-// rows draws the dialog. It also returns the index of the row with the selected option.
 func (d *dialog) rows(cols int) (rows []string, at int) {
 	if d.isOverlay {
 		return d.overlayRows(cols)
@@ -309,7 +306,6 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 	return append(rows, choices...), len(rows) + at
 }
 
-// quoteMark precedes the rows of a long text.
 const quoteMark = " │ "
 
 // wrapQuoted wraps rows. If a row begins with quoteMark, each of its parts does, too.
@@ -384,7 +380,6 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 	return rows, at
 }
 
-// footRows returns the rows below the options.
 func (d *dialog) footRows() []string {
 	switch l := d.search; {
 	case l == nil:
@@ -454,5 +449,4 @@ func (d *dialog) makeInline(cols int) {
 	}
 }
 
-// extraMargin is the part of the left margin that full-screen dialogs have and inline dialogs lack.
 const extraMargin = "  "

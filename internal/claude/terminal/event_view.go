@@ -52,7 +52,6 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 	v.showPrompts(prompts)
 }
 
-// nextVerbs selects the verbs of a turn.
 func (v *eventView) nextVerbs() [2]string {
 	all := spinnerVerbs()
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
@@ -73,7 +72,6 @@ func (v *eventView) showPrompts(prompts []string) {
 	}
 }
 
-// mentionNotes returns the lines under a prompt that mentions files.
 func mentionNotes(dir, prompt string) (notes []entry) {
 	for _, m := range regexp.MustCompile(`(?:^|\s)@(\S+)`).FindAllStringSubmatch(prompt, -1) {
 		path := filepath.Join(dir, m[1])
@@ -89,7 +87,6 @@ func mentionNotes(dir, prompt string) (notes []entry) {
 // shellCallID is the callID of the entry for a shell command that the user typed. Such a command has no tool call.
 const shellCallID = shellPrefix
 
-// endShell shows the output of a shell command of the user. An interrupted command has none.
 func (v *eventView) endShell(m shellEnded) {
 	s := v.screen
 	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == shellCallID })
@@ -207,7 +204,6 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	}
 }
 
-// interactiveError returns an API error as an interactive session words it.
 func interactiveError(text string) string {
 	switch {
 	case text == "Credit balance is too low":
@@ -312,7 +308,6 @@ func (v *eventView) showResult(ev *protocol.Result) {
 	}
 }
 
-// showTurnEnd shows how long a turn took.
 func (v *eventView) showTurnEnd(took time.Duration, at time.Time, verbs [2]string) {
 	text := fmt.Sprintf("%s for %s · done %s", verbs[1], took.Truncate(time.Second), at.Format("3:04 PM"))
 	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})

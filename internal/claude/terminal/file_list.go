@@ -18,7 +18,6 @@ type fileList struct {
 	selected int // index in paths; -1 means none
 }
 
-// update looks for a mention before the cursor.
 func (l *fileList) update(c *composer) {
 	word := regexp.MustCompile(`(?:^|\s)(@\S*)$`).FindStringSubmatch(string(c.draft[:c.cursor]))
 	if word == nil || c.isShell() {

@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// historyLine is a line of history.jsonl, which has the prompts of all sessions.
 type historyLine struct {
 	Display   string   `json:"display"`
 	Pasted    struct{} `json:"pastedContents"` // Display contains pasted texts

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// key is one key press, or a pasted text.
 type key struct {
 	name keyName
 	text string // text of keyText and keyPaste
@@ -60,7 +59,6 @@ const (
 	pasteEnd   = "\x1b[201~"
 )
 
-// read returns the keys that data completes.
 func (r *keyReader) read(data []byte) []key {
 	var keys []key
 	rest := append(r.pending, data...)

@@ -58,7 +58,6 @@ func (l *labels) find(state, begin string) string {
 	return cmp.Or(found, begin)
 }
 
-// findWith is like find, but appends rest if the rest of the label is unknown.
 func (l *labels) findWith(state, begin, rest string) string {
 	label := l.find(state, begin)
 	if label == begin {
@@ -94,7 +93,6 @@ func (l *labels) arrangeOptions(d *dialog, state string) {
 	}
 }
 
-// cycleHint is shown after the name of a permission mode other than the default.
 const cycleHint = " (shift+tab to cycle)"
 
 func (l *labels) modeText(mode string) string {
@@ -108,7 +106,6 @@ func (l *labels) modeText(mode string) string {
 	return l.find("idle", "⏸ manual mode on")
 }
 
-// shortcutRows returns the list of keys that ? shows.
 func (l *labels) shortcutRows(cols int) []string {
 	if rows := l.pages.rowsBelowInput("idle/shortcuts"); rows != nil {
 		return rows

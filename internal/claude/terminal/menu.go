@@ -15,7 +15,6 @@ type slashCommand struct {
 	description string
 }
 
-// slashCommands returns the commands of a session, including those that only a terminal has, sorted by name.
 func slashCommands(plan *launch.Plan) []slashCommand {
 	init := plan.Profile.Init()
 	plan.Catalog.FillInit(&init)
@@ -55,7 +54,6 @@ func (m *menu) isUnknownCommand(word string) bool {
 	return !builtin && !slices.ContainsFunc(m.commands, func(c slashCommand) bool { return c.name == word })
 }
 
-// menu is the list of slash commands that match the draft.
 type menu struct {
 	commands []slashCommand
 	closed   bool // the user pressed Esc; the menu stays closed until the draft changes

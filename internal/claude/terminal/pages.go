@@ -78,7 +78,6 @@ func (p *pages) find(state string, values map[string]string) *book.Page {
 	return found
 }
 
-// slotName returns the name of a slot without its number: the slots file and file-2 get the same value.
 func slotName(s book.Slot) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name
@@ -188,7 +187,6 @@ func (p *pages) headerRows(values map[string]string) []string {
 	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
-// rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
 func (p *pages) rowsBelowInput(state string) []string {
 	page := p.find(state, nil)
 	if page == nil {
@@ -222,7 +220,6 @@ func trimRows(rows []string) []string {
 	return rows
 }
 
-// tip returns the row under the spinner; empty means none.
 func (p *pages) tip() string {
 	page := p.find("busy/turn", nil)
 	if page == nil {
@@ -236,7 +233,6 @@ func (p *pages) tip() string {
 	return ""
 }
 
-// modelName returns the display name of a model: Opus 5.5 for claude-opus-5-5.
 func modelName(model string) string {
 	m := regexp.MustCompile(`^claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?:-\d{8})?(\[1m\])?$`).FindStringSubmatch(model)
 	if m == nil {

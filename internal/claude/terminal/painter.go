@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// painter writes frames to a terminal. It writes only what has changed.
 type painter struct {
 	w          io.Writer
 	fullScreen bool // the alternate screen is on
@@ -26,7 +25,6 @@ const (
 	keysOffSequence = "\x1b[?2004l\x1b[?25h"
 )
 
-// open prepares the terminal: it enables the marking of pasted text and hides the cursor.
 func (p *painter) open() error { return p.write(keysOnSequence) }
 
 func (p *painter) enterFull() error {
@@ -34,7 +32,6 @@ func (p *painter) enterFull() error {
 	return p.write(enterScreen)
 }
 
-// leaveFull shows again what the terminal showed before enterFull.
 func (p *painter) leaveFull() error {
 	p.fullScreen, p.lastRows = false, nil
 	return p.write(leaveScreen)

@@ -194,7 +194,6 @@ const (
 	runningText = "Running…"
 )
 
-// hintDuration is how long a hint about a key is shown.
 const hintDuration = 6 * time.Second
 
 // framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.

@@ -60,7 +60,6 @@ func (l *searchList) window(d *dialog) (from, to int) {
 	return from, min(from+most, len(d.options))
 }
 
-// rows returns the rows above the options, including the field with the text.
 func (l *searchList) rows(cols int) []string {
 	text := cmp.Or(l.text, l.hint)
 	inner := max(1, cols-6)

@@ -87,7 +87,6 @@ func fairWidths(wanted []int, room int) []int {
 	return widths
 }
 
-// rows draws the table. If a cell is too long, the cells are below one another.
 func (t *table) rows(cols int) []string {
 	const maxCellRows, margin = 4, 4
 	widths := t.columnWidths(cols - margin)

@@ -35,7 +35,6 @@ type answerPattern struct {
 	state   string
 }
 
-// parseDetector reads a detector's file. The list contains all errors in the file.
 func parseDetector(file string, text []byte) (*detector, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {
@@ -77,7 +76,6 @@ func checkState(state string, add func(hint, message string)) {
 	}
 }
 
-// stateOf returns the state that an answer of the detector means; empty means none.
 func (d *detector) stateOf(answer string) string {
 	for _, a := range d.answers {
 		if a.pattern.MatchString(answer) {

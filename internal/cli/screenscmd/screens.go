@@ -90,7 +90,6 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 // simulatedName selects the claude that this binary simulates. It is also the version of books captured from it.
 const simulatedName = "simulated"
 
-// findClaude returns the claude to capture. The simulated claude has no path.
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(given, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
@@ -101,7 +100,6 @@ func findClaude(ctx context.Context, s *process.System, given, self string) (sui
 	return suite.FindClaude(ctx, s, given, self)
 }
 
-// loadTapes reads the tapes and reports all problems of the files together.
 func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	names := c.Tapes
 	if len(names) == 0 {

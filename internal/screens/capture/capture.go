@@ -122,7 +122,6 @@ func (o *Options) run(ctx context.Context, j job) (Result, error) {
 
 const maxShownJournalLines = 20
 
-// readFile returns the content of a file; empty if it cannot be read.
 func readFile(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {

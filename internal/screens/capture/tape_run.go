@@ -27,7 +27,6 @@ type tapeRun struct {
 	cast castWriter
 }
 
-// newTapeRun creates the directories and files of a tape.
 func newTapeRun(o *Options, j job) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {
@@ -76,7 +75,6 @@ func (s *tapeRun) scenarioFile() string {
 	return s.tape.Scenario
 }
 
-// settingsJSON returns settings.json: the settings that exec writes, and the settings of the tape.
 func (s *tapeRun) settingsJSON() string {
 	all := map[string]any{"tui": "fullscreen"}
 	if s.book.Renderer == book.Inline {
@@ -154,7 +152,6 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
 }
 
-// savePage writes a page to the book. A page with a wrong label gets another suffix.
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDir()}

@@ -41,7 +41,6 @@ type Options struct {
 	Texts            map[string]string
 }
 
-// outputGrace is how long Stop waits for the end of the output.
 const outputGrace = 200 * time.Millisecond
 
 // Console is a pseudo-terminal of a program. Keys and output pass through it unchanged. The caller must call Stop.
@@ -81,7 +80,6 @@ func Open(o Options) (*Console, error) {
 	return c, nil
 }
 
-// ownTerminalSize returns the size of this program's terminal, if the keys come from one.
 func (c *Console) ownTerminalSize() (emulator.Size, bool) {
 	file, ok := c.o.Keys.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

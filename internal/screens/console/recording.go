@@ -79,7 +79,6 @@ type openDialog struct {
 	key     string // last key that was pressed in the dialog
 }
 
-// newRecorder returns a recorder for a program that starts now.
 func newRecorder(o recorderOptions) (*recorder, error) {
 	r := &recorder{
 		o: o, screen: emulator.New(o.Cols, o.Rows), startedAt: o.Clock.Now(),
@@ -257,7 +256,6 @@ func (d *openDialog) answer() string {
 	return ""
 }
 
-// writeFrame adds the changed rows to the recording.
 func (r *recorder) writeFrame(screen emulator.Screen) {
 	if r.cast == nil {
 		return

@@ -17,7 +17,6 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// maxReplyBytes limits the unread replies, in bytes.
 const maxReplyBytes = 4 << 10
 
 // Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded: lines that

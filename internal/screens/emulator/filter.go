@@ -42,7 +42,6 @@ const (
 	substituteByte = 0x1a
 )
 
-// write filters p and passes on all complete characters and sequences.
 func (f *outputFilter) write(p []byte) {
 	for _, b := range p {
 		switch f.state {
@@ -153,7 +152,6 @@ func (f *outputFilter) handleStringByte(b byte) {
 	}
 }
 
-// endString stores the title that an OSC has set.
 func (f *outputFilter) endString() {
 	if f.kind != ']' {
 		return

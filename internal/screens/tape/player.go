@@ -131,7 +131,6 @@ type Playback struct {
 	closed bool      // the program has closed its terminal
 }
 
-// read passes output of the program to the screen, and the replies of the terminal to the program.
 func (r *Playback) read() {
 	buf := make([]byte, 32<<10)
 	for {
@@ -161,7 +160,6 @@ func (r *Playback) read() {
 	}
 }
 
-// record passes an event to the recorder; the caller holds mu.
 func (r *Playback) record(input bool, data []byte) {
 	if r.Recorder != nil {
 		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: input, Data: data})

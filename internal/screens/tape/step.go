@@ -13,7 +13,6 @@ type tapeError string
 
 func (f tapeError) Error() string { return string(f) }
 
-// performStep performs one step. If the step fails, for example at its time limit, the error is a [tapeError].
 func (r *Playback) performStep(ctx context.Context, s *Step) error {
 	err := r.waitForScreen(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
