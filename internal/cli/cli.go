@@ -95,7 +95,6 @@ func dispatch(ctx context.Context, s *process.System) error {
 	return runPrint(ctx, s, f)
 }
 
-// hasPrintFlag reports whether -p precedes "--": then even the name of a command is a prompt.
 func hasPrintFlag(words []string) bool {
 	if end := slices.Index(words, "--"); end >= 0 {
 		words = words[:end]
@@ -137,7 +136,6 @@ func unknownCommand(s *process.System, words []string, refused bool) error {
 	return process.WithHint(fmt.Sprintf("unknown command %q", words[0]), fmt.Sprintf("%s to send a prompt, use -p: %s -p %q", hint, s.Name(), words[0]))
 }
 
-// isOwnFile reports whether a word names a scenario, a fixture or a journal.
 func isOwnFile(word string) bool {
 	return !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, " \t\n") && slices.Contains([]string{".toml", ".jsonl"}, filepath.Ext(word))
 }

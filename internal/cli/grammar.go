@@ -20,7 +20,6 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
 
-// runner runs a command with the words after its name.
 type runner func(ctx context.Context, s *process.System, words []string) error
 
 type commandEntry struct {
@@ -29,7 +28,6 @@ type commandEntry struct {
 	run               runner
 }
 
-// commandTable lists every first word that is a command.
 func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
@@ -70,7 +68,6 @@ func commandNames() []string {
 	return names
 }
 
-// commandEntryFor returns the table row of a command; the zero value for an unknown one.
 func commandEntryFor(name string) commandEntry {
 	for _, c := range commandTable() {
 		if c.name == name {

@@ -18,7 +18,6 @@ import (
 //go:embed version.txt
 var versionFile string
 
-// version returns the version of claudeless itself, such as 0.2.0.
 func version() string { return strings.TrimSpace(versionFile) }
 
 func printVersion(s *process.System, f *flags.Flags) error {
@@ -84,7 +83,6 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	return err
 }
 
-// helpProgram describes the command line for help, the manual page and completions.
 func helpProgram(s *process.System) *help.Program {
 	p := &help.Program{Name: s.Name()}
 	for _, c := range commandTable() {
@@ -100,7 +98,6 @@ func helpProgram(s *process.System) *help.Program {
 	return p
 }
 
-// printHelp prints the help of claudeless or, when the program runs as claude, help in the form of the real CLI.
 func printHelp(s *process.System) error {
 	p := helpProgram(s)
 	if !s.CalledAsClaude() {
@@ -127,7 +124,6 @@ func printHelp(s *process.System) error {
 	return err
 }
 
-// runHelp runs `claudeless help [claude-flags|COMMAND]`.
 func runHelp(ctx context.Context, s *process.System, words []string) error {
 	switch {
 	case len(words) == 0:

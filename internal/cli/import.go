@@ -93,7 +93,6 @@ func importExitError(out *importer.Outcome, err error) error {
 	return err
 }
 
-// outputDir returns the directory to write to; empty means write the scenario to stdout.
 func (c *importCmd) outputDir(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out
@@ -133,7 +132,6 @@ func (c *importCmd) searchSecrets(s *process.System, place importer.Environment)
 	return nil
 }
 
-// readProgress shows on a terminal how much has been read; a nil w disables it.
 type readProgress struct {
 	w         io.Writer
 	lastShown int64 // bytes shown last

@@ -60,7 +60,6 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	return writeWarnings(sys, &warnings, err)
 }
 
-// terminalRun is a run of claude on a terminal.
 type terminalRun struct {
 	sys     *process.System
 	flags   *flags.Flags
@@ -68,7 +67,6 @@ type terminalRun struct {
 	console *terminal.Console
 }
 
-// resolveAgain resolves the plan after the files or flags have changed. The worktree stays the same.
 func (r *terminalRun) resolveAgain() (err error) {
 	tree := r.plan.Worktree
 	*r.plan, err = launch.Resolve(r.sys, r.flags)

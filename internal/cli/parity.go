@@ -33,7 +33,6 @@ type parityCmd struct {
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
 }
 
-// versionPair is the value of an option that takes two words.
 type versionPair []string
 
 // Decode reads the words after the option.
@@ -93,7 +92,6 @@ type parityResult interface {
 	ExitCode() int
 }
 
-// compare compares cases, or permission decisions.
 func (c *parityCmd) compare(ctx context.Context, o suite.Options) (parityResult, error) {
 	if len(c.Permissions) == 0 {
 		return suite.Run(ctx, o)

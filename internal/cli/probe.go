@@ -89,7 +89,6 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-// loginOf returns the login that the environment describes, as a report and as lines of text.
 func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
 	env := plan.Profile.Environment()
 	r := authReport{
@@ -150,7 +149,6 @@ func printJSON(s *process.System, value any) error {
 	return encoder.Encode(value)
 }
 
-// runPlugins runs the plugin commands that need no network.
 func runPlugins(_ context.Context, s *process.System, words []string) error {
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
@@ -166,7 +164,6 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-// runAgents lists the agents that work in the background of this machine; none exist.
 func runAgents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
 		return printJSON(s, []struct{}{})

@@ -21,7 +21,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// runPrint runs claude -p. The last result determines the exit code.
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
@@ -126,7 +125,6 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	return err
 }
 
-// exitError returns the error that sets the exit code. A signal, a closed stdout or an error counts as interrupted.
 func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
@@ -196,7 +194,6 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	return process.Verbatimf("%s", err.Error())
 }
 
-// isUnknownSession reports whether an error means that the id or title of --resume does not identify one session.
 func isUnknownSession(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.TitleError](err)
@@ -222,7 +219,6 @@ func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string,
 	return prompt, nil
 }
 
-// readOptionalPrompt is like readPrompt, but the prompt may be empty.
 func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	piped, err := s.ReadStdin(ctx)
 	switch {

@@ -16,8 +16,7 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines which skill, plugin and MCP server the next lines of the model name as their cause. A skill is
-// a cause after it was loaded. A server is a cause after it ran the last MCP call of a round.
+// attribution determines which skill, plugin and MCP server the next lines of the model name as their cause.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool              // the model has written since the last result
@@ -31,8 +30,7 @@ func (c *attribution) recordFork(agentID, skill string) {
 	c.agents[agentID] = skill
 }
 
-// recordSkill records that the turn continues with the text of a skill. The part of the skill's name before a colon
-// counts as the plugin, although that part may be a directory.
+// recordSkill records that the turn continues with the text of a skill.
 func (c *attribution) recordSkill(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
@@ -102,8 +100,7 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
-// recordUser records a user line of a sub-agent. The first line is the agent's prompt. The content of the prompt is
-// recorded as a string; then the lines with the context of the prompt follow.
+// recordUser records a user line of a sub-agent.
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
@@ -124,8 +121,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
 }
 
-// writeMeta writes the .meta.json file. The host of a session mirror (--session-mirror) receives the content as a line
-// of the transcript (spec: cli-contract 8.5).
+// writeMeta writes the .meta.json file.
 func (a *agentTranscripts) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)

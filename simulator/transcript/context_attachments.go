@@ -140,8 +140,7 @@ func (l *contextAttachments) writeContext() error {
 	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
 }
 
-// writeChanges writes the listings and the environment again after a compaction. The attachments of the first request
-// are written again with the next prompt; see [contextAttachments.writeContext].
+// writeChanges writes the listings and the environment again after a compaction.
 func (l *contextAttachments) writeChanges() error {
 	l.contextPending = true
 	return l.lines.write(l.repeatListings()...)
@@ -212,8 +211,7 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 	}
 }
 
-// listingAttachments returns the attachments that list tools, agents and skills. If start is true, the list of tools
-// also has keys for servers that are pending, need a login or have failed. Their values are always empty lists.
+// listingAttachments returns the attachments that list tools, agents and skills.
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionCosts adds up the costs of the session, in this process and earlier ones.
 type sessionCosts struct {
 	totals        protocol.CostStateLine
 	previousUsage map[string]protocol.ModelUsage // usage of earlier processes, by model

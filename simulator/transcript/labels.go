@@ -111,8 +111,7 @@ func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
-// recordPrompt records the prompt that lists of sessions show. In a fork, lists first show the first prompt of the
-// source.
+// recordPrompt records the prompt that lists of sessions show.
 func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
 	l.mode = ev.PermissionMode

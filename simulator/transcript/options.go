@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"os"
@@ -166,7 +167,6 @@ func (e *AmbiguousTitleError) Error() string {
 		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
 }
 
-// findTranscript returns the path of the transcript to resume; empty means a new session.
 func (o Options) findTranscript() (string, error) {
 	switch {
 	case o.Resume != "":
@@ -217,7 +217,6 @@ func (o Options) findTitle() (string, error) {
 	return "", several
 }
 
-// findID looks for a session in the working directory's folder, then in all others: any directory can resume it.
 func (o Options) findID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}
@@ -267,7 +266,6 @@ func transcriptFiles(dir string) []transcriptFile {
 	return out
 }
 
-// maxSlugLength is the length at which the name of a project folder is cut.
 const maxSlugLength = 200
 
 // Slug names the project folder of a directory, given with its symbolic links resolved: every UTF-16 unit outside
@@ -300,4 +298,25 @@ func isSessionID(s string) bool {
 
 func (o Options) projectDir() string {
 	return filepath.Join(o.StateDir, "projects", Slug(o.Project))
+}
+
+// SessionInfo describes a saved session for a list of sessions.
+type SessionInfo struct {
+	ID, Title, Branch string // Title is the first prompt if the session has no title
+	Changed           time.Time
+	Size              int64 // size of the transcript in bytes
+}
+
+// Sessions returns the saved sessions of a project that have a conversation, the last changed first.
+func Sessions(o Options) (all []SessionInfo) {
+	o.Project, _ = filepath.EvalSymlinks(cmp.Or(o.Project, o.CWD)) // the session has started in this directory
+	for f, t := range o.conversations() {
+		var line struct{ GitBranch string }
+		for _, e := range t.branchLines(t.leaf) {
+			_ = json.Unmarshal(e.raw, &line) // every entry is a JSON object
+		}
+		id := strings.TrimSuffix(filepath.Base(f.path), ".jsonl")
+		all = append(all, SessionInfo{id, cmp.Or(t.title, t.aiTitle, t.firstPrompt(t.leaf), "(session)"), line.GitBranch, f.changed, f.size})
+	}
+	return all
 }

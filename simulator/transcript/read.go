@@ -61,8 +61,7 @@ func (e entry) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
 
-// canBeParent reports whether later lines may refer to the entry as their parent. The titles and tags written by SDKs
-// have ids too, but are never parents.
+// canBeParent reports whether later lines may refer to the entry as their parent.
 func (e entry) canBeParent() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
@@ -299,7 +298,6 @@ type PreviousReply struct {
 	Replies int    // number of replies in the conversation, including this one
 }
 
-// previousReply returns the last reply in the conversation that ends with leaf, or nil. It ignores the CLI's messages.
 func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
@@ -332,7 +330,6 @@ func (t *parsedTranscript) endsUnanswered(leaf string) bool {
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
 }
 
-// firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for session lists.
 func (t *parsedTranscript) firstPrompt(leaf string) string {
 	for _, e := range t.branchLines(leaf) {
 		if !e.isPrompt {
@@ -370,8 +367,7 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	return nil
 }
 
-// linesForFork returns the conversation up to leaf as lines for a fork. The lines keep their uuids. They get the
-// session id of the fork, and all of them get the same prompt id.
+// linesForFork returns the conversation up to leaf as lines for a fork.
 func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branchLines(leaf) {
@@ -396,7 +392,6 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	return out.Bytes()
 }
 
-// promptLabel returns a prompt in the form of session lists: its first text on one line, shortened to 200 characters.
 func promptLabel(c protocol.Content) string {
 	const most = 200
 	text := c.Text

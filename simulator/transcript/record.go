@@ -87,8 +87,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event shows that a reply in the main conversation is complete. For example, the next
-// prompt comes only after the reply, the results of its calls, and the reports of hooks.
+// endsReply reports whether an event shows that a reply in the main conversation is complete.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:

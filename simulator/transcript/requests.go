@@ -19,7 +19,6 @@ type requestLog struct {
 	written       map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
-// modelInput is a conversation as the model receives it.
 type modelInput struct {
 	messages      []inputMessage
 	sentMessages  int // number of messages of the last request
@@ -70,7 +69,6 @@ type (
 	}
 )
 
-// silentTurnReminder reminds the model that it has called tools for some time without a text for the user.
 type silentTurnReminder struct {
 	Type string `json:"type"` // "silent_turn_reminder"
 	Text string `json:"text"`
@@ -99,7 +97,6 @@ func (l *requestLog) inputOf(agentID string) *modelInput {
 	return c
 }
 
-// addLine records the part of a line that is sent to the model.
 func (l *requestLog) addLine(value any) {
 	switch line := value.(type) {
 	case protocol.UserLine:
@@ -190,7 +187,6 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 	c.addMessage("user", "", kept, notice || len(kept) != len(content))
 }
 
-// addMessage appends the content of a line. Consecutive unsent lines of the same role and API id become one message.
 func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
@@ -227,8 +223,7 @@ func (c *modelInput) insertReminder(end int, text string) {
 	}
 }
 
-// countSilentReplies updates silentReplies with the messages that were not sent yet. A message of the user or the model
-// with text resets it to 0; a reply without text increases it by 1.
+// countSilentReplies updates silentReplies with the messages that were not sent yet.
 func (c *modelInput) countSilentReplies() {
 	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
@@ -419,8 +414,7 @@ func (l *requestLog) recordHash(agentID, hash string) bool {
 	return !known
 }
 
-// cacheMarks returns the cache_control marks of a request with these messages. A mark tells the API up to where it may
-// cache the request. vendor is true if the request goes to the vendor's own address.
+// cacheMarks returns the cache_control marks of a request with these messages.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}

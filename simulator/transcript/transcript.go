@@ -94,7 +94,6 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-// chooseID sets an unused id. It reserves the id by creating a directory, so that concurrent runs do not share one.
 func (th *conversation) chooseID() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
@@ -115,7 +114,6 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-// maxStoredRuns limits the number of stored runs that use the same seed.
 const maxStoredRuns = 10_000
 
 // RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
@@ -126,7 +124,6 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// resume continues the transcript at path, or a copy of it.
 func (s *Transcript) resume(path string) error {
 	t, err := readTranscript(path)
 	if err != nil {

@@ -22,7 +22,6 @@ type transcriptWriter struct {
 	open               openedFile            // the file that was written to last
 }
 
-// openedFile is a file that stays open between lines. The zero value has no file.
 type openedFile struct {
 	path string
 	file *os.File

@@ -22,7 +22,6 @@ type RewindEffect struct {
 	Skipped int
 }
 
-// restoreTarget is the content to restore in a file; nil content means that the file is removed.
 type restoreTarget struct {
 	content []byte
 	parent  string // path of the directory without links, at the time of the backup; empty means unknown
@@ -63,8 +62,7 @@ func (h *History) Rewind(uuid string) (RewindEffect, error) {
 	return change, nil
 }
 
-// targetsAt returns the content of every tracked file at a prompt. For a file that was first tracked after the prompt,
-// it returns the oldest known content.
+// targetsAt returns the content of every tracked file at a prompt.
 func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	var point *checkpoint
 	for i := range h.checkpoints {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 )
 
-// store keeps versions of files by name: in a directory, or in memory.
 type store struct {
 	dir       string // directory of the versions; empty means memory
 	sourceDir string // directory with the versions of the resumed session; empty means none
@@ -56,7 +55,6 @@ func (s *store) put(dir, name string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 }
 
-// get returns a version; nil means that the file did not exist at that time.
 func (s *store) get(name *string) ([]byte, error) {
 	if name == nil {
 		return nil, nil

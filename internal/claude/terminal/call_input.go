@@ -70,7 +70,6 @@ func numberedRows(text string) []string {
 	return lines
 }
 
-// editRows returns the lines that an edit changes and the lines around them, with their numbers.
 func editRows(in callInput) []string {
 	raw, err := os.ReadFile(in.FilePath)
 	before, count := string(raw), 1
@@ -117,7 +116,6 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 	return rows
 }
 
-// writeRows returns the rows to show for a Write: all its lines or, if it overwrites other content, those that differ.
 func writeRows(in callInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {

@@ -20,7 +20,6 @@ type callView struct {
 	overwrites   bool     // the file had other content before, and fileRows are only the lines that differ
 }
 
-// notRunText is the result of a call if the user refused it and typed a text for the model.
 const notRunText = "Not run · rejected"
 
 // mostLines limits the lines shown of a file or command, mostColumns the columns of a command without a description.
@@ -125,7 +124,6 @@ func (c *callView) server() string {
 	return server
 }
 
-// title returns the text for a call that did not run: the server, tool and input, or the beginning of the command.
 func (c *callView) title() string {
 	if server := c.server(); server != "" {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
@@ -144,8 +142,7 @@ func (v *eventView) takeCall(id string) *callView {
 	return c
 }
 
-// setFileChange takes the changed lines of an Edit or Write from the output of the call. The file cannot show these
-// lines reliably, because the call may or may not have changed it already.
+// setFileChange takes the changed lines of an Edit or Write from the output of the call.
 func (v *eventView) setFileChange(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
@@ -305,7 +302,6 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	}
 }
 
-// progressText returns a description as work in progress: "Making the directory" for "Make the directory".
 func progressText(description string) string {
 	word, rest, _ := strings.Cut(description, " ")
 	if word == "" {

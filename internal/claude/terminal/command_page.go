@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// runPageCommand runs a command that opens a page. It returns false if the text is another command.
 func (t *Terminal) runPageCommand(text string) bool {
 	word, args, _ := strings.Cut(text, " ")
 	s := &t.console.screen
@@ -94,7 +93,6 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 	return d
 }
 
-// switchDialog asks whether to switch to a model in the middle of a conversation. It returns nil if it has switched at once.
 func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
 	model := t.resolveModel(name)
 	hasReplies := slices.ContainsFunc(t.console.screen.entries, func(e entry) bool { return strings.HasPrefix(e.glyph, answerGlyph) })

@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// composer is the input field: a draft and the position of the cursor in it, in characters.
 type composer struct {
 	draft      []rune
 	cursor     int
 	killBuffer []rune   // text that Ctrl-Y inserts
+	stash      string   // draft that Ctrl-S has put aside; empty means none
 	pastes     []string // long pasted texts; the draft has a placeholder for each
 
 	history      []string // drafts that were sent or cleared, the oldest first
@@ -19,7 +19,6 @@ type composer struct {
 	newDraft     string   // the new draft while an earlier one is shown
 }
 
-// maxDraftCharacters limits a draft, in characters. More text is dropped.
 const maxDraftCharacters = 1 << 20
 
 const maxHistoryDrafts = 100
@@ -125,8 +124,7 @@ func (c *composer) lineEnd() int {
 	return len(c.draft)
 }
 
-// wordStart returns the start of the word before the cursor, wordEnd the end of the word after it. isGap reports the
-// characters between words.
+// wordStart returns the start of the word before the cursor, wordEnd the end of the word after it.
 func (c *composer) wordStart(isGap func(rune) bool) int {
 	at := c.cursor
 	for inWord := false; at > 0 && (!inWord || !isGap(c.draft[at-1])); at-- {
@@ -159,7 +157,6 @@ func (c *composer) clearLine() bool {
 
 func (c *composer) moveCursor(by int) { c.cursor = min(max(c.cursor+by, 0), len(c.draft)) }
 
-// moveLine moves the cursor to the line above or below. It returns false on the first or the last line.
 func (c *composer) moveLine(by int) bool {
 	column := c.cursor - c.lineStart()
 	switch {
@@ -201,17 +198,19 @@ func (c *composer) press(k keyName) {
 		c.kill(c.wordStart(unicode.IsSpace), c.cursor)
 	case keyCtrlY:
 		c.insertRunes(c.killBuffer)
+	case keyCtrlS:
+		stashed := c.text()
+		c.set(c.stash)
+		c.stash = stashed
 	default: // the screen handles the other keys
 	}
 }
 
-// remember keeps the draft for [composer.recall] and empties the field.
 func (c *composer) remember() {
 	c.addHistory(c.expandedText())
 	c.set("")
 }
 
-// addHistory keeps a text for [composer.recall], unless it is blank or the last one.
 func (c *composer) addHistory(text string) {
 	if strings.TrimSpace(strings.TrimPrefix(text, shellPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
@@ -220,8 +219,7 @@ func (c *composer) addHistory(text string) {
 	c.historyIndex, c.newDraft = len(c.history), ""
 }
 
-// recall shows an earlier draft, with the cursor at its end, or a later one, with the cursor at its beginning. A
-// negative by means earlier. Changes to earlier drafts are lost.
+// recall shows an earlier draft, with the cursor at its end, or a later one, with the cursor at its beginning.
 func (c *composer) recall(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {

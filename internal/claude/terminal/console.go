@@ -102,7 +102,6 @@ func (c *Console) Close() error {
 	return errors.Join(c.painter.close(), c.restoreMode())
 }
 
-// measure updates the active faults and the size of the screen, which a fault may make smaller than the terminal.
 func (c *Console) measure() {
 	c.screen.faults = c.faults.current()
 	cols, rows := c.sys.Terminal.Size()
@@ -233,7 +232,6 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	}
 }
 
-// hangUpError returns the error for a terminal that has disappeared or, if ctx was cancelled before, its cause.
 func hangUpError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -64,7 +64,6 @@ type choice struct {
 	text      string
 }
 
-// dialog asks the user to select an option. Its owner sets the fields before it is shown.
 type dialog struct {
 	state       State
 	kind        string   // such as "bash" or "trust"
@@ -97,7 +96,6 @@ type dialogOwner interface {
 	choose(d *dialog, c choice) *dialog
 }
 
-// formOwner is the owner of a dialog that is one page of several.
 type formOwner interface {
 	dialogOwner
 	// onToggle is called after a check box has changed.
@@ -138,11 +136,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return nil, false
 	}
 	if len(d.options) == 0 {
-		done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC, keyCtrlD}, k.name)
-		if done {
-			next = d.owner.choose(d, choice{key: k.name})
-		}
-		return next, done
+		return d.pressWithoutOptions(k)
 	}
 	onInput := d.options[d.selected].isInput
 	pages, _ := d.owner.(formOwner)
@@ -180,6 +174,13 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return d.pressDigits(k.text)
 	}
 	return nil, false
+}
+
+func (d *dialog) pressWithoutOptions(k key) (next *dialog, done bool) {
+	if !slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC, keyCtrlD}, k.name) {
+		return nil, false
+	}
+	return d.owner.choose(d, choice{key: k.name}), true
 }
 
 func (d *dialog) canAmend() bool {
@@ -393,7 +394,6 @@ func (d *dialog) footRows() []string {
 	}
 }
 
-// optionRows draws option i with its detail, without the line above it.
 func (d *dialog) optionRows(i, cols int) (rows []string) {
 	o := d.options[i]
 	pointer := "  "

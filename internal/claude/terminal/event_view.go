@@ -25,7 +25,6 @@ type eventView struct {
 	refusalShown bool // the transcript already shows the refusal with which the turn ends
 }
 
-// receive updates the screen for a message. It ignores messages about questions.
 func (v *eventView) receive(message any) {
 	s := v.screen
 	switch m := message.(type) {
@@ -84,7 +83,6 @@ func mentionNotes(dir, prompt string) (notes []entry) {
 	return notes
 }
 
-// shellCallID is the callID of the entry for a shell command that the user typed. Such a command has no tool call.
 const shellCallID = shellPrefix
 
 func (v *eventView) endShell(m shellEnded) {

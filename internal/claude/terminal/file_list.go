@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// fileList suggests files for a mention, which is a word of the draft that begins with @.
 type fileList struct {
 	dir      string // directory of the session
 	word     string // the mention before the cursor; empty means none
@@ -51,7 +50,6 @@ func (l *fileList) press(k keyName) (path string, handled bool) {
 	return "", true
 }
 
-// insert replaces the mention by a path. The list stays closed.
 func (l *fileList) insert(c *composer, path string) {
 	c.remove(c.cursor-len([]rune(l.word)), c.cursor)
 	if path = "@" + path; !strings.HasSuffix(path, "/") {

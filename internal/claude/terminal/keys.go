@@ -107,8 +107,7 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	return k, rest, true
 }
 
-// hasPendingEscape reports whether the kept bytes begin with Escape. If no other byte follows soon, the user has pressed
-// the Escape key. Half of a character is different: it may wait for its other half forever.
+// hasPendingEscape reports whether the kept bytes begin with Escape.
 func (r *keyReader) hasPendingEscape() bool {
 	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
 }

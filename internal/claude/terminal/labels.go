@@ -26,7 +26,6 @@ type labels struct {
 	pages   *pages // captured pages, in which labels are complete; nil means none
 }
 
-// loadLabels returns the labels of the newest known version up to the given one or, if none exists, of the oldest.
 func loadLabels(version string) (labels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {

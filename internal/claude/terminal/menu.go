@@ -35,7 +35,6 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
 }
 
-// unsupportedCommand returns the message for a command that opens a screen that claudeless does not simulate.
 func unsupportedCommand(word string) (message string, unsupported bool) {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {

@@ -173,7 +173,6 @@ func filledRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-// headerRows returns the rows at the top of a new session, with these values in their slots; nil means none.
 func (p *pages) headerRows(values map[string]string) []string {
 	page := p.find("idle/start", values)
 	if page == nil {

@@ -246,8 +246,7 @@ func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOpti
 	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
 }
 
-// commandPrefix returns the pattern of a rule for commands that begin like this one. For a program that runs other
-// programs, such as sudo, the pattern is the whole command.
+// commandPrefix returns the pattern of a rule for commands that begin like this one.
 func commandPrefix(command string) string {
 	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
 	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
@@ -412,8 +411,7 @@ func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }
 
-// autoModeDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab
-// leaves it and ends the turn; Esc only ends the turn.
+// autoModeDialog explains, once in a session, that mode auto does not check calls.
 func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",

@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// turnPlayer runs the turns of a session and puts their events into the mailbox.
 type turnPlayer struct {
 	session *session.Session
 	prompts *promptQueue
@@ -72,7 +71,6 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 }
 
 // playBackground shows the events of background work until a prompt arrives, and plays the turn that the work requests.
-// It returns false if the run has failed.
 func (p *turnPlayer) playBackground(ctx context.Context) bool {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
@@ -232,8 +230,7 @@ func userMessage(text string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}}
 }
 
-// mailbox passes messages from other goroutines to the goroutine of the screen, in order. It never blocks a sender,
-// because the screen may itself wait for the sender.
+// mailbox passes messages from other goroutines to the goroutine of the screen, in order.
 type mailbox struct {
 	wake chan struct{} // receives a value when a message is added; capacity 1
 

@@ -19,7 +19,6 @@ type prompter struct {
 // dialogDue reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
 type dialogDue struct{ question *pendingQuestion }
 
-// receive handles a message about questions. Other messages are ignored.
 func (a *prompter) receive(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:

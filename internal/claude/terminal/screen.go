@@ -74,7 +74,6 @@ type hints struct {
 	aboveInput    string // replaces the text above the input field
 	hint          string // shown above the input field until hintUntil
 	hintUntil     time.Time
-	stash         string // draft that Ctrl-S has put aside; empty means none
 	showShortcuts bool
 	hasPasted     bool   // the last key, but for text, has inserted a placeholder
 	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
@@ -98,7 +97,6 @@ func (s *screen) isInterrupted() bool {
 	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
 }
 
-// title returns the title of the window. The title shows whether a turn or an agent is running, but not inside tmux.
 func (s *screen) title() string {
 	if s.progress == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
 		return idleWindowTitle
@@ -318,7 +316,7 @@ func (s *screen) textAboveInput(now time.Time) string {
 	if s.effort != "" && now.Before(s.effortUntil) {
 		parts = append(parts, "◐ "+s.effort+" · /effort")
 	}
-	if s.stash != "" {
+	if s.composer.stash != "" {
 		parts = append(parts, "draft stashed")
 	}
 	return strings.Join(parts, " · ")

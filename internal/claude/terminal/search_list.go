@@ -46,15 +46,13 @@ func (l *searchList) press(d *dialog, k key) bool {
 	return true
 }
 
-// window returns the range of the options around the selected one for which the screen has room.
 func (l *searchList) window(d *dialog) (from, to int) {
-	if l == nil || len(d.options) == 0 {
+	if l == nil {
 		return 0, len(d.options)
 	}
-	const otherRows, rowsOfSession = 12, 3
-	most := max(1, l.room-otherRows)
+	most := max(1, l.room-12)
 	if !l.isBelow {
-		most = max(1, most/rowsOfSession)
+		most = max(1, most/3) // a session has three rows
 	}
 	from = min(max(0, d.selected-most/2), max(0, len(d.options)-most))
 	return from, min(from+most, len(d.options))

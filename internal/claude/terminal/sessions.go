@@ -1,16 +1,21 @@
 package terminal
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionDialog returns the list of the saved sessions of a project other than the current one. choose is called with the
-// id of a session, or with "" if the user selects none.
+// sessionDialog returns the list of the saved sessions of a project other than the current one.
 func sessionDialog(plan *launch.Plan, current string, rows int, choose func(id string)) *dialog {
 	list := &searchList{room: rows, hint: "Search…", head: "    " + filepath.Base(plan.CWD), empty: "  No sessions in this project yet"}
 	list.foot = [2]string{"  Type to search · Enter to resume · Esc to close", "  Type to search · Enter to select · Esc to clear"}
@@ -51,14 +56,57 @@ func timeAgo(d time.Duration) string {
 // ChooseSession asks, on a screen of its own, which saved session to continue, for --resume without a value. The error is
 // [ErrQuit] if the user selects none.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
-	if err := c.painter.enterFull(); err != nil {
-		return "", err
+	if err = c.painter.enterFull(); err == nil {
+		err = c.ask(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
 	}
-	if err := c.ask(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen })); err != nil {
-		return "", err
+	if err == nil && id == "" {
+		err = ErrQuit
 	}
-	if id == "" {
-		return "", ErrQuit
+	return id, cmp.Or(err, c.painter.leaveFull())
+}
+
+const historyFile = "history.jsonl" // contains the prompts of all sessions
+
+type historyLine struct {
+	Display   string   `json:"display"`
+	Pasted    struct{} `json:"pastedContents"` // Display contains pasted texts
+	Timestamp int64    `json:"timestamp"`      // Unix time in milliseconds
+	Project   string   `json:"project"`
+	SessionID string   `json:"sessionId"`
+}
+
+func readHistory(plan *launch.Plan) (lines []historyLine) {
+	data, _ := os.ReadFile(filepath.Join(plan.State, historyFile)) // a missing file has no prompts
+	for text := range bytes.Lines(data) {
+		var line historyLine
+		if json.Unmarshal(text, &line) == nil && line.Display != "" {
+			lines = append(lines, line)
+		}
 	}
-	return id, c.painter.leaveFull()
+	return lines
+}
+
+func savePrompt(plan *launch.Plan, session, text string) {
+	line, _ := protocol.Marshal(historyLine{Display: text, Timestamp: plan.Clock.Now().UnixMilli(), Project: plan.CWD, SessionID: session})
+	if file, err := os.OpenFile(filepath.Join(plan.State, historyFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = file.Write(append(line, '\n'))
+		_ = file.Close()
+	}
+}
+
+func historyDialog(plan *launch.Plan, s *screen) *dialog {
+	list := &searchList{isBelow: true, hint: "Filter history…", empty: "  No prompts match", room: s.rows}
+	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
+	for _, line := range readHistory(plan) {
+		list.all = append(list.all, option{label: strings.ReplaceAll(line.Display, "\n", " "), value: line.Display, truncate: true})
+	}
+	d := &dialog{state: StateMenu, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
+	d.selected = max(0, len(d.options)-1)
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if !c.cancelled && len(d.options) > 0 {
+			s.composer.set(d.options[c.index].value)
+		}
+		return nil
+	})
+	return d
 }

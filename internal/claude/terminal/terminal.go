@@ -290,17 +290,8 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		t.sendDraft()
 	case keyCtrlR:
 		s.dialog = historyDialog(&t.plan, s)
-	case keyCtrlS:
-		stashed := s.composer.text()
-		s.composer.set(s.stash)
-		s.stash = stashed
 	case keyUp:
-		if !s.composer.moveLine(-1) && !t.restoreQueued() {
-			s.composer.recall(-1)
-			if s.composer.historyIndex < len(s.composer.history)-1 {
-				t.showHint("ctrl+r to search history")
-			}
-		}
+		t.pressUp()
 	case keyDown:
 		if !s.composer.moveLine(1) {
 			s.composer.recall(1)
@@ -331,6 +322,16 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		}
 	default:
 		s.composer.press(k.name)
+	}
+}
+
+func (t *Terminal) pressUp() {
+	c := &t.console.screen.composer
+	if c.moveLine(-1) || t.restoreQueued() {
+		return
+	}
+	if c.recall(-1); c.historyIndex < len(c.history)-1 {
+		t.showHint("ctrl+r to search history")
 	}
 }
 
@@ -410,8 +411,8 @@ func (t *Terminal) sendDraft() {
 	if text == "" || text == shellPrefix {
 		return
 	}
-	c.set(s.stash)
-	s.hint, s.stash = "", ""
+	c.set(c.stash)
+	s.hint, c.stash = "", ""
 	t.submit(text)
 	if s.faults.draftStays {
 		c.set(text)

@@ -156,7 +156,6 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-// newServerManager creates the manager of external servers; nil means no servers were requested.
 func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return none, nil

@@ -29,10 +29,8 @@ type proxyOptions struct {
 	Started float64   // start time of this process, in Unix seconds
 }
 
-// finishCallsTimeout is how long running calls may take after the end of input.
 const finishCallsTimeout = time.Second
 
-// maxMessageBytes bounds one message in either direction.
 const maxMessageBytes = 96 << 20
 
 // runProxy forwards messages between an MCP client and a stdio server, which it starts, and pauses tool calls at the
@@ -83,7 +81,6 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	return err
 }
 
-// proxy is one running pair of client and server.
 type proxy struct {
 	o        proxyOptions
 	child    *proc.Process
@@ -117,7 +114,6 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// finish waits a limited time for running calls and cancels the rest.
 func (p *proxy) finish(cancel context.CancelFunc) {
 	p.mu.Lock()
 	p.closing = true
@@ -170,7 +166,6 @@ func (p *proxy) readClient(ctx context.Context) error {
 	})
 }
 
-// startCall handles a tool call without delaying other messages.
 func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &call{answer: make(chan json.RawMessage, 1), cancel: cancel}

@@ -97,7 +97,6 @@ type Exec struct {
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
-// realFlag is the value of --real, which is optional.
 type realFlag struct {
 	isSet bool
 	path  string // empty means that PATH is searched
@@ -199,7 +198,6 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	return true, nil
 }
 
-// checkCommand refuses a scenario file as the command to run.
 func (c *Exec) checkCommand() error {
 	if len(c.Command) == 0 || c.Scenario != "" || !slices.Contains([]string{".toml", ".json"}, filepath.Ext(c.Command[0])) {
 		return nil
@@ -311,7 +309,6 @@ type Terminal struct {
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
 
-// terminalOptions checks the flags and returns the pseudo-terminal of the command; nil means none.
 func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
 	switch {
 	case f.TTY && withFaults:
@@ -340,7 +337,6 @@ func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool)
 	return t, nil
 }
 
-// firstStart returns which dialogs claude shows.
 func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 	cwd, err := s.Getwd()
 	if err != nil {

@@ -16,7 +16,6 @@ type Gates struct {
 	Release gatesRelease `cmd:"" help:"Release a gate: waiting steps continue, and later steps do not wait"`
 }
 
-// gatesDir selects the directory of gates: by a flag, or by the environment of the run.
 type gatesDir struct {
 	Dir string `placeholder:"DIR" help:"Directory of the gates (default: CLAUDELESS_GATES, else next to the journal named by CLAUDELESS_CAPTURE)"`
 }

@@ -20,7 +20,6 @@ type Report struct {
 	Merge reportMerge `cmd:"" help:"Check the journals of all shards as one run"`
 }
 
-// reportPage writes an HTML page about journals. It exits with 0 even if the run failed.
 type reportPage struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`

@@ -155,7 +155,6 @@ func (o CheckOptions) serverProblems(scenario, server string, entry map[string]a
 	return wrong
 }
 
-// checkFixture looks for the fixture of a scenario's server: a file relative to the scenario, or a library name.
 func checkFixture(scenario, name string) []string {
 	if filepath.Base(name) != name || filepath.Ext(name) != "" {
 		if !filepath.IsAbs(name) {
@@ -194,7 +193,6 @@ func fileKind(keys []string) string {
 	}
 }
 
-// checkMCPConfig checks a file as --mcp-config would read it.
 func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.List {
 	path := name
 	if !filepath.IsAbs(path) {

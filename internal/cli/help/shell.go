@@ -32,7 +32,6 @@ func (p *Program) Completion(w io.Writer, shell string) error {
 
 var longOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
 
-// options returns the long options, sorted, with their help.
 func (p *Program) options() []Entry {
 	var all []Entry
 	for _, e := range slices.Concat(p.ClaudeOptions, p.ClaudelessOptions) {

@@ -14,7 +14,6 @@ import (
 //go:embed files
 var starterFiles embed.FS
 
-// starterFileList returns the embedded files and their destinations.
 func starterFileList() [][2]string {
 	return [][2]string{
 		{"files/claudeless.toml", "claudeless.toml"},

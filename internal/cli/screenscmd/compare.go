@@ -200,7 +200,6 @@ func describeDetectedState(v checkVerdict) string {
 	return fmt.Sprintf("%q", answer)
 }
 
-// wrongAnswersTable returns a table with the numbers of wrong answers and of checked pages, by version and state.
 func wrongAnswersTable(r *checkReport, begin, between, end string) string {
 	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
 	states = slices.DeleteFunc(states, func(state string) bool {

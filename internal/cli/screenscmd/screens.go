@@ -257,7 +257,6 @@ func (c *List) Run(s *process.System) error {
 	return nil
 }
 
-// findBooks returns the books of a version or directory. If none exist, the error names the command that captures them.
 func findBooks(s *process.System, name string) ([]book.Book, error) {
 	books, err := book.Find(book.Root(s.Environ), name)
 	if err != nil {

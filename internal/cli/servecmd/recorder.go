@@ -31,7 +31,6 @@ type Recorder struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// maxRequestBytes is the maximum size of a request; the API's limit is lower.
 const maxRequestBytes = 64 << 20
 
 // NewRecorder creates a handler; it starts nothing.

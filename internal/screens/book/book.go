@@ -94,7 +94,6 @@ func Find(root, name string) ([]Book, error) {
 	return slices.DeleteFunc(all, func(b Book) bool { return b.Version != name }), err
 }
 
-// booksInDirectory returns the books in a directory: a root, a version, or one book.
 func booksInDirectory(dir string) ([]Book, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -23,7 +23,6 @@ type volatilePart struct {
 	pattern *regexp.Regexp
 }
 
-// volatileParts returns the parts of the CLI's pages that change without input, such as spinners.
 func volatileParts() []volatilePart {
 	patterns := []struct{ name, pattern string }{
 		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+)`},

@@ -74,7 +74,6 @@ func isInOptionList(line string, column int) bool {
 	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+selectionPointer) == ""
 }
 
-// labelAt returns the text that begins at a column, if only space and the pointer are before it.
 func labelAt(line string, column int) (string, bool) {
 	if !isInOptionList(line, column) {
 		return "", false

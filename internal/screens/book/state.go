@@ -23,7 +23,6 @@ func firstRune(s string) string {
 
 type dialogLabel struct{ text, state string }
 
-// dialogLabels lists the labels of dialogs, the more specific ones first.
 func dialogLabels() []dialogLabel {
 	return []dialogLabel{
 		{"Yes, I trust this folder", "dialog/trust"},
@@ -67,7 +66,6 @@ func StateOf(s emulator.Screen) string {
 
 func isBusyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
 
-// isComposer reports whether a row is the input field: the prompt sign and a no-break space.
 func isComposer(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }

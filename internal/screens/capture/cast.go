@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// castWriter collects a tape's output as an asciicast (version 2) and as bytes. It may be used by many goroutines.
 type castWriter struct {
 	mu         sync.Mutex
 	cols, rows int

@@ -47,7 +47,6 @@ func New(cols, rows int) *Emulator {
 	return e
 }
 
-// answerQueries replaces the library's replies by those that tmux sends.
 func (e *Emulator) answerQueries() {
 	reply := func(cmd int, text func(params ansi.Params) string) {
 		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {

@@ -111,8 +111,7 @@ func (f *outputFilter) holdByte(b byte) {
 	}
 }
 
-// forwardHeld forwards the characters that were held back. It is called when no later character can combine with them
-// any more, or when there are too many of them. It drops an incomplete character.
+// forwardHeld forwards the characters that were held back.
 func (f *outputFilter) forwardHeld() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {

@@ -184,8 +184,7 @@ func (r *Playback) quietSince() (last time.Time, closed bool) {
 
 var errTimeout = errors.New("timeout")
 
-// waitUntil waits until ok returns true. It calls ok again after each output. The error is errTimeout after the
-// limit, io.EOF if the program has exited, or the error of ctx.
+// waitUntil waits until ok returns true.
 func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func() bool) error {
 	deadline := r.Clock.After(limit)
 	for {
