@@ -36,23 +36,22 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 		return err
 	}
 	defer func() { _ = console.Close() }() // the terminal may be closed already
-	run := &terminalRun{&own, f, &plan, console}
-	answers, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
+	changed, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
 	if err == nil && f.Has("resume") && f.Resume == "" {
 		f.Resume, err = terminal.ChooseSession(ctx, console, &plan)
 	}
-	if (answers.Changed || f.Has("resume")) && err == nil {
+	if (changed || f.Has("resume")) && err == nil {
 		warnings.Reset()
-		err = run.resolveAgain()
+		err = resolveAgain(&own, f, &plan)
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
 		if errors.Is(err, terminal.ErrUntrusted) {
 			fmt.Fprintln(sys.Stderr, terminal.UntrustedText)
 		}
-		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusalExitError(ctx, err)))
+		return writeWarnings(sys, &warnings, errors.Join(console.WriteAnswers(&plan), refusalExitError(ctx, err)))
 	}
-	hint, err := run.runSessions(ctx, answers)
+	hint, err := runSessions(ctx, &own, f, &plan, console)
 	_ = console.Close() // a failed start leaves it open
 	if err == nil {
 		fmt.Fprint(sys.Stdout, hint)
@@ -60,39 +59,32 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	return writeWarnings(sys, &warnings, err)
 }
 
-type terminalRun struct {
-	sys     *process.System
-	flags   *flags.Flags
-	plan    *launch.Plan
-	console *terminal.Console
-}
-
-func (r *terminalRun) resolveAgain() (err error) {
-	tree := r.plan.Worktree
-	*r.plan, err = launch.Resolve(r.sys, r.flags)
-	r.plan.Worktree = tree
+// resolveAgain resolves the plan after files or flags have changed. The worktree stays the same.
+func resolveAgain(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
+	tree := plan.Worktree
+	*plan, err = launch.Resolve(sys, f)
+	plan.Worktree = tree
 	return err
 }
 
-// runSessions runs a session, and then each session that the user selects to continue instead. It returns the hint about how
-// to resume the last one.
-func (r *terminalRun) runSessions(ctx context.Context, answers terminal.StartupAnswers) (string, error) {
-	for prompt := r.flags.Prompt; ; prompt = "" {
-		t, err := terminal.Open(*r.plan, r.console, r.sys.Args[1:], answers)
+// runSessions runs a session, and then each one that the user continues instead. It returns how to resume the last one.
+func runSessions(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console) (string, error) {
+	for prompt := f.Prompt; ; prompt = "" {
+		t, err := terminal.Open(*plan, console, sys.Args[1:])
 		if err != nil {
-			return "", reportStartError(r.sys, r.plan, err)
+			return "", reportStartError(sys, plan, err)
 		}
-		err = exitTerminal(ctx, r.sys, t.Session(), t.Run(ctx, prompt))
-		if t.Next() == "" {
-			_ = r.console.Close() // the terminal may be closed already
+		err = exitTerminal(ctx, sys, t.Session(), t.Run(ctx, prompt))
+		if t.Next == "" {
+			_ = console.Close() // the terminal may be closed already
 		}
 		hint := t.ResumeHint()
 		closeSession(context.WithoutCancel(ctx), t.Session(), io.Discard)
-		if err != nil || t.Next() == "" {
+		if err != nil || t.Next == "" {
 			return hint, err
 		}
-		r.flags.Resume, r.flags.Continue, r.flags.SessionID, r.flags.ForkSession, answers = t.Next(), false, "", false, terminal.StartupAnswers{}
-		if err := r.resolveAgain(); err != nil {
+		f.Resume, f.Continue, f.SessionID, f.ForkSession = t.Next, false, "", false
+		if err := resolveAgain(sys, f, plan); err != nil {
 			return "", err
 		}
 	}

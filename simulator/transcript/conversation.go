@@ -30,7 +30,6 @@ func (th *conversation) isFirstInTerminal() bool {
 }
 
 func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
-
 func (th *conversation) filesDir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
 
 // agentPath returns the path of a sub-agent's transcript (spec: cli-contract 8.2).

@@ -19,7 +19,7 @@ func (t *Terminal) runPageCommand(text string) bool {
 		s.dialog = t.modelDialog(text, strings.TrimSpace(args))
 	case "/resume", "/continue":
 		s.dialog = sessionDialog(&t.plan, t.player.session.ID(), s.rows, func(id string) {
-			if t.next, t.quit = id, id != ""; id == "" {
+			if t.Next, t.quit = id, id != ""; id == "" {
 				t.reportCommand(text, "Resume cancelled")
 			}
 		})

@@ -19,16 +19,16 @@ type composer struct {
 	newDraft     string   // the new draft while an earlier one is shown
 }
 
-const maxDraftCharacters = 1 << 20
-
-const maxHistoryDrafts = 100
+const (
+	maxDraftCharacters = 1 << 20
+	maxHistoryDrafts   = 100
+)
 
 func (c *composer) text() string { return string(c.draft) }
 
 const shellPrefix = "!"
 
 func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellPrefix) }
-
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
 func (c *composer) expandedText() string {
@@ -105,8 +105,7 @@ func (c *composer) kill(from, to int) bool {
 	return true
 }
 
-func (c *composer) backspace() { c.remove(max(c.cursor-1, 0), c.cursor) }
-
+func (c *composer) backspace()     { c.remove(max(c.cursor-1, 0), c.cursor) }
 func (c *composer) deleteForward() { c.remove(c.cursor, min(c.cursor+1, len(c.draft))) }
 
 func (c *composer) lineStart() int {

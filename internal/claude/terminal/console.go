@@ -12,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
@@ -21,8 +22,9 @@ type Console struct {
 	painter           painter
 	screen            screen
 	keys              keyReader
-	earlyText         string      // what was typed while no screen was shown; it becomes the first draft
-	openedAt          time.Time   // when the run started
+	earlyText         string    // what was typed while no screen was shown; it becomes the first draft
+	openedAt          time.Time // when the run started
+	answers           []journal.Screen
 	answeredAt        time.Time   // when the last dialog of [Console.ask] was answered; zero means never
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal

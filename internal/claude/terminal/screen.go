@@ -192,13 +192,13 @@ const (
 	runningText = "Running…"
 )
 
-const hintDuration = 6 * time.Second
-
-// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
-const framesPerBlink = 5
-
-// elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.
-const elapsedTimeDelay = 30 * time.Second
+const (
+	hintDuration = 6 * time.Second
+	// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
+	framesPerBlink = 5
+	// elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.
+	elapsedTimeDelay = 30 * time.Second
+)
 
 func (s *screen) activityRows(now time.Time) []string {
 	if s.progress == nil || s.progress.runsShell {

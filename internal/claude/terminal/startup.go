@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
-	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -25,20 +24,13 @@ type startup struct {
 	plan         *launch.Plan
 	apiKey       string // empty means none
 	globalConfig plainjson.Object
-	answers      StartupAnswers
+	changed      bool  // a file was written
 	err          error // ErrQuit, or the error that prevented saving an answer
 }
 
-// StartupAnswers are the answers to the questions of [Startup].
-type StartupAnswers struct {
-	// Changed reports that a file was written and the plan must be resolved again.
-	Changed      bool
-	journalLines []journal.Screen
-}
-
-// Record writes the answers to the journal. It is for runs that end before they have a session.
-func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
-	if plan.Records.Capture == "" || len(a.journalLines) == 0 {
+// WriteAnswers writes the answers of [Startup] to the journal. It is for runs that end before they have a session.
+func (c *Console) WriteAnswers(plan *launch.Plan) error {
+	if plan.Records.Capture == "" || len(c.answers) == 0 {
 		return nil
 	}
 	file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -46,8 +38,8 @@ func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
 		return err
 	}
 	defer file.Close()
-	log := journal.New(journal.Options{W: file, Now: sys.Now, PID: sys.PID, Environ: sys.Environ})
-	for _, line := range a.journalLines {
+	log := journal.New(journal.Options{W: file, Now: c.sys.Now, PID: c.sys.PID, Environ: c.sys.Environ})
+	for _, line := range c.answers {
 		log.Write(line)
 	}
 	return log.Err()
@@ -57,8 +49,8 @@ func (a StartupAnswers) Record(plan *launch.Plan, sys *process.System) error {
 // and bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user declined.
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
-// bypassed permissions. For trust, the scenario can specify something else.
-func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (StartupAnswers, error) {
+// bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.
+func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
 	for d := range s.dialogs() {
@@ -70,16 +62,16 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 		c.screen.labels.pages.applyCapturedTexts(d)
 		d.owner = &answerRecorder{startup: s, owner: d.owner}
 		if err := c.ask(ctx, d); err != nil {
-			return s.answers, err
+			return s.changed, err
 		}
 		if s.err != nil {
-			return s.answers, s.err
+			return s.changed, s.err
 		}
 		if err := c.painter.paint(frame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil {
-			return s.answers, err
+			return s.changed, err
 		}
 	}
-	return s.answers, nil
+	return s.changed, nil
 }
 
 // dialogs yields the dialog of each question, or nil if the question needs no answer.
@@ -101,7 +93,7 @@ func (r *answerRecorder) choose(d *dialog, c choice) *dialog {
 		label = d.options[c.index].label
 	}
 	agreed := !c.cancelled && !isRefusal(label)
-	r.startup.answers.journalLines = append(r.startup.answers.journalLines, d.journalLine(label, agreed))
+	r.startup.console.answers = append(r.startup.console.answers, d.journalLine(label, agreed))
 	return r.owner.choose(d, c)
 }
 
@@ -292,7 +284,7 @@ func (s *startup) bypassDialog() *dialog {
 
 // changeFile changes a JSON file and keeps its other content.
 func (s *startup) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
-	s.answers.Changed = true
+	s.changed = true
 	object, err := plainjson.ReadFile(path)
 	if s.err = err; err != nil {
 		return

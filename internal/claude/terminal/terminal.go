@@ -29,13 +29,13 @@ type Terminal struct {
 	disarmTimer   *time.Timer // resets armedKey
 	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
-	next          string // id of the session to continue after this one; empty means none
+	Next          string // id of the session that the user wants to continue; empty means none
 	defaultModel  bool   // the model is that of a user who has selected none
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
-// name, and before are the answers of [Startup].
-func Open(plan launch.Plan, console *Console, words []string, before StartupAnswers) (*Terminal, error) {
+// name.
+func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
 	p := &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}
 	s, err := session.Open(plan, host{promptQueue: p.prompts, inbox: inbox})
@@ -43,9 +43,10 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 		return nil, err
 	}
 	p.session = s
-	for _, line := range before.journalLines {
+	for _, line := range console.answers {
 		s.Log().WriteJournal(line)
 	}
+	console.answers = nil
 	t := &Terminal{
 		console: console, player: p, plan: plan, commandLine: words,
 		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.Rand(), cwd: plan.CWD},
@@ -86,9 +87,6 @@ func Open(plan launch.Plan, console *Console, words []string, before StartupAnsw
 
 // Session returns the session. The caller of Open closes it.
 func (t *Terminal) Session() *session.Session { return t.player.session }
-
-// Next returns the id of the saved session that the user wants to continue; empty means none.
-func (t *Terminal) Next() string { return t.next }
 
 // Run runs the session until the user exits. first is a prompt to send at once; empty means none. The error comes
 // from the session, or is the cause of the cancellation of ctx.
@@ -131,9 +129,10 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	return err
 }
 
-const startHintDuration = 10 * time.Second
-
-const spinnerPeriod = 120 * time.Millisecond
+const (
+	startHintDuration = 10 * time.Second
+	spinnerPeriod     = 120 * time.Millisecond
+)
 
 const (
 	// exitKeyWindow is how soon a second Ctrl-C or Ctrl-D must follow to exit, clearKeyWindow a second Esc to clear.
