@@ -22,7 +22,6 @@ type callView struct {
 
 const notRunText = "Not run · rejected"
 
-// mostLines limits the lines shown of a file or command, mostColumns the columns of a command without a description.
 const mostLines, mostColumns = 10, 50
 
 // counts returns what a finished call adds to a line such as "Read 2 files". nil means that it is shown separately.
@@ -142,7 +141,6 @@ func (v *eventView) takeCall(id string) *callView {
 	return c
 }
 
-// setFileChange takes the changed lines of an Edit or Write from the output of the call.
 func (v *eventView) setFileChange(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`

@@ -123,7 +123,6 @@ func (c *composer) lineEnd() int {
 	return len(c.draft)
 }
 
-// wordStart returns the start of the word before the cursor, wordEnd the end of the word after it.
 func (c *composer) wordStart(isGap func(rune) bool) int {
 	at := c.cursor
 	for inWord := false; at > 0 && (!inWord || !isGap(c.draft[at-1])); at-- {
@@ -144,7 +143,6 @@ func isPunctuationOrSpace(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 }
 
-// clearLine removes the text before the cursor on its line or, at its start, the line break. It reports a removal.
 func (c *composer) clearLine() bool {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {
@@ -218,7 +216,6 @@ func (c *composer) addHistory(text string) {
 	c.historyIndex, c.newDraft = len(c.history), ""
 }
 
-// recall shows an earlier draft, with the cursor at its end, or a later one, with the cursor at its beginning.
 func (c *composer) recall(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {

@@ -177,7 +177,6 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	return nil
 }
 
-// bufferKeysUntil waits until due, the time of the next screen. The text that is typed in the meantime is kept.
 func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 	wait := due.Sub(c.sys.Now())
 	over := time.After(wait)

@@ -266,7 +266,6 @@ func (d *dialog) indexByDigit(digit string) int {
 	return -1
 }
 
-// activate answers the dialog with an option or, if the option has a check box, toggles the box.
 func (d *dialog) activate(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
@@ -309,7 +308,6 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 
 const quoteMark = " │ "
 
-// wrapQuoted wraps rows. If a row begins with quoteMark, each of its parts does, too.
 func wrapQuoted(texts []string, cols int) (rows []string) {
 	for _, text := range texts {
 		rest, quoted := strings.CutPrefix(text, quoteMark)
@@ -436,7 +434,6 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	return rows
 }
 
-// makeInline changes a dialog that fills a full screen to one of the inline renderer, which has smaller margins.
 func (d *dialog) makeInline(cols int) {
 	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(extraMargin)
 	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {

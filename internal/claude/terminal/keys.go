@@ -175,7 +175,6 @@ func nextEscape(data []byte) (k key, n int) {
 	return key{}, 0
 }
 
-// sequenceKey returns the key of a sequence without its introduction. Sequences of the mouse, for example, have no key.
 func sequenceKey(sequence string) keyName {
 	if final := sequence[len(sequence)-1:]; sequence == "1"+final || final == "Z" {
 		sequence = final

@@ -76,7 +76,6 @@ func isRefusal(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
 }
 
-// arrangeOptions sorts options into the order of the version and applies its default selection.
 func (l *labels) arrangeOptions(d *dialog, state string) {
 	row := func(label string) *book.Anchor {
 		for i, a := range l.anchors {
@@ -125,7 +124,6 @@ func (l *labels) shortcutRows(cols int) []string {
 
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 
-// spinnerVerbs returns the verbs of the spinner, each with a form for the running turn and one for the finished turn.
 func spinnerVerbs() [][2]string {
 	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 }

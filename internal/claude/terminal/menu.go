@@ -46,7 +46,6 @@ func unsupportedCommand(word string) (message string, unsupported bool) {
 	return word + " is not simulated by claudeless", true
 }
 
-// isUnknownCommand reports whether a word resembles a slash command but is not one. The model never sees such a prompt.
 func (m *menu) isUnknownCommand(word string) bool {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {

@@ -125,7 +125,6 @@ func (p *pages) optionLabel(state, begin string) string {
 	return ""
 }
 
-// applyCapturedTexts replaces the text around the options of a dialog by the text of the captured page.
 func (p *pages) applyCapturedTexts(d *dialog) {
 	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
 	if page == nil || len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
@@ -164,7 +163,6 @@ func (p *pages) applyCapturedTexts(d *dialog) {
 	}
 }
 
-// toolDescription is the key of the description of a tool among the slots. No page has a slot with this name.
 const toolDescription = "tool description"
 
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }

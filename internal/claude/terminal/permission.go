@@ -40,7 +40,6 @@ type permissionOption struct {
 
 func (a *prompter) label(state, begin string) string { return a.screen.labels.find(state, begin) }
 
-// refusalAnswer returns the answer for No and Esc, which ends the turn.
 func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
@@ -146,7 +145,6 @@ func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
-// bashDialog describes a shell command. It returns the options between Yes and No.
 func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callInput) []permissionOption {
 	description := cmp.Or(in.Description, "Run shell command")
 	d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": description}
@@ -177,7 +175,6 @@ func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	return append(grants, permissionOption{a.screen.labels.findWith("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
 }
 
-// quotedRows returns the rows of a text. The rows of a long text begin with a bar.
 func quotedRows(text string) []string {
 	const longText = 80 // characters
 	mark := " "
@@ -246,7 +243,6 @@ func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOpti
 	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
 }
 
-// commandPrefix returns the pattern of a rule for commands that begin like this one.
 func commandPrefix(command string) string {
 	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
 	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
@@ -264,7 +260,6 @@ func enumerate(items []string) string {
 	return strings.Join(items[:last], ", ") + ", and " + items[last]
 }
 
-// fileDialog describes a call that reads or changes a file. grant is the label of the option to allow later calls, too.
 func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callInput) (grant string) {
 	path, name := in.FilePath, filepath.Base(in.FilePath)
 	if rel, err := filepath.Rel(a.cwd, path); err == nil {
@@ -297,7 +292,6 @@ func prefixedLines(prefix, text string) []string {
 	return strings.Split(prefix+strings.ReplaceAll(text, "\n", "\n"+prefix), "\n")
 }
 
-// inputRows returns the keys and values of an input, one key per row.
 func inputRows(raw json.RawMessage) []string {
 	rows := []string{}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -345,14 +339,12 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// planAnswer returns an answer that ends plan mode and continues in mode. It removes the plan from the call's input.
 func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := modeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
 	return answer
 }
 
-// planRows returns the rows of a plan, without the marks of its headings.
 func planRows(margin, plan string) []string {
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimSpace(plan), "\n") {
@@ -364,7 +356,6 @@ func planRows(margin, plan string) []string {
 	return rows
 }
 
-// emptyPlanDialog asks whether plan mode may end although no plan was written.
 func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
 	a.addOptions(q, d, []permissionOption{
@@ -411,7 +402,6 @@ func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }
 
-// autoModeDialog explains, once in a session, that mode auto does not check calls.
 func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",

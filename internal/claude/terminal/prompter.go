@@ -7,7 +7,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// prompter shows the session's questions as dialogs, one at a time, and returns the answers.
 type prompter struct {
 	screen  *screen
 	player  *turnPlayer
@@ -37,7 +36,6 @@ func (a *prompter) receive(message any) {
 	}
 }
 
-// withdraw removes a question after its turn has ended.
 func (a *prompter) withdraw(q *pendingQuestion) {
 	shown := len(a.pending) > 0 && a.pending[0] == q && a.screen.dialog != nil
 	a.remove(q)
@@ -63,7 +61,6 @@ func (a *prompter) showNext() {
 	}
 }
 
-// answer answers a question. word is the option that the user chose, for the journal.
 func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
 	a.remove(q)
 	a.player.session.Log().WriteJournal(d.journalLine(word, answer.Allow))

@@ -106,13 +106,11 @@ func (f *form) newPage(i int) *dialog {
 	return d
 }
 
-// onToggle implements [formOwner].
 func (f *form) onToggle(d *dialog) {
 	f.answers[f.pageIndex] = f.checkedAnswers(f.pageIndex)
 	d.head[0] = f.tabRow()
 }
 
-// checkedAnswers returns the checked answers of a question, separated by commas.
 func (f *form) checkedAnswers(i int) string {
 	var chosen []string
 	for _, o := range f.pages[i].options {
@@ -127,13 +125,11 @@ func (f *form) checkedAnswers(i int) string {
 	return strings.Join(chosen, ", ")
 }
 
-// changePage implements [formOwner].
 func (f *form) changePage(by int) *dialog {
 	f.pageIndex = min(max(f.pageIndex+by, 0), len(f.pages))
 	return f.page()
 }
 
-// choose implements [formOwner].
 func (f *form) choose(d *dialog, c choice) *dialog {
 	if f.pageIndex == len(f.pages) {
 		if c.cancelled || c.index == 1 {
@@ -177,7 +173,6 @@ func (f *form) finish(d *dialog, word string, a protocol.PermissionAnswer) *dial
 	return nil
 }
 
-// allowAnswer returns the permission for the call, with the user's answers in its input.
 func (f *form) allowAnswer() protocol.PermissionAnswer {
 	answers := plainjson.Object{}
 	for i, q := range f.questions {

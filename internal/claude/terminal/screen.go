@@ -18,7 +18,6 @@ type entry struct {
 	counts      *callCounts // calls that the entry sums up; nil means none
 }
 
-// callCounts counts finished calls that the transcript shows as one line.
 type callCounts struct{ searched, read, listed, ran, failed int }
 
 // text returns the line, such as "Read 2 files, ran 1 shell command".
@@ -68,7 +67,6 @@ type screen struct {
 	labels          labels
 }
 
-// hints are the temporary texts around the input field.
 type hints struct {
 	notice        string // replaces the footer
 	aboveInput    string // replaces the text above the input field
@@ -355,7 +353,6 @@ func (s *screen) footer(now time.Time) string {
 	return text + manage
 }
 
-// inlineFooterRows returns the footer with a text at its right end, or below it if the row has too little room.
 func inlineFooterRows(footer, aside string, cols int) []string {
 	room := cols - textWidth(aside) - len(extraMargin)
 	gap := room - textWidth(footer)

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// searchList is a list of options that a typed text reduces.
 type searchList struct {
 	all         []option
 	text        string    // empty means that all options are shown

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionDialog returns the list of the saved sessions of a project other than the current one.
 func sessionDialog(plan *launch.Plan, current string, rows int, choose func(id string)) *dialog {
 	list := &searchList{room: rows, hint: "Search…", head: "    " + filepath.Base(plan.CWD), empty: "  No sessions in this project yet"}
 	list.foot = [2]string{"  Type to search · Enter to resume · Esc to close", "  Type to search · Enter to select · Esc to clear"}

@@ -18,7 +18,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startup asks, before a session, the questions that configuration and settings do not answer.
 type startup struct {
 	console      *Console
 	plan         *launch.Plan
@@ -81,7 +80,6 @@ func (s *startup) dialogs() iter.Seq[*dialog] {
 	}
 }
 
-// answerRecorder records a dialog's answer before its owner handles it. Every option but a refusal counts as agreement.
 type answerRecorder struct {
 	startup *startup
 	owner   dialogOwner
@@ -143,7 +141,6 @@ func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Obj
 	})
 }
 
-// isFolderTrusted reports whether the working directory or one of its parents is trusted.
 func (s *startup) isFolderTrusted() bool {
 	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
 		if string(s.globalConfig.At("projects", dir, "hasTrustDialogAccepted")) == "true" {
@@ -199,7 +196,6 @@ func (s *startup) keyDialog() *dialog {
 	return d
 }
 
-// serversDialog asks about the servers of .mcp.json that no setting mentions.
 func (s *startup) serversDialog() *dialog {
 	settings := s.plan.Settings
 	var names []string
@@ -282,7 +278,6 @@ func (s *startup) bypassDialog() *dialog {
 	return d
 }
 
-// changeFile changes a JSON file and keeps its other content.
 func (s *startup) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
 	s.changed = true
 	object, err := plainjson.ReadFile(path)

@@ -140,7 +140,6 @@ const (
 	clearKeyWindow = time.Second
 )
 
-// delayedInput is typed text whose processing was delayed by a fault.
 type delayedInput struct{ data []byte }
 
 var errUserExit = errors.New("the user ended the session")
@@ -270,7 +269,6 @@ func (t *Terminal) press(k key) {
 	s.files.update(&s.composer)
 }
 
-// pressInField handles a key that neither a dialog nor the menu uses. repeated means that armSecondPress awaited it.
 func (t *Terminal) pressInField(k key, repeated bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
@@ -334,7 +332,6 @@ func (t *Terminal) pressUp() {
 	}
 }
 
-// showHint shows a text above the input field for some seconds.
 func (t *Terminal) showHint(text string) {
 	s, now := &t.console.screen, t.plan.Clock.Now()
 	if s.hint, s.hintUntil = text, now.Add(hintDuration); now.Before(s.effortUntil) {
@@ -342,7 +339,6 @@ func (t *Terminal) showHint(text string) {
 	}
 }
 
-// pressEscape interrupts the turn. If there is nothing to interrupt, a second press clears the draft.
 func (t *Terminal) pressEscape(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptWork():
@@ -356,7 +352,6 @@ func (t *Terminal) pressEscape(repeated bool) {
 	}
 }
 
-// pressCtrlC interrupts the running turn. Without one, it clears the draft and shows that a second press exits.
 func (t *Terminal) pressCtrlC(repeated bool) {
 	s := &t.console.screen
 	switch {
@@ -391,7 +386,6 @@ func (t *Terminal) interrupt() {
 	s.interruptedTurn = t.player.interrupt()
 }
 
-// armSecondPress gives a second press within window another effect, such as to exit. It returns the screen for a hint.
 func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
 	t.armedKey = by
 	t.disarmTimer.Reset(window)
@@ -418,7 +412,6 @@ func (t *Terminal) sendDraft() {
 	}
 }
 
-// submit sends a prompt or runs a command of the terminal.
 func (t *Terminal) submit(text string) {
 	s := &t.console.screen
 	s.composerHint = ""
