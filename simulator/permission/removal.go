@@ -63,6 +63,9 @@ func removesFiles(text string) bool {
 	return slices.ContainsFunc(script.Commands, func(cmd shellcmd.Command) bool {
 		name := strings.ToLower(baseName(cmd.Innermost()))
 		nested := cmd.NestedScript()
+		if len(cmd.Args) > 1 && strings.HasPrefix(cmd.Args[0], "$") {
+			name = cmd.Args[1] // the variable may be empty
+		}
 		return name == "rm" || name == "rmdir" || nested != "" && removesFiles(nested)
 	})
 }
@@ -127,15 +130,23 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 		}
 	}
 	for _, cmd := range c.script.Coprocesses {
-		operands, _ := removalOperands(cmd.Innermost())
-		if q := variableRemovalApproval(cmd.Innermost()); q != nil {
-			return q
-		}
-		if name := baseName(cmd.Innermost()); (name == "rm" || name == "rmdir") && slices.ContainsFunc(operands, isRootIfUnset) {
-			return unsetApproval(name)
+		for _, one := range append(nestedCommands(c.script, cmd), cmd) {
+			if q := cmp.Or(variableRemovalApproval(one.Innermost()), unsetRemovalApproval(one)); q != nil {
+				return q
+			}
 		}
 	}
 	return nil
+}
+
+// nestedCommands returns the commands of the script that a command of outer passes to another shell.
+func nestedCommands(outer shellcmd.Script, cmd shellcmd.Command) []shellcmd.Command {
+	script := cmd.NestedScript()
+	if script == "" {
+		return nil
+	}
+	inner, _ := shellcmd.Parse(outer.Assignments() + strings.Trim(script, `"`)) // after an error, inner has the commands before it
+	return inner.Commands
 }
 
 // shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c "rm x". It also
@@ -166,14 +177,16 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 				"Dangerous rm operation on command substitution output")
 		}
 	}
-	commands := []shellcmd.Command{cmd}
-	if script := cmd.NestedScript(); script != "" {
-		commands = append(commands, c.forScript(c.script.Assignments()+strings.Trim(script, `"`)).script.Commands...)
-	}
-	for _, one := range commands {
-		if q := variableRemovalApproval(one.Innermost()); q != nil {
+	for _, one := range nestedCommands(c.script, cmd) {
+		if q := cmp.Or(variableRemovalApproval(one.Innermost()), unsetRemovalApproval(one)); q != nil {
 			return q
 		}
+	}
+	if q := variableRemovalApproval(cmd.Innermost()); q != nil {
+		return q
+	}
+	if q := unsetRemovalApproval(cmd); q != nil && !cmd.IsInFunction {
+		return q
 	}
 	isBypass := c.judge.mode == protocol.ModeBypass
 	inner := c.script.UnwrappedForRemoval(cmd)
@@ -183,8 +196,6 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 	}
 	operands, _ := removalOperands(inner)
 	switch isVariable := func(s string) bool { return strings.ContainsAny(s, unknownVariables) }; {
-	case !cmd.IsInFunction && slices.ContainsFunc(operands, isRootIfUnset):
-		return unsetApproval(name)
 	case cmd.IsHidden && isBypass && !strings.Contains(cmd.Text, "${HOME"):
 		return nil
 	case cmd.IsHidden:
@@ -209,7 +220,7 @@ func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	if at < 0 || name != "rm" && name != "rmdir" {
 		return nil
 	}
-	return dangerousApproval("Dangerous "+name+" operation detected: this command sets the variable in "+cmd.Words[at].Source+" to the working directory, or to a directory found from it.",
+	return dangerousApproval("Dangerous "+name+" operation detected: this command sets the variable in "+cmd.Words[at].Source+" to the working directory, to a directory found from it, or to a path that is the root if a variable is empty.",
 		"Dangerous "+name+" operation on a directory in a variable")
 }
 
@@ -308,9 +319,15 @@ func dangerousApproval(message, reason string) *approvalRequest {
 
 const unknownVariables = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
 
-func unsetApproval(name string) *approvalRequest {
-	return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
-		"Dangerous "+name+" operation on a variable expansion")
+// unsetRemovalApproval asks about removing what may be the root because a variable is not set.
+func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
+	inner := cmd.Innermost()
+	operands, _ := removalOperands(inner)
+	if name := baseName(inner); (name == "rm" || name == "rmdir") && slices.ContainsFunc(operands, isRootIfUnset) {
+		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
+			"Dangerous "+name+" operation on a variable expansion")
+	}
+	return nil
 }
 
 // isRootIfUnset reports whether a target that begins with a variable would be the root, its content, or a system

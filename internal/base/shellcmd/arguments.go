@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	positional    = lazyPattern(`\$(\d|\{\d+\}|[@*]|\{[@*]\})`)
-	movesArgument = lazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set)\b|(\b(shift|set)\b|\(\)).*\$\{?[@*\d]|\$\{[@*]:`)
+	positional    = lazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	movesArgument = lazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
 // HasUnclearScript reports whether the command passes a script to a shell that refers to one of the variables, quoted or
@@ -35,14 +35,14 @@ func withArguments(script string, args []Word) string {
 	var quote byte
 	for i := 0; i < len(script); i++ {
 		c := script[i]
-		at := positional().FindStringIndex(script[i:])
+		found := positional().FindString(script[i:])
 		switch {
 		case quote != '\'' && c == '\\' && i+1 < len(script):
 			b.WriteByte(c)
 			i++
-		case quote != '\'' && at != nil && at[0] == 0:
-			b.WriteString(argumentText(strings.Trim(script[i:i+at[1]], "${}"), args, quote != 0))
-			i += at[1] - 1
+		case quote != '\'' && found != "":
+			b.WriteString(argumentText(strings.Trim(found, "${:?}"), args, quote != 0))
+			i += len(found) - 1
 			continue
 		case quote == c:
 			quote = 0
@@ -63,8 +63,11 @@ func argumentText(name string, args []Word, quoted bool) string {
 	texts := make([]string, len(chosen))
 	for i, w := range chosen {
 		texts[i] = w.Source
+		if rest, ok := strings.CutPrefix(w.Source, "~"); ok && (rest == "" || rest[0] == '/') {
+			texts[i] = `"$HOME"` + rest
+		}
 		if quoted {
-			texts[i] = strings.Trim(w.Source, `"'`)
+			texts[i] = strings.Trim(strings.ReplaceAll(texts[i], `"$HOME"`, "$HOME"), `"'`)
 		}
 	}
 	if quoted && name == "@" {

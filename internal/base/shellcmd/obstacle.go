@@ -373,6 +373,9 @@ func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 // directorySource matches the working directory and directories found from it or a variable (observed with 2.1.330).
 var directorySource = lazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 
+// rootSource matches a value that is the root or a system directory if the variable in it is empty.
+var rootSource = lazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
+
 // forgetDirectory removes the variable of a loop, which is not a select, from the directories.
 func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
 	if loop, ok := r.parents[len(r.parents)-1].(*syntax.ForClause); !ok || !loop.Select {
@@ -391,7 +394,7 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	found := false
 	if a.Value != nil {
 		source := r.sourceText(a.Value)
-		found = directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
+		found = rootSource().MatchString(source) && r.resolvedText(a.Value) == "" || directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
 	}
 	switch {
 	case r.isSkipped(found):

@@ -306,8 +306,8 @@ func (c Command) NestedScript() string {
 		return strings.Join(inner.Args[1:], " ")
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
 		i := scriptArgumentIndex(inner.Args)
-		if script := strings.Trim(inner.Args[i], `"`); inner.Words[i].IsDynamic {
-			return withArguments(script, inner.Words[i+1:])
+		if inner.Words[i].IsDynamic {
+			return strings.Trim(inner.Args[i], `"`)
 		}
 		if i > 0 {
 			return withArguments(inner.Args[i], inner.Words[i+1:])

@@ -20,6 +20,7 @@ func TestClient(t *testing.T) {
 	b.steps([]step{
 		{words: []string{"call", "resources", "echo", `{"text":"hi"}`}, stdout: "echo: hi\n", stderr: "resources: MCP 2025-11-25\n"},
 		{words: []string{"call", "resources", "echo", `{"text":"hi"}`, "--json"}, stdout: `{"content":[{"text":"echo: hi","type":"text"}]}` + "\n"},
+		{words: []string{"call", "resources/echo", `{"text":"hi"}`}, stdout: "echo: hi\n", stderr: "resources: MCP 2025-11-25\n"},
 		{words: []string{"call", "resources", "fail"}, stdout: "it failed\n", stderr: "resources: MCP 2025-11-25\n", fails: true},
 		{words: []string{"call", "resources", "nope"}, stderr: "unknown MCP tool: resources/nope", fails: true},
 		{words: []string{"call", "resources", "ecko"}, stderr: "unknown MCP tool: resources/ecko", fails: true},
