@@ -85,7 +85,7 @@ type apiHandler interface {
 func (c *Serve) newHandler(s *process.System, capture io.Writer) (apiHandler, error) {
 	switch {
 	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.IsLoopback(c.Addr)):
-		return nil, errors.New("invalid flags with --record: give --capture FILE, no scenario, and an --addr on this machine")
+		return nil, errors.New("invalid flags with --record: it needs --capture FILE and an --addr on this machine, and takes no scenario")
 	case c.Record != "":
 		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})
 		return NewRecorder(RecorderOptions{Upstream: c.Record, Journal: j, Now: s.Now})

@@ -103,7 +103,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 			continue
 		}
 		if !utf8.ValidString(prompt) {
-			return nil, fmt.Errorf("cannot add a rule for the prompt %+q: it is not valid UTF-8, which TOML requires; the real CLI replaces the invalid bytes with U+FFFD", prompt)
+			return nil, fmt.Errorf("cannot add a rule for the prompt %+q: TOML allows only valid UTF-8; send valid UTF-8 (the real CLI replaces invalid bytes with U+FFFD)", prompt)
 		}
 		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
 			b.WriteString("\n")

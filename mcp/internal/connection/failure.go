@@ -50,7 +50,7 @@ var (
 	ErrUnreadable = errors.New("a message of the server cannot be parsed")
 	// ErrLegacy reports that a server knows only the handshake of older revisions (initialize), not revision
 	// 2026-07-28.
-	ErrLegacy = errors.New("the server supports only initialize")
+	ErrLegacy = errors.New("the server does not know server/discover, only the older handshake with initialize")
 )
 
 // DialError reports why a connect failed. Reason is our text for the error, and Wire is the text of the real CLI.
