@@ -90,7 +90,6 @@ func runSessions(ctx context.Context, sys *process.System, f *flags.Flags, plan 
 	}
 }
 
-// exitTerminal converts the end of an interactive session to an exit code, and reports missed expectations.
 func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), sys, s, crashed)

@@ -30,7 +30,6 @@ func (c *attribution) recordFork(agentID, skill string) {
 	c.agents[agentID] = skill
 }
 
-// recordSkill records that the turn continues with the text of a skill.
 func (c *attribution) recordSkill(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
@@ -100,7 +99,6 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
-// recordUser records a user line of a sub-agent.
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
@@ -121,7 +119,6 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
 }
 
-// writeMeta writes the .meta.json file.
 func (a *agentTranscripts) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)

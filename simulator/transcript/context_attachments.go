@@ -162,7 +162,6 @@ func (l *contextAttachments) agentListings(id string) []any {
 	return append(lists, l.firstRequestLines(id)...)
 }
 
-// changeAttachments returns the attachments that describe the environment and the model.
 func (l *contextAttachments) changeAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree

@@ -24,7 +24,6 @@ type conversation struct {
 	inQuery  bool // the next lines belong to a query of a session in a terminal, not to its prompt
 }
 
-// isFirstInTerminal reports whether a user has started this conversation in a terminal, and not continued another one.
 func (th *conversation) isFirstInTerminal() bool {
 	return th.options.Machine.IsTerminal && !th.resumed && !th.wasCleared
 }
@@ -108,7 +107,6 @@ func (th *conversation) attachmentAdded(ev *protocol.AttachmentAdded) protocol.A
 	return line
 }
 
-// reminderLine returns the line of an attachment that is sent to the model as a text between messages.
 func (th *conversation) reminderLine(agentID string, value any, text string) protocol.AttachmentLine {
 	line := th.attachmentLine(agentID, "system", value)
 	line.Rendered = []protocol.RenderedText{{Content: protocol.Reminder(text)}}

@@ -148,7 +148,6 @@ func (l *sessionListWriter) addTool(name string) bool {
 	return true
 }
 
-// lineWriter writes the lines of the session's own conversation in order.
 type lineWriter struct {
 	conversation      *conversation
 	labels            *sessionListWriter

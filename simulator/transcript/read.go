@@ -61,7 +61,6 @@ func (e entry) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
 
-// canBeParent reports whether later lines may refer to the entry as their parent.
 func (e entry) canBeParent() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
@@ -151,7 +150,6 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	t.entries = append(t.entries, e)
 }
 
-// recordFileResult records the content of a file that a call has read in full or written. An edit makes it unknown.
 func (t *parsedTranscript) recordFileResult(keys map[string]json.RawMessage) {
 	var result struct {
 		FilePath  string
@@ -367,7 +365,6 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	return nil
 }
 
-// linesForFork returns the conversation up to leaf as lines for a fork.
 func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branchLines(leaf) {

@@ -87,7 +87,6 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event shows that a reply in the main conversation is complete.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
@@ -183,7 +182,6 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// setTextOrigin sets the keys that specify who wrote a text that is not a prompt.
 func setTextOrigin(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
@@ -221,7 +219,6 @@ func imageIDs(c protocol.Content) (ids []int) {
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
-// recordCommand records a slash command that runs without the model.
 func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
 		e := r.conversation.newEnvelope("", "", ev.Timestamp)

@@ -31,7 +31,6 @@ type modelInput struct {
 	silentReplies int       // number of consecutive replies with calls but no text
 }
 
-// inputMessage is a message of a request. If lines of the transcript cannot form it, it is recorded as a blob line.
 type inputMessage struct {
 	role, id   string // role of the message, and its API id if it is a reply
 	content    []json.RawMessage
@@ -415,7 +414,6 @@ func (l *requestLog) recordHash(agentID, hash string) bool {
 	return !known
 }
 
-// cacheMarks returns the cache_control marks of a request with these messages.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}

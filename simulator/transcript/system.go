@@ -279,7 +279,6 @@ func (r *recorder) writeTo(agentID string, lines ...any) error {
 	return r.conversation.writer.writeLines(r.conversation.agentPath(agentID), lines...)
 }
 
-// recordAttachment writes an attachment. Attachments of an unknown sub-agent are not recorded.
 func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 	if ev.AgentID != "" {
 		if r.agents.meta[ev.AgentID] == nil {

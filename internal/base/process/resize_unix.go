@@ -7,5 +7,8 @@ import (
 	"syscall"
 )
 
-// ResizeSignals returns the signals that report a new size of the terminal.
-func ResizeSignals() []os.Signal { return []os.Signal{syscall.SIGWINCH} }
+// ResizeSignals returns the signals that report a new size of the terminal, and that a shell continues the process.
+func ResizeSignals() []os.Signal { return []os.Signal{syscall.SIGWINCH, syscall.SIGCONT} }
+
+// Suspend stops the process group until a shell continues it.
+func Suspend() error { return syscall.Kill(0, syscall.SIGTSTP) }

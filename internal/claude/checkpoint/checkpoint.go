@@ -101,7 +101,6 @@ func nonNilFiles(files map[string]backup) map[string]backup {
 	return files
 }
 
-// transcriptLine is a line of a transcript with the type file-history-snapshot or file-history-delta.
 type transcriptLine struct {
 	Type       string    `json:"type"`
 	MessageID  string    `json:"messageId"`
@@ -263,7 +262,6 @@ func (h *History) now() string {
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// trackingPath returns the name of a tracked path, relative to the working directory if it is below that directory.
 func (h *History) trackingPath(path string) string {
 	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel

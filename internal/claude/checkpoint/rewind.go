@@ -62,7 +62,6 @@ func (h *History) Rewind(uuid string) (RewindEffect, error) {
 	return change, nil
 }
 
-// targetsAt returns the content of every tracked file at a prompt.
 func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	var point *checkpoint
 	for i := range h.checkpoints {

@@ -20,7 +20,6 @@ func backupName(path string, version int) string {
 	return fmt.Sprintf("%.8x@v%d", sum, version)
 }
 
-// moveTo changes the directory to dir and copies another session's versions there, so a fork does not need its source.
 func (s *store) moveTo(dir string) error {
 	from := s.sourceDir
 	s.dir, s.sourceDir = dir, ""

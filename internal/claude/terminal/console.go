@@ -104,6 +104,28 @@ func (c *Console) Close() error {
 	return errors.Join(c.painter.close(), c.restoreMode())
 }
 
+// suspend stops the program until the shell continues it. Without a shell, the program continues at once.
+func (c *Console) suspend() error {
+	full := c.painter.fullScreen
+	err := errors.Join(c.painter.close(), c.restoreMode())
+	c.painter.fullScreen = full
+	fmt.Fprint(c.painter.w, "\nClaude Code is suspended. Run `fg` to bring it back.\n")
+	err = errors.Join(err, process.Suspend())
+	select {
+	case <-c.resized:
+	case <-time.After(time.Second / 10): // the time that the signal needs
+	}
+	return errors.Join(err, c.resume())
+}
+
+func (c *Console) resume() error {
+	_, err := c.sys.Terminal.Raw()
+	if err = errors.Join(err, c.painter.open()); c.painter.fullScreen {
+		err = errors.Join(err, c.painter.enterFull())
+	}
+	return err
+}
+
 func (c *Console) measure() {
 	c.screen.faults = c.faults.current()
 	cols, rows := c.sys.Terminal.Size()

@@ -34,6 +34,7 @@ const (
 	keyCtrlY
 	keyCtrlR
 	keyCtrlS
+	keyCtrlZ
 	keyHome
 	keyEnd
 	keyDelete
@@ -140,7 +141,7 @@ func controlKey(c byte) keyName {
 	return map[byte]keyName{
 		'\r': keyEnter, '\n': keyNewline, '\t': keyTab, 0x7f: keyBackspace, 0x08: keyBackspace,
 		0x01: keyHome, 0x02: keyLeft, 0x05: keyEnd, 0x06: keyRight, 0x03: keyCtrlC, 0x04: keyCtrlD,
-		0x0b: keyCtrlK, 0x15: keyCtrlU, 0x17: keyCtrlW, 0x19: keyCtrlY, 0x12: keyCtrlR, 0x13: keyCtrlS,
+		0x0b: keyCtrlK, 0x15: keyCtrlU, 0x17: keyCtrlW, 0x19: keyCtrlY, 0x12: keyCtrlR, 0x13: keyCtrlS, 0x1a: keyCtrlZ,
 	}[c]
 }
 

@@ -37,7 +37,6 @@ func (p *painter) leaveFull() error {
 	return p.write(leaveScreen)
 }
 
-// close restores the settings that open and enterFull have changed. Inline rows stay on the terminal.
 func (p *painter) close() error {
 	var b strings.Builder
 	if p.fullScreen {

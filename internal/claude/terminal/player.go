@@ -47,7 +47,6 @@ func (p *turnPlayer) interrupt() int {
 	return p.turn
 }
 
-// playPrompts runs the turns of the prompts, one after the other, until ctx ends.
 func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
@@ -132,7 +131,6 @@ func shellCommand(prompts []string) (command string, ok bool) {
 	return strings.CutPrefix(prompts[0], shellPrefix)
 }
 
-// runShell runs a shell command of the user and returns the prompt that reports it to the model.
 func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.UserMessage {
 	stdout, stderr := session.RunShell(ctx, p.session, command)
 	p.inbox.put(shellEnded{stdout, stderr})
@@ -154,7 +152,6 @@ func (p *turnPlayer) showEvents(events session.Events) bool {
 	return true
 }
 
-// promptQueue holds the prompts that wait for a turn. A running turn takes prompts from it between its tool rounds.
 type promptQueue struct {
 	wake  chan struct{} // receives a value when a prompt is added; capacity 1
 	inbox *mailbox      // receives the prompts that a running turn has taken
@@ -283,7 +280,6 @@ func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.P
 	}
 }
 
-// errNoHost is the answer to requests for which the session needs a program that uses an SDK.
 var errNoHost = errors.New("the request needs an SDK host, which an interactive session does not have")
 
 // Callback implements [session.Host].

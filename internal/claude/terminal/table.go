@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// table is a table of a reply. Every row has as many cells as the header.
 type table struct {
 	header []string
 	align  []string // delimiters of the columns, such as ":-:" for centered cells
@@ -71,7 +70,6 @@ func (t *table) columnWidths(width int) []int {
 	return words
 }
 
-// fairWidths distributes the room to columns. Those that need less than the others keep their width.
 func fairWidths(wanted []int, room int) []int {
 	widths := slices.Clone(wanted)
 	sorted := slices.Sorted(slices.Values(wanted))
@@ -111,7 +109,6 @@ func (t *table) rows(cols int) []string {
 	return append(rows, line("└", "┴", "┘"))
 }
 
-// rowRows draws one row. The cells of a header are centered.
 func (t *table) rowRows(cells []string, widths []int, isHeader bool) []string {
 	var columns [][]string
 	height := 0

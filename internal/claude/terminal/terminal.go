@@ -177,8 +177,12 @@ func (t *Terminal) loop(ctx context.Context) error {
 			c.screen.progress.spinnerFrame++
 		case <-t.disarmTimer.C:
 			t.armedKey, c.screen.notice, c.screen.aboveInput = 0, "", ""
-		case <-c.resized:
-			c.painter.redrawAll()
+		case signal := <-c.resized:
+			if c.painter.redrawAll(); signal.String() == "continued" { // the shell has changed the terminal
+				if err := c.resume(); err != nil {
+					return err
+				}
+			}
 		}
 		if err := t.receiveAll(); err != nil {
 			return err
@@ -275,11 +279,9 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	s.showShortcuts, s.lastPaste, s.hasPasted = false, "", s.hasPasted && k.name == keyText
 	switch k.name {
 	case keyText:
-		if k.text == "?" && s.composer.isEmpty() {
-			s.showShortcuts = true
-			return
+		if s.showShortcuts = k.text == "?" && s.composer.isEmpty(); !s.showShortcuts {
+			s.composer.insert(k.text)
 		}
-		s.composer.insert(k.text)
 	case keyPaste:
 		s.lastPaste = s.composer.paste(k.text, pasted)
 		s.hasPasted = s.lastPaste != ""
@@ -306,6 +308,8 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		t.pressEscape(repeated)
 	case keyBackTab:
 		t.cycleMode()
+	case keyCtrlZ:
+		t.quit = t.console.suspend() != nil
 	case keyCtrlC:
 		t.pressCtrlC(repeated)
 	case keyCtrlD:

@@ -196,7 +196,6 @@ func askDetectorByLines(ctx context.Context, d *detector, b book.Book, pages []b
 	return answers, nil
 }
 
-// runDetectorInTmux displays a page in a separate tmux server and runs the detector with access to this server.
 func runDetectorInTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []string) (detectorReply, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {

@@ -87,7 +87,6 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
-// simulatedName selects the claude that this binary simulates. It is also the version of books captured from it.
 const simulatedName = "simulated"
 
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {

@@ -24,7 +24,6 @@ const (
 	Inline     = "inline"     // prints below the shell's prompt
 )
 
-// tmuxSuffix marks the directories of books that were captured inside tmux.
 const tmuxSuffix = "-tmux"
 
 // Key identifies a book.

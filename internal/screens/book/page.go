@@ -296,7 +296,6 @@ func isComposer(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }
 
-// dialogState returns the state of a dialog. Rows far above the options belong to the conversation and are ignored.
 func dialogState(lines []string, options []Option) string {
 	const most = 20 // rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row

@@ -10,7 +10,6 @@ import (
 // minFragmentBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
 const minFragmentBytes = 8
 
-// secretMask replaces secrets on screens and in input. It remembers the secrets that it has found.
 type secretMask struct {
 	redactor *redact.Redactor
 	known    map[string]bool // parts of secrets, of the length minFragmentBytes

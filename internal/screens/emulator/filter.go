@@ -70,7 +70,6 @@ func (f *outputFilter) writeText() {
 	}
 }
 
-// handleByte handles one byte outside of escape sequences. ESC begins such a sequence.
 func (f *outputFilter) handleByte(b byte) {
 	switch {
 	case b == escapeByte:
@@ -111,7 +110,6 @@ func (f *outputFilter) holdByte(b byte) {
 	}
 }
 
-// forwardHeld forwards the characters that were held back.
 func (f *outputFilter) forwardHeld() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {
@@ -135,7 +133,6 @@ func (f *outputFilter) handleEscapeByte(b byte) {
 	}
 }
 
-// handleStringByte handles a byte of a control string. Like in tmux, ESC always ends it.
 func (f *outputFilter) handleStringByte(b byte) {
 	switch {
 	case b == escapeByte:

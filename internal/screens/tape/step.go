@@ -148,7 +148,6 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	return tapeError("found no option that begins with " + backquote(s.Select))
 }
 
-// typeText types a text and waits, at most echoTimeout, until the program has echoed the end of the text.
 func (r *Playback) typeText(ctx context.Context, text string) error {
 	const most = 20 // runes: an echo may be wrapped
 	tail := []rune(text)

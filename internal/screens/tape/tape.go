@@ -148,7 +148,6 @@ func (c *checker) checkStep(s *Step, i int) {
 	}
 }
 
-// compile compiles the expressions and keys of a step, and calls add for each problem.
 func (s *Step) compile(add func(key, hint, message string)) {
 	var err error
 	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
