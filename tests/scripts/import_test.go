@@ -107,7 +107,7 @@ func randomScenario(r *rand.Rand, prompts []string) string {
 func randomRule(r *rand.Rand, prompt string) string {
 	texts := []string{"plain", `it's "quoted" \ and '''more'''`, "two\nlines\n\nand\ttab", "{{ \"{{\" }} no template }}", "ünï \u2028 cödé", `{"json":[1,null]}`}
 	text := func() string { return tomlString(texts[r.IntN(len(texts))]) }
-	const agent = `{ tool = "Agent", input = { description = "d", prompt = "go", subagent_type = "general-purpose" }, subagent = { steps = [` +
+	const agent = `{ tool = "Agent", input = { description = "d", prompt = "go", subagent_type = "general-purpose" }, subagent = { background = false, steps = [` +
 		`{ text = %s, tool_calls = [{ tool = "Read", input = { file_path = "{{ cwd }}/a.txt" } }] }, { text = "agent done" }] } }`
 	call := func() string {
 		calls := []string{
