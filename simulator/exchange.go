@@ -102,14 +102,14 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 		x.replyComplete = x.replyComplete || f.Type == scenarios.FailStreamError && !f.Whole
 	}
 	x.lastReply.hasMore = reply.HasMore
+	if x.sim.main.Tasks != nil {
+		x.sim.main.Tasks.MarkLaunched()
+	}
 	calls, err := x.emitMessage(ctx, req, reply, tools)
 	if err != nil {
 		return nil, err
 	}
 	x.totals.apiTime += x.sim.options.Clock.Now().Sub(asked)
-	if x.sim.main.Tasks != nil {
-		x.sim.main.Tasks.MarkLaunched()
-	}
 	return calls, nil
 }
 
@@ -266,6 +266,7 @@ func (x *exchange) resolveCall(use protocol.ToolUse, index *executor.Index) prot
 	if len(use.Input) == 0 {
 		use.Input = json.RawMessage("{}")
 	}
+	use.Written = use.Input
 	if tool, ok := index.Tool(use.Name); ok {
 		use.Input = executor.Coerce(use.Input, tool.InputSchema)
 	}

@@ -21,7 +21,7 @@ type message struct {
 	pace        scenarios.Pace
 	nextChunkAt time.Time // time at which the latest chunk is due; zero before the first
 	calls       []preparedCall
-	round       *toolRound              // emits refusals during the stream
+	round       *toolRound              // starts and refuses calls during the stream
 	final       protocol.MessageSummary // summary of the message, completed while its blocks are emitted
 
 	text            strings.Builder // streamed part of the open text block
@@ -30,8 +30,8 @@ type message struct {
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
-	refusalPoint    RefusalPoint    // where the refusal of the last call is due; AfterMessage means that none is due in the stream
-	refusedCall     *refusedCall    // the refusal that is being emitted; nil if none
+	effect          Effect          // first effect of the last call, if the stream has not reached it yet
+	due             []func()        // what the next events of the stream are followed by, one function for each event
 	assistantEvents int
 }
 
@@ -51,7 +51,8 @@ type preparedCall struct {
 	// readOnly means that the call may run in parallel even if its tool is not read-only.
 	readOnly    bool
 	refusal     *executor.Result // result that replaces the run; nil means the call may run
-	earlyResult *executedCall    // the refusal that was emitted while the message was streamed; nil means none
+	earlyResult *executedCall    // the result that was emitted while the message was streamed; nil means none
+	started     *startedCall     // the call runs since its message was streamed; nil means that it does not
 }
 
 // emitBlocks emits a message by blocks as the real CLI does: each assistant event precedes its content_block_stop.
@@ -72,7 +73,7 @@ func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error
 			return err
 		}
 		m.stopBlock(i)
-		if err := m.emitRefusalAt(ctx, InNextBlock); err != nil {
+		if err := m.showEffect(ctx, LaterInNextBlock); err != nil {
 			return err
 		}
 	}
@@ -131,9 +132,9 @@ func (m *message) end() {
 		{"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}},
 		{"usage", usage},
 	}, "")
-	m.advanceRefusal()
+	m.showNextEffect()
 	m.emitStreamEvent(orderedObject{{"type", "message_stop"}}, "")
-	m.advanceRefusal()
+	m.flushEffects()
 }
 
 // streamBlock emits a block except for its content_block_stop: first its other stream events, then its assistant event.
@@ -266,7 +267,7 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	began := m.sim.options.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
-	if err := m.streamInput(ctx, i, empty, b.Input); err != nil {
+	if err := m.streamInput(ctx, i, empty, b.Written); err != nil {
 		return err
 	}
 	m.final.InputStreamMS = new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
@@ -287,16 +288,18 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	}
 	known := false
 	c.tool, known = m.index.Tool(c.toolUse.Name)
-	early := m.refusesEarly(known)
+	mayStart, mayRefuse := m.mayStart(c), m.mayRefuse(known)
 	m.calls = append(m.calls, c)
-	if early && !m.isUnstreamed && (c.toolUse.Name != structuredOutputTool || m.structured.schema == nil) {
-		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.toolUse)
+	if (mayStart || mayRefuse) && !m.isUnstreamed && (c.toolUse.Name != structuredOutputTool || m.structured.schema == nil) {
+		if e := m.sim.options.Tools.FirstEffect(ctx, c.toolUse); e.Starts && mayStart || !e.Starts && mayRefuse {
+			m.effect = e
+		}
 	}
-	return m.emitRefusalAt(ctx, BeforeBlockStop)
+	return m.showEffect(ctx, BeforeBlockStop)
 }
 
 func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
-	m.flushRefusal()
+	m.flushEffects()
 	ev := m.assistantEvent(b, modify)
 	m.assistantEvents++
 	m.out.emit(ev)
@@ -384,7 +387,7 @@ func (m *message) emitAbandonedStop() {
 func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.openIndex = i
 	m.emitStreamEvent(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
-	m.advanceRefusal()
+	m.showNextEffect()
 }
 
 // emitDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
@@ -397,7 +400,7 @@ func (m *message) emitDelta(i int, key, chunk, display string) {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
 	m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, display)
-	m.advanceRefusal()
+	m.showNextEffect()
 }
 
 func (m *message) stopBlock(i int) {

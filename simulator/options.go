@@ -260,19 +260,26 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// EarlyRefusal returns the point of the message's stream at which the refusal of the call is emitted.
-	EarlyRefusal(ctx context.Context, call protocol.ToolUse) RefusalPoint
+	// FirstEffect returns what becomes visible first of a call, and when.
+	FirstEffect(ctx context.Context, call protocol.ToolUse) Effect
 }
 
-// RefusalPoint is the point of a message's stream at which the refusal of a call is emitted.
-type RefusalPoint int
+// Effect is the first visible effect of a call: it is refused, or it starts.
+type Effect struct {
+	Point  StreamPoint
+	Starts bool // hooks, a question, an agent or a result; otherwise the call is refused
+}
 
-// The points of a message's stream. A refusal that depends on a hook, an answer or a file is emitted after the message.
+// StreamPoint is a point of the stream of the message with a call.
+type StreamPoint int
+
+// The points of a message's stream. What depends on the file system or on a process comes after the message.
 const (
-	AfterMessage    RefusalPoint = iota
-	BeforeBlockStop              // right after the call: the tool is unknown or its input has the wrong form
-	AfterBlockStop               // before the next block begins: the tool refuses the input
-	InNextBlock                  // after the next block has begun: permission is denied
+	AfterMessage     StreamPoint = iota
+	BeforeBlockStop              // right after the call: its hooks start, the tool is unknown or its input has the wrong form
+	AfterBlockStop               // before the next block begins: an agent starts, or the tool refuses the input
+	InNextBlock                  // after the next event of the stream: a question to the host, or permission is denied
+	LaterInNextBlock             // one event later: a skill
 )
 
 // A ContextSource lists files for the model besides the results of its calls: instruction files (CLAUDE.md, rules) that
@@ -310,11 +317,9 @@ func UncheckedTools(x executor.Executor) Tools { return uncheckedTools{x} }
 
 type uncheckedTools struct{ executor.Executor }
 
-func (uncheckedTools) Prepare(protocol.ToolUse) PreparedCall               { return PreparedCall{} }
-func (uncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck { return Precheck{} }
-func (uncheckedTools) EarlyRefusal(context.Context, protocol.ToolUse) RefusalPoint {
-	return AfterMessage
-}
+func (uncheckedTools) Prepare(protocol.ToolUse) PreparedCall                { return PreparedCall{} }
+func (uncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck  { return Precheck{} }
+func (uncheckedTools) FirstEffect(context.Context, protocol.ToolUse) Effect { return Effect{} }
 
 // unknownLocation is the default Location.
 type unknownLocation struct{}

@@ -21,6 +21,10 @@ type toolRound struct {
 	*turnContext
 	isRunning bool                    // calls are running, or a call has ended the turn
 	aborted   map[int]executor.Result // results of interrupted calls, by index
+
+	events     chan earlyEvent // events of running calls; nil before the first
+	started    []*startedCall
+	messageEnd chan struct{} // closed after the message that started calls; nil means none
 }
 
 type executedCall struct {
@@ -43,6 +47,8 @@ func (r *executedCall) displayRank() int {
 // after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
 func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
 	d.isRunning = true
+	d.releaseStarted()
+	defer d.endStarted()
 	d.sim.history.rounds++
 	round := d.sim.history.rounds
 	results := make([]scenarios.Result, len(calls))
@@ -71,21 +77,25 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 		if stop != nil {
 			return nil, d.endMidMessage(calls[end:], end, *stop)
 		}
+		d.releaseStarted()
 		start = end
 	}
 	d.isRunning = false
 	return results, nil
 }
 
-// refuseCall passes a call to the tools, although they are known to refuse it, and returns the refusal. This happens
-// while the message is still streamed. siblings is the number of other calls in the message.
-func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
-	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
-	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
-	c.toolUse.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
+// refuseCall executes a call that the tools will refuse, and returns the refusal. This happens while the message is
+// still streamed.
+func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall) (executedCall, error) {
+	d.precheck(ctx, c)
 	r := d.execute(ctx, 0, *c)
 	c.earlyResult = &r
 	return r, r.err
+}
+
+func (d *toolRound) precheck(ctx context.Context, c *preparedCall) {
+	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
+	c.toolUse.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
 }
 
 // canRunInParallel reports whether the call may run alongside adjacent calls. A refused call may: it does not run.
@@ -95,12 +105,9 @@ func (c preparedCall) canRunInParallel() bool {
 
 // runBatch runs calls[start:end] in parallel and emits each result when it arrives or, if repeatable, in call order.
 func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
+	callsCtx := ctx
 	ctx, cancel := context.WithCancel(ctx)
-	var early chan earlyEvent // nil if the output must be repeatable
-	if !d.sim.options.Display.OrderedResults {
-		early = make(chan earlyEvent)
-		ctx = context.WithValue(ctx, earlyEventsKey{}, early)
-	}
+	ctx = context.WithValue(context.WithValue(ctx, earlyEventsKey{}, d.earlyEvents()), startedCallKey{}, nil)
 	done := make(chan executedCall, end-start)
 	var wg sync.WaitGroup
 	var running []preparedCall
@@ -108,14 +115,22 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 		if calls[i].earlyResult != nil {
 			continue
 		}
-		ready := d.sim.options.Tools.Precheck(ctx, calls[i].toolUse)
-		calls[i].toolUse.ObservedInput, calls[i].refusal = ready.ObservedInput, ready.Refusal
 		running = append(running, calls[i])
+		if run := calls[i].started; run != nil {
+			context.AfterFunc(ctx, run.cancel)
+			wg.Go(func() { // returns when the call does, which ctx limits
+				r := <-run.done
+				r.index = i
+				done <- r
+			})
+			continue
+		}
+		d.precheck(ctx, &calls[i])
 		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // returns when the call does, which ctx limits
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := &heartbeat{ticker: time.NewTicker(heartbeatInterval), calls: running, earlyEvents: early}
+	alive := &heartbeat{ticker: time.NewTicker(heartbeatInterval), calls: running, earlyEvents: d.events}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := len(running); left > 0; {
@@ -124,6 +139,9 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 			return nil, err
 		}
 		left -= len(ready)
+		if left == 0 && end < len(calls) && ready[0].err == nil && ready[0].result.Stop == nil {
+			d.startHooks(callsCtx, &calls[end])
+		}
 		for _, r := range ready {
 			alive.calls = slices.DeleteFunc(alive.calls, func(c preparedCall) bool { return c.eventID == calls[r.index].eventID })
 			if r.err != nil {
@@ -161,8 +179,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive 
 		case <-alive.ticker.C:
 			d.emitHeartbeats(alive)
 		case e := <-alive.earlyEvents:
-			d.out.emitAll([]protocol.Event{e.event})
-			close(e.shown)
+			d.showEarly(e)
 		case <-late:
 			remaining = len(batch)
 		}
@@ -442,31 +459,6 @@ type heartbeat struct {
 	calls       []preparedCall
 	beats       int
 	earlyEvents <-chan earlyEvent
-}
-
-// earlyEvent is an event of a running call. The channel shown is closed when the event has been shown.
-type earlyEvent struct {
-	event protocol.Event
-	shown chan struct{}
-}
-
-type earlyEventsKey struct{}
-
-// ShowEarly shows an event of a call that is still running, and returns when it has been shown. ctx is the context of
-// the call. It returns false if the event can only be shown together with the result.
-func ShowEarly(ctx context.Context, ev protocol.Event) bool {
-	events, ok := ctx.Value(earlyEventsKey{}).(chan earlyEvent)
-	if !ok {
-		return false
-	}
-	e := earlyEvent{ev, make(chan struct{})}
-	select {
-	case events <- e:
-		<-e.shown
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (d *toolRound) emitHeartbeats(h *heartbeat) {

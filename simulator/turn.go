@@ -56,6 +56,7 @@ func newTurn(st *turnContext) *turn {
 // run runs the turn and emits its result. After an interrupt it ignores ctx.
 func (t *turn) run(ctx context.Context) error {
 	err := t.playEvents(ctx)
+	t.round.endStarted()
 	t.prompts.replayPrompt() // has an effect only if the model was not asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {

@@ -522,7 +522,7 @@ func TestObserved(t *testing.T) {
 		{"Read", `{"file_path":"../a"}`, `{"file_path":"/a"}`},
 		{"Read", `{"file_path":"/a"}`, ""},
 		{"Read", `{"file_path":5}`, ""},
-		{"NotebookEdit", `{"notebook_path":"a.ipynb"}`, ""},
+		{"NotebookEdit", `{"notebook_path":"a.ipynb"}`, `{"notebook_path":"/w/a.ipynb"}`},
 		{"Glob", `{"path":"a"}`, ""},
 	}
 	for _, tt := range tests {

@@ -47,6 +47,9 @@ type Tool struct {
 	Unsimulated bool
 	// MainOnly tools do not exist for sub-agents.
 	MainOnly bool
+	// BareDenial tools show the reason of a hook that denies a call in its JSON output without the name of the hook
+	// (observed with 2.1.330).
+	BareDenial bool
 	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
 	UnknownToRules bool
 
@@ -68,7 +71,7 @@ var tools = [...]Tool{
 	{Name: "CronDelete", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "CronList", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "DesignSync", Listing: ListAlways, Unsimulated: true},
-	{Name: "Edit", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
+	{Name: "Edit", Class: ClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
 	{Name: "EnterPlanMode", Class: ClassNeverAsk, Listing: ListWithUser, Deferred: true},
 	{Name: "EnterWorktree", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "ExitPlanMode", Class: ClassUser, Listing: ListWithUser, Deferred: true},
@@ -80,19 +83,19 @@ var tools = [...]Tool{
 	{Name: "ListAgents", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true},
 	{Name: "ListMcpResources"},
 	{Name: "ListMcpResourcesTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
-	{Name: "Monitor", Class: ClassShell, Listing: ListAlways, Subject: "command", Deferred: true, since: "2.1.310"},
+	{Name: "Monitor", Class: ClassShell, Listing: ListAlways, Subject: "command", Deferred: true, BareDenial: true, since: "2.1.310"},
 	{Name: "MultiEdit", Class: ClassWrite, UnknownToRules: true},
-	{Name: "NotebookEdit", Class: ClassWrite, Listing: ListAlways, Subject: "notebook_path", Deferred: true},
+	{Name: "NotebookEdit", Class: ClassWrite, Listing: ListAlways, Subject: "notebook_path", Deferred: true, BareDenial: true},
 	{Name: "NotebookRead", Class: ClassRead, UnknownToRules: true},
 	{Name: "PowerShell"},
 	{Name: "PushNotification"},
-	{Name: "Read", Class: ClassRead, Listing: ListAlways, Subject: "file_path", ReadOnly: true},
+	{Name: "Read", Class: ClassRead, Listing: ListAlways, Subject: "file_path", ReadOnly: true, BareDenial: true},
 	{Name: "ReadMcpResourceDirTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "ReadMcpResourceTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "RemoteTrigger", Listing: ListAlways, Unsimulated: true},
 	{Name: "ReportFindings", Class: ClassNeverAsk, Listing: ListAlways},
 	{Name: "ScheduleWakeup", Class: ClassNeverAsk, Listing: ListAlways, MainOnly: true},
-	{Name: "SendMessage", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true, Unsimulated: true},
+	{Name: "SendMessage", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true, Unsimulated: true, BareDenial: true},
 	{Name: "SendUserFile"},
 	{Name: "SendUserMessage"},
 	{Name: "Skill", Class: ClassSkill, Listing: ListAlways, Subject: "skill"},
@@ -107,12 +110,12 @@ var tools = [...]Tool{
 	{Name: "TeamCreate"},
 	{Name: "TeamDelete"},
 	{Name: "TodoWrite", Class: ClassNeverAsk, Listing: ListOnRequest, Deferred: true},
-	{Name: "ToolSearch", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true, since: "2.1.304"},
+	{Name: "ToolSearch", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true, BareDenial: true, since: "2.1.304"},
 	{Name: "WaitForMcpServers"},
 	{Name: "WebFetch", Class: ClassFetch, Listing: ListAlways, Subject: "url", ReadOnly: true, Deferred: true},
 	{Name: "WebSearch", Listing: ListAlways, Subject: "query", ReadOnly: true, Deferred: true},
 	{Name: "Workflow", Listing: ListAlways, Unsimulated: true, MainOnly: true},
-	{Name: "Write", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
+	{Name: "Write", Class: ClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
 }
 
 // ToolNamed returns the tool with this name or alias, or the zero Tool if none exists.

@@ -191,6 +191,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	w.isRunning = true
 	a.workers = append(a.workers, w)
 	a.mu.Unlock()
+	simulator.AwaitStreamEvent(ctx)
 	return w.start(ctx)
 }
 
@@ -292,6 +293,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 		return failedResult(err.Error()), nil
 	}
 	w := a.newForkedRun(skill, call)
+	simulator.AwaitStreamEvent(ctx)
 	w.prepareRun(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return executor.Result{}, err

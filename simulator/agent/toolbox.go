@@ -43,12 +43,12 @@ func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.
 	return check
 }
 
-func (t toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
+func (t toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simulator.Effect {
 	if t.isToolExcluded(call.Name) {
-		return simulator.BeforeBlockStop
+		return simulator.Effect{Point: simulator.BeforeBlockStop}
 	}
 	call.Agent = &t.agent
-	return t.sessionTools.EarlyRefusal(ctx, call)
+	return t.sessionTools.FirstEffect(ctx, call)
 }
 
 func (t toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {

@@ -126,6 +126,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	w.simulator = sim
 	w.agents.mu.Unlock()
 	w.showPrompt(w.input.Prompt)
+	simulator.ContinueStream(ctx)
 	w.preloadSkills(ctx)
 	return w.continueWith(ctx, w.input.Prompt)
 }

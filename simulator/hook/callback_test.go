@@ -206,7 +206,7 @@ func TestSeveralHooks(t *testing.T) {
 		{[]string{"deny", "defer"}, expectedOutcome{Block: true, Decision: "deny", Reason: "d", Texts: []string{"PreToolUse:Bash hook error: d"}}},
 		{[]string{"none", "deny", "deny2"}, expectedOutcome{
 			Block: true, Decision: "deny", Reason: "d",
-			Texts: []string{"PreToolUse:Bash hook error: d", "PreToolUse:Bash hook error: e"},
+			Texts: []string{"PreToolUse:Bash hook error: e"},
 		}},
 	}
 	for _, tt := range tests {
@@ -376,5 +376,40 @@ func TestReplace(t *testing.T) {
 	r.Replace(Source{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
 	if diff := cmp.Diff([]string{"buserSettings", "callbackh2", "cflagSettings"}, labels()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// If several hooks refuse a call, the hook that finishes last gives the result. Some tools show a denial in JSON without
+// the name of the hook, but not that of a command that exits with status 2.
+func TestDenialText(t *testing.T) {
+	deny := func(reason string) string {
+		return `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny"` + reason + `}}'`
+	}
+	late, early := "sleep 0.3; "+deny(`,"permissionDecisionReason":"late"`), deny(`,"permissionDecisionReason":"early"`)
+	for _, tt := range []struct {
+		tool  string
+		hooks []string
+		want  string
+	}{
+		{"Bash", []string{late, early}, "PreToolUse:Bash hook error: late"},
+		{"Read", []string{late, early}, "late"},
+		{"Read", []string{early, early + " | sed s/early/second/"}, "second"},
+		{"Read", []string{early, "echo two >&2; exit 2"}, "PreToolUse:Read hook error: [echo two >&2; exit 2]: two\n"},
+		{"Read", []string{deny("")}, "Hook PreToolUse:Read denied this tool"},
+		{"Bash", []string{deny("")}, "PreToolUse:Bash hook error: Blocked by hook"},
+	} {
+		var hooks []map[string]string
+		for _, command := range tt.hooks {
+			hooks = append(hooks, map[string]string{"type": "command", "command": command})
+		}
+		raw, err := json.Marshal(map[string]any{"PreToolUse": []any{map[string]any{"hooks": hooks}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(t, string(raw), func(o *Options) { o.Now = time.Now })
+		got := r.Run(t.Context(), Input{Event: protocol.PreToolUseHook{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1"}})
+		if diff := cmp.Diff([]string{tt.want}, got.Texts); diff != "" {
+			t.Errorf("%s %q (-want +got):\n%s", tt.tool, tt.hooks, diff)
+		}
 	}
 }

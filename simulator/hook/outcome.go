@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -19,8 +20,9 @@ type Outcome struct {
 	// Reason is the reason of the first hook that blocked. If none blocked, it is the reason of the hook whose decision
 	// is in Decision. If a command blocked, Reason is "[command]: stderr".
 	Reason string
-	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order. They are
-	// shown as a tool result (PreToolUse), as the result of the turn (UserPromptSubmit) or as user messages (Stop).
+	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order; for a tool
+	// call, the message of one hook. They are shown as a tool result (PreToolUse), as the result of the turn
+	// (UserPromptSubmit) or as user messages (Stop).
 	Texts []string
 
 	// Decision of PreToolUse and PreModelSwitch hooks; precedence: deny, defer, ask, allow. Empty means none.
@@ -120,7 +122,11 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		o.Reason = reason
 	}
 	o.Block = true
-	o.Texts = append(o.Texts, blockText(c, reason))
+	if c.event == "PreToolUse" {
+		o.setDenialText(c, a, reason, bare)
+	} else {
+		o.Texts = append(o.Texts, blockText(c, reason))
+	}
 	if claudecode.HookEventNamed(c.event).DecidesPermission {
 		o.Decision = "deny"
 	}
@@ -128,6 +134,22 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, the reason is in a result or a prompt
 		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
 	}
+}
+
+// simultaneousEnd is the time within which hooks count as finishing simultaneously.
+const simultaneousEnd = 100 * time.Millisecond
+
+// setDenialText sets the text of a refused call. If several hooks refuse it, the text is that of the hook that finished
+// last, and of the last one in configured order if they finished simultaneously (observed with 2.1.330).
+func (o *Outcome) setDenialText(c *hookCall, a *hookResult, reason, bare string) {
+	if len(o.Texts) > 0 && a.duration+simultaneousEnd < c.slowestDenial {
+		return
+	}
+	text := blockText(c, reason)
+	if _, tool, _ := strings.Cut(c.name, ":"); !a.isBlocked && claudecode.ToolNamed(tool).BareDenial {
+		text = cmp.Or(bare, "Hook "+c.name+" denied this tool")
+	}
+	o.Texts, c.slowestDenial = []string{text}, max(c.slowestDenial, a.duration)
 }
 
 // mergeOutput merges one hook's output, except its refusal.

@@ -13,6 +13,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+type startedKey struct{}
+
+// WithStarted returns a context for [Runner.Run]. show is called when all hooks of the event have started, with their
+// hook_started events, which the [Outcome] then lacks.
+func WithStarted(ctx context.Context, show func([]protocol.Event)) context.Context {
+	return context.WithValue(ctx, startedKey{}, show)
+}
+
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
 // cancelled, running hooks are killed and the outcome has no decision. The caller checks ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
@@ -28,21 +36,36 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		}
 	}
 	r.forgetEnv(event)
+	showStart, _ := ctx.Value(startedKey{}).(func([]protocol.Event))
+	c.startShown = showStart != nil
 	answers := make([]hookResult, len(chosen))
-	var wg sync.WaitGroup
 	for i, e := range chosen {
-		id := ""
+		answers[i].entry = e
 		if e.callback == "" {
-			id = r.options.NewID()
+			answers[i].id = r.options.NewID()
 		}
-		wg.Go(func() { // returns when the hook has finished; its timeout and ctx limit it
-			started := r.options.Now()
-			answers[i] = r.runOne(ctx, c, e, i)
-			answers[i].entry, answers[i].id = e, id
-			answers[i].duration = r.options.Now().Sub(started)
+	}
+	startEvents := startedFrames(c, answers)
+	var running, starting sync.WaitGroup
+	for i := range answers {
+		starting.Add(1)
+		begun := sync.OnceFunc(func() { starting.Done() })
+		running.Go(func() { // returns when the hook has finished; its timeout and ctx limit it
+			defer begun() // a callback may fail before the host has received the request
+			a := &answers[i]
+			started, entry, id := r.options.Now(), a.entry, a.id
+			if entry.callback == "" {
+				begun()
+			}
+			*a = r.runOne(protocol.WithRequestSent(ctx, begun), c, entry, i)
+			a.entry, a.id, a.duration = entry, id, r.options.Now().Sub(started)
 		})
 	}
-	wg.Wait()
+	if showStart != nil {
+		starting.Wait()
+		showStart(startEvents)
+	}
+	running.Wait()
 	r.mu.Lock()
 	for _, a := range answers {
 		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // their events are not shown

@@ -94,12 +94,26 @@ type missingVerdict struct {
 	TimedOut  bool   `json:"timed_out"`
 }
 
-// hookFrames returns the hook_started and hook_response events of configured hooks.
+// startedFrames returns the hook_started events of configured hooks.
+func startedFrames(c *hookCall, answers []hookResult) []protocol.Event {
+	var started []protocol.Event
+	for i := range answers {
+		if e := answers[i].entry; e.callback == "" && e.config.Type != "prompt" && e.config.Type != "agent" {
+			started = append(started, &protocol.System{Subtype: "hook_started", Fields: hookEventFields(c, &answers[i])})
+		}
+	}
+	return started
+}
+
+// hookFrames returns the hook_started and hook_response events of configured hooks, without those already shown.
 func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
 	}
 	var started, between, ended []protocol.Event
+	if !c.startShown {
+		started = startedFrames(c, answers)
+	}
 	for i := range answers {
 		a := &answers[i]
 		if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
@@ -112,7 +126,6 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 			continue
 		}
 		head := hookEventFields(c, a)
-		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
 		for _, p := range a.progress {
 			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
 				protocol.Field{Key: "stdout", Value: p.stdout},

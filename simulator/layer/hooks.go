@@ -93,6 +93,10 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	before := h.run(ctx, use, protocol.PreToolUseHook{
 		ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
 	})
+	if h.o.Runner.Matches("PreToolUse", hookToolName(use.Name)) {
+		simulator.ContinueStream(ctx) // also if none of the hooks applies to the call
+	}
+	simulator.AwaitMessageEnd(ctx)
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
@@ -163,9 +167,7 @@ func (h *hookMiddleware) runAfter(ctx context.Context, use protocol.ToolUse, res
 	out := h.run(ctx, use, in)
 	h.applyRewrite(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
-	if h.o.Frames {
-		result.EventsBefore = append(result.EventsBefore, out.Frames...)
-	}
+	result.EventsBefore = append(result.EventsBefore, h.showFrames(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
 		if file := h.o.Tools.Reread(use); file != "" {
@@ -219,6 +221,12 @@ func (h *hookMiddleware) run(ctx context.Context, use protocol.ToolUse, in proto
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
 		base.CWD, base.PermissionMode = cmp.Or(use.Agent.Dir, base.CWD), cmp.Or(protocol.PermissionMode(use.Agent.Mode), base.PermissionMode)
 	}
+	if simulator.CanShowEarly(ctx) {
+		ctx = hook.WithStarted(ctx, func(events []protocol.Event) {
+			h.showFrames(ctx, events)
+			simulator.ContinueStream(ctx)
+		})
+	}
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
@@ -232,13 +240,18 @@ func hookToolName(tool string) string {
 
 // visibleEvents returns the events to show with the result of a call, except frames that could be shown at once.
 func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
-	var events []protocol.Event
-	for _, frame := range out.Frames {
+	return append(append(h.showFrames(ctx, out.Frames), out.AttachmentEvents()...), out.Notices...)
+}
+
+// showFrames shows hook events immediately, and returns those that can be shown only with the result.
+func (h *hookMiddleware) showFrames(ctx context.Context, frames []protocol.Event) []protocol.Event {
+	var later []protocol.Event
+	for _, frame := range frames {
 		if h.o.Frames && !simulator.ShowEarly(ctx, frame) {
-			events = append(events, frame)
+			later = append(later, frame)
 		}
 	}
-	return append(append(events, out.AttachmentEvents()...), out.Notices...)
+	return later
 }
 
 // splitTurnEnds separates the events by which a hook ends the turn. In transcripts, they follow the call's result.
@@ -321,9 +334,10 @@ func replacedContent(raw json.RawMessage) protocol.Content {
 	return protocol.Content{Text: string(plainjson.Compact(raw))}
 }
 
-// AskHooks returns a prompter that asks PermissionRequest hooks and ask at the same time. The first decision is used,
-// and the other question is cancelled (spec: cli-contract 5.4). If ask is nil, only the hooks are asked. If the hooks
-// then make no decision, the answer is zero with Undecided set.
+// AskHooks combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first decision is
+// used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter decides,
+// the hooks run to their end. Without a prompter only the hooks are asked. If they return no decision, the answer is
+// zero with Undecided set.
 func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 	return &racingPrompter{hooks: newHooks(o), ask: ask}
 }
@@ -341,24 +355,27 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		}
 		return a.ask.Ask(ctx, r)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	byHook := make(chan hook.Outcome, 1)
-	go func() { // returns when the hooks have finished; ctx stops them
-		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
-			ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions), MCPServer: r.Server,
+	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { // returns when the hooks have finished; an interrupt stops them, but not the end of the call
+		defer stopHooks()
+		byHook <- a.hooks.run(hookCtx, r.Use, protocol.PermissionRequestHook{
+			ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions, a.ask), MCPServer: r.Server,
 		})
 	}()
 	if a.ask == nil {
+		defer context.AfterFunc(ctx, stopHooks)()
 		return a.verdictOf(ctx, <-byHook), nil
 	}
 	type verdict struct {
 		answer protocol.PermissionAnswer
 		err    error
 	}
+	askCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	byHost := make(chan verdict, 1)
 	go func() { // returns when the prompter does; ctx stops it
-		answer, err := a.ask.Ask(ctx, r)
+		answer, err := a.ask.Ask(askCtx, r)
 		byHost <- verdict{answer, err}
 	}()
 	select {
@@ -372,8 +389,9 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		v.answer.Before = a.hooks.visibleEvents(ctx, out)
 		return v.answer, v.err
 	case v := <-byHost:
-		cancel()
-		<-byHook
+		if v.err != nil {
+			stopHooks()
+		}
 		return v.answer, v.err
 	}
 }
@@ -389,9 +407,9 @@ func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protoc
 }
 
 // suggestionsForHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
-// suggestions, the first one, which is a rule that allows the command, is left out.
-func suggestionsForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
-	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
+// suggestions and no prompter exists, hooks do not receive the first one, a rule that allows the command.
+func suggestionsForHooks(all []protocol.PermissionUpdate, ask permission.Prompter) []protocol.PermissionUpdate {
+	if ask == nil && len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]
 	}
 	return all

@@ -69,7 +69,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(v), nil
 		}
-		answer, err := ask.Ask(ctx, permissionRequest(p, use, v))
+		answer, err := ask.Ask(protocol.WithRequestSent(ctx, func() { simulator.ContinueStream(ctx) }), permissionRequest(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return noPrompterResult(use, err), nil
@@ -106,22 +106,22 @@ func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessa
 	return changed
 }
 
-// RefusesImmediately reports whether a call is denied without asking a hook, a classifier or a prompter. asked is the
-// prompter of the session; nil means that the session has none.
-func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
+// FirstEffect returns what becomes visible first of a call of a tool: its hooks start, it is denied without a hook, a
+// classifier or a prompter, or the prompter is asked. asked is nil without a prompter.
+func FirstEffect(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) simulator.Effect {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
-		return false
+		return simulator.Effect{Point: simulator.BeforeBlockStop, Starts: true}
 	}
-	v := p.Decide(use)
+	v, mode := p.Decide(use), p.ModeOf(use.Agent)
 	switch {
 	case v.Behavior == permission.Allow:
-		return false
+		return simulator.Effect{}
 	case v.DenyRule:
-		return true
-	case p.ModeOf(use.Agent) == protocol.ModePlan || p.ModeOf(use.Agent) == protocol.ModeAuto:
-		return false
+		return simulator.Effect{Point: simulator.InNextBlock}
+	case mode == protocol.ModePlan || mode == protocol.ModeAuto, asked == nil && hooks.Matches("PermissionRequest", hookToolName(use.Name)):
+		return simulator.Effect{}
 	}
-	return v.Behavior == permission.Deny || asked == nil && !hooks.Matches("PermissionRequest", hookToolName(use.Name))
+	return simulator.Effect{Point: simulator.InNextBlock, Starts: v.Behavior != permission.Deny && asked != nil}
 }
 
 // IsInputError reports whether a call was refused because its input does not match the tool's schema.

@@ -49,6 +49,8 @@ type ToolUse struct {
 	Siblings int `json:"-"`
 	// Round is the position of the call's message among the messages with calls, from 1. It is not encoded.
 	Round int `json:"-"`
+	// Written is the input as the model wrote it, which the stream shows. It is not encoded.
+	Written json.RawMessage `json:"-"`
 	// ObservedInput is the input that hosts and hooks see, for example with an absolute path. Nil means that they see
 	// Input. It is not encoded.
 	ObservedInput json.RawMessage `json:"-"`

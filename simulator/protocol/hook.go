@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // HookMatcher registers callbacks of the host for an event (initialize.hooks).
 type HookMatcher struct {
@@ -104,4 +107,18 @@ type PromptOutcome struct {
 	IsKept    bool   `json:"prompt_kept"`
 	NoVerdict string `json:"no_verdict_kind,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+}
+
+type requestSentKey struct{}
+
+// WithRequestSent returns a context for a request to the SDK host. sent is called when the request has been written.
+func WithRequestSent(ctx context.Context, sent func()) context.Context {
+	return context.WithValue(ctx, requestSentKey{}, sent)
+}
+
+// NoteRequestSent calls the function of [WithRequestSent], if ctx has one.
+func NoteRequestSent(ctx context.Context) {
+	if sent, ok := ctx.Value(requestSentKey{}).(func()); ok {
+		sent()
+	}
 }

@@ -196,12 +196,14 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 // ObservedInput returns the input of a call for hooks and hosts, with the absolute path of a read, written or edited
 // file. Nil means that the input is unchanged.
 func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
+	key := "file_path"
 	switch call.Name {
 	case "Read", "Write", "Edit":
+	case "NotebookEdit":
+		key = "notebook_path"
 	default:
 		return nil
 	}
-	const key = "file_path"
 	in, err := plainjson.Parse(call.Input)
 	var path string
 	if err != nil || plainjson.TypeOf(in.Get(key)) != "string" || json.Unmarshal(in.Get(key), &path) != nil {

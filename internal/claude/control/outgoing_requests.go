@@ -75,6 +75,7 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestK
 	}
 	qs.pending[id] = q
 	qs.out.lines.put(frame)
+	protocol.NoteRequestSent(ctx)
 	return q, nil
 }
 

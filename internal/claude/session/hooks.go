@@ -141,6 +141,13 @@ func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s ag
 	return forkedSkill(k, loaded.Text), true, err
 }
 
+func (l *skillLibrary) forksAgent(call protocol.ToolUse) bool {
+	var in struct{ Skill string }
+	_ = json.Unmarshal(call.Input, &in) // a call with invalid input names no skill
+	k, _ := l.findCommand(in.Skill)
+	return k.RunsInAgent && l.Check(in.Skill) == nil
+}
+
 // Preload returns the text of a skill that an agent type lists.
 func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, ok bool) {
 	k, ok := l.findCommand(name)

@@ -125,6 +125,7 @@ type permissionPromptTool struct {
 
 // Ask calls the tool. It returns an error if no server has the tool.
 func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	protocol.NoteRequestSent(ctx)
 	input, err := protocol.Marshal(struct {
 		ToolName  string          `json:"tool_name"`
 		Input     json.RawMessage `json:"input"`

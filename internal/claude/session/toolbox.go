@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/layer"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -26,19 +27,21 @@ import (
 
 // toolbox holds the tools of the session and the middleware around their calls.
 type toolbox struct {
-	executor.Executor  // the tools with their middleware
-	builtin            *builtin.Tools
-	servers            *servers
-	policy             *permissionPolicy
-	inventory          *toolInventory
-	callGates          callGates
-	instructions       *nestedInstructions
-	aliases            map[string]string // requested tool → tool that runs instead; set by the host
-	sequentialAgents   bool              // agents run one after another, for a repeatable run
-	options            builtin.Options
-	refusesImmediately func(protocol.ToolUse) bool
-	isolated           isolatedTools
-	agents             *agent.Agents
+	executor.Executor // the tools with their middleware
+	builtin           *builtin.Tools
+	servers           *servers
+	policy            *permissionPolicy
+	inventory         *toolInventory
+	callGates         callGates
+	instructions      *nestedInstructions
+	aliases           map[string]string // requested tool → tool that runs instead; set by the host
+	sequentialAgents  bool              // agents run one after another, for a repeatable run
+	options           builtin.Options
+	hooks             *hook.Runner
+	prompter          permission.Prompter // answers questions about calls; nil means none
+	skills            *skillLibrary
+	isolated          isolatedTools
+	agents            *agent.Agents
 }
 
 type toolParts struct {
@@ -81,9 +84,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	host := t.policy.prompter(p.host)
 	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.UserModified), Files: newSettingsFiles(plan, t.servers.records)}
 	t.agents = p.background.agents
-	t.refusesImmediately = func(call protocol.ToolUse) bool {
-		return layer.RefusesImmediately(t.policy.Policy, p.hooks.Runner, host, call)
-	}
+	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library
 	t.Executor = executor.Chain(base,
 		layer.Hooks(around), layer.Permission(permit), t.callGates.middleware(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
@@ -116,28 +117,6 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 		ready.Refusal = t.refuse(ctx, call)
 	}
 	return ready
-}
-
-// EarlyRefusal returns the point in the stream of a message at which the refusal of a call is emitted. For Edit and
-// Write with valid input, this is always after the message, because these tools read the file first.
-func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
-	if t.policy.canned.HasResult(call) {
-		return simulator.AfterMessage
-	}
-	call.ObservedInput = t.builtinTools(call).ObservedInput(call)
-	writes := call.Name == "Edit" || call.Name == "Write"
-	refused := t.refuse(ctx, call)
-	_, missing := t.inventory.refusal(call)
-	switch {
-	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
-		return simulator.BeforeBlockStop
-	case writes:
-	case refused != nil:
-		return simulator.AfterBlockStop
-	case t.refusesImmediately(call):
-		return simulator.InNextBlock
-	}
-	return simulator.AfterMessage
 }
 
 // refuse returns the error for a call that no tool of the session accepts, or nil.

@@ -269,6 +269,7 @@ type pendingQuestion struct {
 
 // Ask implements [session.Host]: it shows a dialog and waits for the user's answer.
 func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	protocol.NoteRequestSent(ctx)
 	q := &pendingQuestion{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
 	h.inbox.put(q)
 	select {

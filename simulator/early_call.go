@@ -1,0 +1,257 @@
+package simulator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// startedCall is a call that runs while its message is still streamed. The stream waits for it until the call has a
+// result or calls [ContinueStream], so that the order of events does not depend on time.
+type startedCall struct {
+	cancel     context.CancelFunc
+	done       chan executedCall // cap 1
+	ended      chan struct{}     // closed when the call has returned
+	yields     chan bool         // the stream may continue; true means only until its next event
+	nextEvent  chan struct{}     // receives after that event
+	messageEnd chan struct{}     // closed after the message
+	hasYielded bool              // used only by the goroutine of the call
+}
+
+type startedCallKey struct{}
+
+func startedCallOf(ctx context.Context) *startedCall {
+	c, _ := ctx.Value(startedCallKey{}).(*startedCall)
+	return c
+}
+
+// ContinueStream lets the stream of the message continue, because the call now waits for a process, the host or an
+// agent. Only the first call in a tool call has an effect.
+func ContinueStream(ctx context.Context) {
+	if c := startedCallOf(ctx); c != nil && !c.hasYielded {
+		c.hasYielded = true
+		c.yields <- false
+	}
+}
+
+// AwaitStreamEvent waits until the stream of the message has emitted its next event, unless the stream has continued.
+func AwaitStreamEvent(ctx context.Context) {
+	if c := startedCallOf(ctx); c != nil && !c.hasYielded {
+		c.yields <- true
+		select {
+		case <-c.nextEvent:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// AwaitMessageEnd waits for the end of the message if its stream has continued; see [ContinueStream].
+func AwaitMessageEnd(ctx context.Context) {
+	if c := startedCallOf(ctx); c != nil && c.hasYielded {
+		select {
+		case <-c.messageEnd:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// startCall starts a call whose message is still streamed.
+func (d *toolRound) startCall(ctx context.Context, c preparedCall) *startedCall {
+	ctx, cancel := context.WithCancel(ctx)
+	if d.messageEnd == nil {
+		d.messageEnd = make(chan struct{})
+	}
+	run := &startedCall{
+		cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2),
+		nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd,
+	}
+	ctx = context.WithValue(context.WithValue(ctx, startedCallKey{}, run), earlyEventsKey{}, d.earlyEvents())
+	d.started = append(d.started, run)
+	go func() { // returns when the call does, which ctx limits; endStarted waits for it
+		defer close(run.ended)
+		run.done <- d.execute(ctx, 0, c)
+	}()
+	return run
+}
+
+// earlyEvents returns the channel for events of running calls; it is nil if the output must be repeatable.
+func (d *toolRound) earlyEvents() chan earlyEvent {
+	if d.events == nil && !d.sim.options.Display.OrderedResults {
+		d.events = make(chan earlyEvent)
+	}
+	return d.events
+}
+
+// follow shows the events of a started call until it has a result, lets the stream continue, or pauses.
+func (d *toolRound) follow(ctx context.Context, run *startedCall) (result *executedCall, pauses bool) {
+	for !d.out.stopped {
+		select {
+		case r := <-run.done:
+			return &r, false
+		case pauses := <-run.yields:
+			d.background.emitTaskEvents(task.PhaseInTurn)
+			return nil, pauses
+		case e := <-d.events:
+			d.showEarly(e)
+		case <-d.background.taskEvents():
+			d.background.emitTaskEvents(task.PhaseInTurn)
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// startHooks starts the hooks of a call that waits for an earlier call. They start before the result of the earlier call
+// is shown.
+func (d *toolRound) startHooks(ctx context.Context, c *preparedCall) {
+	if d.events == nil || c.earlyResult != nil || d.sim.options.Tools.FirstEffect(ctx, c.toolUse) != (Effect{BeforeBlockStop, true}) {
+		return
+	}
+	d.precheck(ctx, c)
+	c.started = d.startCall(ctx, *c)
+	if r, _ := d.follow(ctx, c.started); r != nil {
+		c.started.done <- *r
+	}
+}
+
+// releaseStarted lets started calls continue after their message.
+func (d *toolRound) releaseStarted() {
+	if d.messageEnd != nil {
+		close(d.messageEnd)
+		d.messageEnd = nil
+	}
+}
+
+// endStarted cancels started calls whose results are not needed, and waits for them.
+func (d *toolRound) endStarted() {
+	for _, run := range d.started {
+		run.cancel()
+		<-run.ended
+	}
+	d.started = nil
+}
+
+// mayStart reports whether a call may start before its message is complete: earlier calls of the message have results,
+// or they can run in parallel with it.
+func (m *message) mayStart(c preparedCall) bool {
+	return m.round.earlyEvents() != nil && !slices.ContainsFunc(m.calls, func(other preparedCall) bool {
+		return other.earlyResult == nil && (!other.canRunInParallel() || !c.canRunInParallel())
+	})
+}
+
+// mayRefuse reports whether a call may be refused while its message is still streamed. If its tool is known, all
+// earlier calls of the message must already have results. If its tool is unknown, earlier calls without a result are
+// allowed too if they can run in parallel.
+func (m *message) mayRefuse(known bool) bool {
+	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
+}
+
+// showEffect starts or refuses the last call if the stream has reached the point of its first effect.
+func (m *message) showEffect(ctx context.Context, at StreamPoint) error {
+	e, last := m.effect, len(m.calls)-1
+	if e.Point == AfterMessage || e.Point > at {
+		return nil
+	}
+	m.effect = Effect{}
+	use := &m.calls[last].toolUse
+	use.Siblings, use.Round = len(m.final.Calls)-1, m.sim.history.rounds+1
+	switch {
+	case e.Starts && e.Point >= InNextBlock:
+		if e.Point == LaterInNextBlock {
+			m.due = append(m.due, func() {})
+		}
+		m.due = append(m.due, func() { m.startCall(ctx, last) })
+	case e.Starts:
+		m.startCall(ctx, last)
+	default:
+		r, err := m.round.refuseCall(ctx, &m.calls[last])
+		if err != nil {
+			return err
+		}
+		call := m.calls[last]
+		m.due = append(m.due, func() { m.round.emitDenial(r) }, func() { m.round.emitOutcome(call, r) })
+		if e.Point < InNextBlock {
+			m.flushEffects()
+		}
+	}
+	return m.out.checkOpen()
+}
+
+func (m *message) startCall(ctx context.Context, i int) {
+	m.round.precheck(ctx, &m.calls[i])
+	m.calls[i].started = m.round.startCall(ctx, m.calls[i])
+	m.followCall(ctx, i)
+}
+
+// followCall waits until a started call has a result or lets the stream continue, and emits its events.
+func (m *message) followCall(ctx context.Context, i int) {
+	c := &m.calls[i]
+	run := c.started
+	switch r, pauses := m.round.follow(ctx, run); {
+	case pauses:
+		m.due = append(m.due, func() {
+			run.nextEvent <- struct{}{}
+			m.followCall(ctx, i)
+		})
+	case r != nil && (r.err != nil || r.result.Stop != nil): // runCalls ends the turn
+		run.done <- *r
+	case r != nil:
+		c.earlyResult, c.started = r, nil
+		m.round.emitResult(*c, *r)
+	}
+}
+
+// showNextEffect shows what is due after an event of the stream.
+func (m *message) showNextEffect() {
+	if len(m.due) > 0 {
+		next := m.due[0]
+		m.due = m.due[1:]
+		next()
+	}
+}
+
+func (m *message) flushEffects() {
+	for len(m.due) > 0 && !m.out.stopped {
+		m.showNextEffect()
+	}
+}
+
+// earlyEvent is an event of a running call. The channel shown is closed when the event has been shown.
+type earlyEvent struct {
+	event protocol.Event
+	shown chan struct{}
+}
+
+// earlyEventsKey is the key of the channel for early events in the context of a call.
+type earlyEventsKey struct{}
+
+// CanShowEarly reports whether [ShowEarly] can show the events of a call. ctx is the context of the call.
+func CanShowEarly(ctx context.Context) bool {
+	events, _ := ctx.Value(earlyEventsKey{}).(chan earlyEvent)
+	return events != nil
+}
+
+// ShowEarly shows an event of a call that is still running, and returns when it has been shown. ctx is the context of
+// the call. It returns false if the event can only be shown together with the result.
+func ShowEarly(ctx context.Context, ev protocol.Event) bool {
+	events, _ := ctx.Value(earlyEventsKey{}).(chan earlyEvent)
+	if events == nil {
+		return false
+	}
+	e := earlyEvent{ev, make(chan struct{})}
+	select {
+	case events <- e:
+		<-e.shown
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (d *toolRound) showEarly(e earlyEvent) {
+	d.out.emitAll([]protocol.Event{e.event})
+	close(e.shown)
+}
