@@ -108,9 +108,7 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 		if t.Server == "" && t.RawName == "" {
 			return protocol.ToolUseMeta{}, false
 		}
-		return protocol.ToolUseMeta{
-			ID: use.ID, DisplayName: DisplayName(t), ServerDisplayName: t.ServerTitle, ToolName: t.RawName,
-		}, true
+		return protocol.ToolUseMeta{ID: use.ID, DisplayName: DisplayName(t), ServerDisplayName: t.ServerTitle, ToolName: t.RawName}, true
 	}
 	name := use.Name
 	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {

@@ -437,9 +437,7 @@ func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	}
 	sc := r.rule.scope.Fork()
 	sc.Results = nil
-	return &protocol.SubagentScript{
-		Type: s.Type, Background: s.Background, Steps: &subagentSteps{ref: r.rule.ref, steps: s.Steps, scope: sc},
-	}
+	return &protocol.SubagentScript{Type: s.Type, Background: s.Background, Steps: &subagentSteps{ref: r.rule.ref, steps: s.Steps, scope: sc}}
 }
 
 func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {

@@ -105,10 +105,7 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 	for i := range r.Results {
 		r.Results[i].Content, r.Results[i].Structured = plainjson.NormalizeNumbers(r.Results[i].Content), plainjson.NormalizeNumbers(r.Results[i].Structured)
 	}
-	h.scope = &fill.Scope{
-		Library: e.scenario.library, Source: src, Groups: groups, Results: r.Results, Match: match,
-		Vars: map[string]any{"prompt": r.Prompt},
-	}
+	h.scope = &fill.Scope{Library: e.scenario.library, Source: src, Groups: groups, Results: r.Results, Match: match, Vars: map[string]any{"prompt": r.Prompt}}
 	e.running = newResponse(h)
 	e.running.nextStep, e.running.awaitsResults = r.Step, true
 	return true

@@ -104,9 +104,7 @@ func (b *backgroundWork) mergeNotices() {
 		return
 	}
 	for n, ok := tasks.NextNotice(); ok && !b.out.stopped; n, ok = tasks.NextNotice() {
-		b.out.emit(&protocol.PromptAbsorbed{
-			UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp(),
-		})
+		b.out.emit(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp()})
 	}
 }
 
@@ -127,9 +125,7 @@ func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.Background
 		if i.Kind == task.KindAgent {
 			kind = "subagent"
 		}
-		list = append(list, protocol.BackgroundTask{
-			ID: i.ID, Type: kind, Status: "running", Description: i.Description, Command: i.Command, AgentType: i.AgentType,
-		})
+		list = append(list, protocol.BackgroundTask{ID: i.ID, Type: kind, Status: "running", Description: i.Description, Command: i.Command, AgentType: i.AgentType})
 	}
 	return list
 }

@@ -22,15 +22,10 @@ type startedCall struct {
 
 type startedCallKey struct{}
 
-func startedCallOf(ctx context.Context) *startedCall {
-	c, _ := ctx.Value(startedCallKey{}).(*startedCall)
-	return c
-}
-
 // ContinueStream lets the stream of the message continue, because the call now waits for a process, the host or an
 // agent. Only the first call in a tool call has an effect.
 func ContinueStream(ctx context.Context) {
-	if c := startedCallOf(ctx); c != nil && !c.hasYielded {
+	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && !c.hasYielded {
 		c.hasYielded = true
 		c.yields <- false
 	}
@@ -38,7 +33,7 @@ func ContinueStream(ctx context.Context) {
 
 // AwaitStreamEvent waits until the stream of the message has emitted its next event, unless the stream has continued.
 func AwaitStreamEvent(ctx context.Context) {
-	if c := startedCallOf(ctx); c != nil && !c.hasYielded {
+	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && !c.hasYielded {
 		c.yields <- true
 		select {
 		case <-c.nextEvent:
@@ -49,7 +44,7 @@ func AwaitStreamEvent(ctx context.Context) {
 
 // AwaitMessageEnd waits for the end of the message if its stream has continued; see [ContinueStream].
 func AwaitMessageEnd(ctx context.Context) {
-	if c := startedCallOf(ctx); c != nil && c.hasYielded {
+	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && c.hasYielded {
 		select {
 		case <-c.messageEnd:
 		case <-ctx.Done():

@@ -363,9 +363,7 @@ func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 }
 
 func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepted {
-	return &protocol.PromptAccepted{
-		UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
-	}
+	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text}
 }
 
 // absorbPrompts adds prompts that arrived during the tool round to the turn. The model receives them together with the

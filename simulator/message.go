@@ -127,11 +127,7 @@ func (m *message) end() {
 	if m.thinking > 0 {
 		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}
-	m.emitStreamEvent(orderedObject{
-		{"type", "message_delta"},
-		{"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}},
-		{"usage", usage},
-	}, "")
+	m.emitStreamEvent(orderedObject{{"type", "message_delta"}, {"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
 	m.showNextEffect()
 	m.emitStreamEvent(orderedObject{{"type", "message_stop"}}, "")
 	m.flushEffects()
@@ -309,11 +305,8 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 	final := m.final
 	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinking)
 	ev := &protocol.Assistant{
-		Type: "assistant",
-		Message: protocol.AssistantMessage{
-			ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel,
-			Content: []protocol.Block{b}, Usage: streamUsage(m.usage),
-		},
+		Type:      "assistant",
+		Message:   protocol.AssistantMessage{ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel, Content: []protocol.Block{b}, Usage: streamUsage(m.usage)},
 		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.request,
 		Final: &final,
 	}
@@ -330,9 +323,7 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 // emitAborted emits the text streamed before an interrupt, and counts its usage as one token for three characters.
 func (m *message) emitAborted() {
 	if m.started {
-		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{
-			InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3),
-		}})
+		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
 	}
 	if m.text.Len() > 0 {
 		m.stopReason = ""

@@ -404,9 +404,7 @@ func (d *toolRound) abortedEnd() *turnEndError {
 func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
-		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
-			ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content,
-		})
+		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
 	}
 	out, err := d.hooks.run(ctx, in)
 	if err != nil {
@@ -434,10 +432,7 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	if err != nil {
 		content = nil
 	}
-	return scenarios.Result{
-		ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError,
-		Content: content, Structured: structuredOf(use.Name, r),
-	}
+	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredOf(use.Name, r)}
 }
 
 // structuredOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none exists.

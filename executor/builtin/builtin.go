@@ -143,9 +143,7 @@ func New(o Options) (*Tools, error) {
 }
 
 func newShell(o Options) *tool.Shell {
-	s := tool.ShellOptions{
-		CWD: o.CWD, Dirs: slices.Clone(o.AdditionalDirs), Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"),
-	}
+	s := tool.ShellOptions{CWD: o.CWD, Dirs: slices.Clone(o.AdditionalDirs), Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true")}
 	if o.Hooks != nil {
 		s.Script = o.Hooks.Script
 	}

@@ -117,12 +117,7 @@ func maxJobAgeMS(recurring bool) int64 {
 }
 
 func cronListTool(s *cronJobs) tool.Tool {
-	return tool.Tool{
-		Name:        "CronList",
-		Description: "Lists the scheduled prompts.",
-		Input:       tool.Object(),
-		Run:         tool.TypedRun(s, cronList),
-	}
+	return tool.Tool{Name: "CronList", Description: "Lists the scheduled prompts.", Input: tool.Object(), Run: tool.TypedRun(s, cronList)}
 }
 
 // cronJobOutput is a job in the form that hosts receive. For a job of the session, Durable is false. For a job in the

@@ -167,12 +167,7 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 func formatTaskIDs(ids []string) string { return "#" + strings.Join(ids, ", #") }
 
 func taskListTool(l *checklist) tool.Tool {
-	return tool.Tool{
-		Name: "TaskList", ReadOnly: true,
-		Description: "Lists the session's tasks.",
-		Input:       tool.Object(),
-		Run:         tool.TypedRun(l, taskList),
-	}
+	return tool.Tool{Name: "TaskList", ReadOnly: true, Description: "Lists the session's tasks.", Input: tool.Object(), Run: tool.TypedRun(l, taskList)}
 }
 
 func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {

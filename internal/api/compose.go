@@ -125,9 +125,7 @@ func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 		return
 	}
 	if slices.Contains(f.request.Tools.Names, structuredTool) {
-		m.Blocks = append(m.Blocks, protocol.ToolUse{
-			Type: "tool_use", ID: f.replayer.ID("toolu", f.HistoryDigest(), structuredTool), Name: structuredTool, Input: a.structured,
-		})
+		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.replayer.ID("toolu", f.HistoryDigest(), structuredTool), Name: structuredTool, Input: a.structured})
 		return
 	}
 	var config struct {

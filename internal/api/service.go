@@ -84,10 +84,7 @@ func newService(o Options) *service {
 	} else {
 		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
 	}
-	s := &service{
-		Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory),
-		replayer: newReplayer(o, ids),
-	}
+	s := &service{Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory), replayer: newReplayer(o, ids)}
 	if o.Capture != nil {
 		s.journal = s.newJournal(o.Capture, o.Clock.Now)
 	}

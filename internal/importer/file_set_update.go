@@ -55,10 +55,7 @@ func splitSections(text string) (before string, all []section) {
 		title := text[m[2]:m[3]]
 		key := title[:max(strings.IndexAny(title+" ", ": "), 0)]
 		seen[key]++
-		all = append(all, section{
-			key: fmt.Sprintf("%s %d", key, seen[key]), title: title, stamp: text[m[4]:m[5]], body: text[m[1]:end],
-			line: 1 + strings.Count(text[:m[0]], "\n"),
-		})
+		all = append(all, section{key: fmt.Sprintf("%s %d", key, seen[key]), title: title, stamp: text[m[4]:m[5]], body: text[m[1]:end], line: 1 + strings.Count(text[:m[0]], "\n")})
 	}
 	return text[:places[0][0]], all
 }

@@ -50,10 +50,7 @@ func (k *runProgress) recordResult(ev *protocol.Result) (waited int) {
 // currentUsage returns the agent's usage so far. The tokens of the last message are the total, because the input of a
 // request contains all earlier messages.
 func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
-	return &task.Usage{
-		TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total,
-		DurationMS: int(t.Elapsed() / time.Millisecond),
-	}
+	return &task.Usage{TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total, DurationMS: int(t.Elapsed() / time.Millisecond)}
 }
 
 // usageDuringCall returns the usage to report when the agent makes a call, before the message with the call is

@@ -423,9 +423,7 @@ func (w *agentRun) recordHiddenPrompt(text string) {
 }
 
 func (w *agentRun) promptEvent(text string) *protocol.User {
-	ev := &protocol.User{
-		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
-	}
+	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
 	if w.skill != "" {
 		ev.Expansion = &protocol.Expansion{Name: w.skill}
 	}
@@ -458,9 +456,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 	}
 	w.task.WaitShown(ctx)
 	now := o.State.Snapshot()
-	base := protocol.HookBase{
-		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.task.ID, AgentType: w.task.AgentType,
-	}
+	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.task.ID, AgentType: w.task.AgentType}
 	if o.Location != nil {
 		base.CWD = cmp.Or(w.dir, o.Location.Dir())
 	}

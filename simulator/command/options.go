@@ -109,9 +109,7 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 }
 
 func replaceVariables(k catalog.Command, project string, now simulator.Snapshot) string {
-	values := []string{
-		"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project,
-	}
+	values := []string{"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project}
 	if k.Skill {
 		values = append(values, "${CLAUDE_SKILL_DIR}", k.Dir)
 	}

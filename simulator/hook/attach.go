@@ -138,9 +138,7 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	if allow {
 		decision = "allow"
 	}
-	t.addAttachment(c, "hook_permission_decision", []protocol.Field{
-		{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event},
-	})
+	t.addAttachment(c, "hook_permission_decision", []protocol.Field{{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}})
 }
 
 // attachStop records that a hook ends the turn. It records nothing for a hook of a prompt, because the user gets a

@@ -57,10 +57,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	case waitTimedOut:
 		p.Stop(ctx)
 		<-out.ended
-		return hookResult{
-			outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true, exitCode: new(1),
-			stdout: out.output(), stderr: p.StderrTail(), progress: progress,
-		}
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true, exitCode: new(1), stdout: out.output(), stderr: p.StderrTail(), progress: progress}
 	case waitCancelled:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // it may clean up before it exits

@@ -213,9 +213,7 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 			continue
 		}
 		for _, id := range m.HookCallbackIDs {
-			r.entries[event] = append(r.entries[event], &hookEntry{
-				match: match, callback: id, timeout: r.hookTimeout(m.Timeout), mustAnswer: m.OnFailure == "block",
-			})
+			r.entries[event] = append(r.entries[event], &hookEntry{match: match, callback: id, timeout: r.hookTimeout(m.Timeout), mustAnswer: m.OnFailure == "block"})
 		}
 	}
 }
@@ -375,9 +373,7 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 			}
 			continue
 		}
-		entries = append(entries, &hookEntry{
-			match: match, config: c, timeout: r.hookTimeout(c.Timeout), mustAnswer: c.OnFailure == "block",
-		})
+		entries = append(entries, &hookEntry{match: match, config: c, timeout: r.hookTimeout(c.Timeout), mustAnswer: c.OnFailure == "block"})
 	}
 	return entries, fault
 }

@@ -90,9 +90,7 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 }
 
 func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.run(ctx, use, protocol.PreToolUseHook{
-		ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
-	})
+	before := h.run(ctx, use, protocol.PreToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
 	if h.o.Runner.Matches("PreToolUse", hookToolName(use.Name)) {
 		simulator.ContinueStream(ctx) // also if none of the hooks applies to the call
 	}

@@ -230,9 +230,7 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 		v.Reason, v.ReasonType = h.Reason, "hook"
 		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"
 		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: hookPromptReasonCode}
-		v.Event = &protocol.PermissionDenied{
-			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message,
-		}
+		v.Event = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message}
 	}
 	return v
 }
@@ -318,9 +316,7 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 		r.Decision = &why
 	}
 	if a.Source == hookDecisionSource {
-		r.Denied = &protocol.PermissionDenied{
-			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: a.Message, Message: message,
-		}
+		r.Denied = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: a.Message, Message: message}
 	}
 	r.CountDenial = true
 	return r

@@ -174,10 +174,7 @@ func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 			gone = append(gone, d.Path)
 		}
 	}
-	p.Apply([]protocol.PermissionUpdate{
-		{Type: "removeDirectories", Directories: gone},
-		{Type: "addDirectories", Directories: dirs, Destination: source},
-	})
+	p.Apply([]protocol.PermissionUpdate{{Type: "removeDirectories", Directories: gone}, {Type: "addDirectories", Directories: dirs, Destination: source}})
 }
 
 func parseUpdate(u protocol.PermissionUpdate) []rule {

@@ -215,10 +215,7 @@ func (c commandLine) writeApproval(what, abs string, inside, command bool) *appr
 	if !inside {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
 	}
-	q := &approvalRequest{
-		message: what + where, blockedPath: abs,
-		suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(abs)},
-	}
+	q := &approvalRequest{message: what + where, blockedPath: abs, suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(abs)}}
 	if command {
 		q.suggestions = append(q.suggestions, c.editSuggestion()...)
 	}

@@ -89,10 +89,7 @@ func acceptEditsUpdate() protocol.PermissionUpdate {
 }
 
 func (c *call) allow(reason string) Verdict {
-	return Verdict{
-		Behavior: Allow,
-		Decision: protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: reason},
-	}
+	return Verdict{Behavior: Allow, Decision: protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: reason}}
 }
 
 // allowByRule allows the call because of a rule. If the rule is in the user's own settings, the decision is recorded as

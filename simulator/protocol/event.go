@@ -490,7 +490,5 @@ func (*Frame) event()            {}
 
 // ModeChanged returns the event that announces a new permission mode.
 func ModeChanged(mode PermissionMode) *System {
-	return &System{Subtype: "status", Fields: []Field{
-		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},
-	}}
+	return &System{Subtype: "status", Fields: []Field{{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode}}}
 }

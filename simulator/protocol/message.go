@@ -95,11 +95,7 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 		CacheCreation cacheLifetimes `json:"cache_creation"`
 		Output        int            `json:"output_tokens"`
 		ServiceTier   *string        `json:"service_tier"`
-	}{
-		u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens,
-		cacheLifetimes{u.CacheCreation.Ephemeral5m, u.CacheCreation.Ephemeral1h},
-		u.OutputTokens, u.ServiceTier,
-	})
+	}{u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens, cacheLifetimes{u.CacheCreation.Ephemeral5m, u.CacheCreation.Ephemeral1h}, u.OutputTokens, u.ServiceTier})
 }
 
 // cacheLifetimes has the fields of [CacheCreation] in the order in which the API writes them.

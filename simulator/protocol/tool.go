@@ -69,11 +69,7 @@ func ErrorResult(text string) ToolResult {
 
 // UsageError is a CLI error about a call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
 func UsageError(text string) ToolResult {
-	return ToolResult{
-		Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"},
-		IsError: true,
-		Output:  text,
-	}
+	return ToolResult{Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"}, IsError: true, Output: text}
 }
 
 // PermissionDecision is the decision about one tool call, as shown in tool_result_meta.

@@ -68,10 +68,7 @@ const (
 // NewContext computes a session's context: the model, its context window, and the conversation's tokens so far.
 func NewContext(model string, room ContextWindow, messages int, l LoadedContext) Context {
 	window := room.Tokens
-	c := Context{
-		Window: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
-		Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills),
-	}
+	c := Context{Window: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles), Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills)}
 	used := func(name string, tokens int) {
 		if tokens > 0 {
 			c.Categories = append(c.Categories, UsageCategory{name, tokens, "used"})

@@ -147,11 +147,7 @@ func (t *Task) Progress(description, tool string, u Usage) {
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	fields = append(fields, protocol.Field{Key: "description", Value: description})
 	fields = append(fields, optionalField("subagent_type", t.AgentType)...)
-	t.Post(&protocol.System{Subtype: "task_progress", Fields: append(
-		fields,
-		protocol.Field{Key: "usage", Value: u},
-		protocol.Field{Key: "last_tool_name", Value: tool},
-	)})
+	t.Post(&protocol.System{Subtype: "task_progress", Fields: append(fields, protocol.Field{Key: "usage", Value: u}, protocol.Field{Key: "last_tool_name", Value: tool})})
 }
 
 // Detach moves a task to the background: its call no longer waits for it.
@@ -279,19 +275,13 @@ func (t *Task) startedFrame() *protocol.System {
 }
 
 func (t *Task) updatedFrame(patch any) *protocol.System {
-	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{
-		{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch},
-	}}
+	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch}}}
 }
 
 func (t *Task) notificationFrame(e End) *protocol.System {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
-	fields = append(
-		fields,
-		protocol.Field{Key: "status", Value: wireStatus(e.Status)},
-		protocol.Field{Key: "output_file", Value: t.OutputFile},
-	)
+	fields = append(fields, protocol.Field{Key: "status", Value: wireStatus(e.Status)}, protocol.Field{Key: "output_file", Value: t.OutputFile})
 	if e.Report != "" {
 		fields = append(fields, protocol.Field{Key: "summary", Value: e.Report}, protocol.Field{Key: "summary_is_report", Value: true})
 	} else {

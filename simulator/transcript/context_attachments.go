@@ -204,20 +204,14 @@ func missingFrom(known, all []string) []string {
 }
 
 func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmentSnapshot {
-	return environmentSnapshot{
-		WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
-		Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
-	}
+	return environmentSnapshot{WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs, Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion}
 }
 
 // listingAttachments returns the attachments that list tools, agents and skills.
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {
-		tools := deferredTools{
-			Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred,
-			RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{},
-		}
+		tools := deferredTools{Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred, RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{}}
 		if start {
 			tools.Pending, tools.Failed = &[]string{}, &[]string{}
 			if !l.conversation.options.Machine.IsTerminal {
@@ -227,9 +221,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
 	}
 	if now.Agents != nil {
-		agents := agentListing{
-			Type: "agent_listing_delta", BuiltIn: []string{}, BuiltInPlugin: []string{}, Removed: []string{}, IsInitial: true, ConcurrencyNote: true,
-		}
+		agents := agentListing{Type: "agent_listing_delta", BuiltIn: []string{}, BuiltInPlugin: []string{}, Removed: []string{}, IsInitial: true, ConcurrencyNote: true}
 		for _, a := range now.Agents {
 			agents.AddedTypes, agents.AddedLines = append(agents.AddedTypes, a.Name), append(agents.AddedLines, a.Text)
 			if a.BuiltIn {

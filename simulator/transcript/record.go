@@ -320,11 +320,8 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	}
 	m := ev.Message
 	line := protocol.AssistantLine{
-		LineHead: e.LineHead,
-		Message: protocol.LineMessage{
-			ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content,
-			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage,
-		},
+		LineHead:           e.LineHead,
+		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.attribution.forMessage(agentID, ev),

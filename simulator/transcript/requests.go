@@ -365,9 +365,7 @@ func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []proto
 }
 
 func requestShape(now RequestContext) protocol.RequestShape {
-	shape := protocol.RequestShape{
-		System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools),
-	}
+	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools)}
 	if now.VendorAPI {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
@@ -418,9 +416,7 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
 	if vendor {
-		marks = []protocol.CacheMark{
-			{Path: []any{"system", 1}, Value: map[string]string{"type": "ephemeral", "scope": "global"}}, {Path: []any{"system", 2}, Value: value},
-		}
+		marks = []protocol.CacheMark{{Path: []any{"system", 1}, Value: map[string]string{"type": "ephemeral", "scope": "global"}}, {Path: []any{"system", 2}, Value: value}}
 	}
 	if n := len(messages); n > 0 {
 		marks = append(marks, protocol.CacheMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})

@@ -181,9 +181,7 @@ func (r *recorder) recordBoundary(ev *protocol.System) error {
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", LineTrailer: e.LineTrailer,
-		Metadata: protocol.LineCompactMetadata{
-			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
-		},
+		Metadata: protocol.LineCompactMetadata{Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped},
 	}
 	r.retainedUUIDs = nil
 	if meta.Segment != nil {

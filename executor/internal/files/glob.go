@@ -107,9 +107,7 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 }
 
 func noMatchesResult(f *Finder, start time.Time) protocol.ToolResult {
-	return tool.Text("No files found", globOutput{
-		Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
-	})
+	return tool.Text("No files found", globOutput{Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()})
 }
 
 func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {

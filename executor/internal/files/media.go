@@ -43,10 +43,7 @@ func readImage(path string, data []byte) protocol.ToolResult {
 			"with Bash (e.g. `head -c 500`).", data[:min(len(data), 8)], path)
 	}
 	f.Dimensions = imageDimensions(data)
-	return protocol.ToolResult{
-		Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(f.Type, f.Base64)}},
-		Output:  readOutput{"image", f},
-	}
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(f.Type, f.Base64)}}, Output: readOutput{"image", f}}
 }
 
 // imageDimensions returns the size of an image; nil means unknown.
@@ -65,9 +62,7 @@ func readPDF(path string, data []byte) protocol.ToolResult {
 		Source map[string]string `json:"source"`
 	}{"document", map[string]string{"type": "base64", "media_type": "application/pdf", "data": encoded}})
 	return protocol.ToolResult{
-		Content: protocol.Content{Blocks: []protocol.Block{
-			protocol.Text(fmt.Sprintf("PDF file read: %s (%s)", path, tool.FormatSize(len(data)))), protocol.RawBlock{JSON: raw},
-		}},
-		Output: readOutput{"pdf", pdfFile{path, encoded, len(data)}},
+		Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(fmt.Sprintf("PDF file read: %s (%s)", path, tool.FormatSize(len(data)))), protocol.RawBlock{JSON: raw}}},
+		Output:  readOutput{"pdf", pdfFile{path, encoded, len(data)}},
 	}
 }

@@ -126,9 +126,7 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 func (f *Files) newCellID() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") }
 
 func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
-	out := notebookEditOutput{
-		NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode,
-	}
+	out := notebookEditOutput{NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode}
 	at, found := 0, true
 	if in.CellID != "" {
 		at, found = nb.findCell(in.CellID)

@@ -37,9 +37,7 @@ func readText(path, content string, offset, most *tool.Number) protocol.ToolResu
 	}
 	from := max(0, min(start-1, len(lines)))
 	shown := lines[from:min(from+limit, len(lines))]
-	out := readOutput{"text", textFile{
-		FilePath: path, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines),
-	}}
+	out := readOutput{"text", textFile{FilePath: path, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines)}}
 	switch {
 	case content == "":
 		return tool.Text("<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>", out)

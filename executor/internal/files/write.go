@@ -39,10 +39,7 @@ func Write(f *Files) tool.Tool {
 	return tool.Tool{
 		Name:        "Write",
 		Description: "Writes a file and replaces its content. Missing directories are created.",
-		Input: tool.Object(
-			tool.Required("file_path", tool.String("Path of the file")),
-			tool.Required("content", tool.String("The whole new content")),
-		),
+		Input:       tool.Object(tool.Required("file_path", tool.String("Path of the file")), tool.Required("content", tool.String("The whole new content"))),
 		Prepare: func(in *tool.Keys) bool {
 			decoded := tool.DecodeEscapes(in)
 			return trimTrailingSpace(in, "content") || decoded

@@ -69,10 +69,7 @@ func (i Issue) WithMessageFirst() Issue {
 }
 
 func wrongType(want, format, got string, path []any) Issue {
-	return Issue{
-		Expected: want, Format: format, Code: "invalid_type", Path: path, received: got,
-		Message: "Invalid input: expected " + want + ", received " + got,
-	}
+	return Issue{Expected: want, Format: format, Code: "invalid_type", Path: path, received: got, Message: "Invalid input: expected " + want + ", received " + got}
 }
 
 // TooSmall returns the issue for a value below its minimum. origin is the type of the value: "number", "string" or

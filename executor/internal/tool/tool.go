@@ -54,9 +54,7 @@ type Clock interface {
 
 // Definition returns the tool as it is listed in a session.
 func (t Tool) Definition() protocol.Tool {
-	return protocol.Tool{
-		Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly,
-	}
+	return protocol.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly}
 }
 
 // Prepared returns an input after t.Prepare. An input that is not an object is unchanged.

@@ -71,9 +71,7 @@ func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
 	case err != nil:
 		return r, err
 	case r.threadType == "continue":
-		return r, &RefusalError{
-			Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", NoRetry: true,
-		}
+		return r, &RefusalError{Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", NoRetry: true}
 	}
 	if err = rd.readMessages(r); errors.Is(err, errSyntax) {
 		err = invalidJSON()

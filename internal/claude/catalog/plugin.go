@@ -128,9 +128,7 @@ func fileExists(tree fs.FS, name string) bool {
 // readPlugin reads the directory of one plugin; errors mention its id, "name@marketplace" for an installed one.
 func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	fail := func(kind, message string) {
-		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{
-			Plugin: id, Type: kind, Message: message, Path: dir,
-		})
+		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{Plugin: id, Type: kind, Message: message, Path: dir})
 	}
 	if !fileExists(tree, ".") {
 		fail("path-not-found", "Path not found: "+dir)

@@ -203,9 +203,7 @@ func (h *History) recordChange(use, path string, before *string) error {
 		return err
 	}
 	last.files[name] = b
-	return h.writeLine(transcriptLine{
-		Type: "file-history-delta", MessageID: h.callMessages[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now(),
-	})
+	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now()})
 }
 
 func (h *History) backUp(path string, content []byte, version int) (backup, error) {

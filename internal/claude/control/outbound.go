@@ -151,9 +151,7 @@ type elicitation struct {
 
 // Elicit passes an MCP server's question to the host. If the host cannot answer, the question is cancelled.
 func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
-	ask := elicitation{
-		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
-	}
+	ask := elicitation{Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID}
 	if q.URL != "" {
 		ask.Mode = "url"
 	}

@@ -112,9 +112,7 @@ func (h *hostedSession) describe() Description {
 			}
 			d.Commands = append(d.Commands, listed)
 		} else if b, ok := claudecode.BuiltinCommandNamed(name); ok {
-			d.Commands = append(d.Commands, Command{
-				Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true,
-			})
+			d.Commands = append(d.Commands, Command{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true})
 		}
 	}
 	for _, a := range plan.Catalog.Agents() {

@@ -267,9 +267,7 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	if err != nil {
 		return control.Answer{}, err
 	}
-	r.conn.WriteEvent(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
-		{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"},
-	}})
+	r.conn.WriteEvent(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"}}})
 	said, err := r.tasks.SideQuestion(ctx, question)
 	return control.Answer{Payload: said}, err
 }

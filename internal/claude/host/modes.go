@@ -78,10 +78,7 @@ func (r *requestServer) reportModelChange(before, requested string) {
 		shown = requested + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
-	r.conn.WriteEvent(&protocol.User{
-		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}},
-		UUID: r.metadata.NewID(), IsReplay: &yes,
-	})
+	r.conn.WriteEvent(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, UUID: r.metadata.NewID(), IsReplay: &yes})
 }
 
 // setThinking validates a thinking budget and display mode. Neither affects a scripted model.

@@ -100,10 +100,7 @@ func SavedSessions(p *Plan) []transcript.SessionInfo { return transcript.Session
 
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
-	m := transcript.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree,
-		GitBranch: cmp.Or(git.branch, "HEAD"),
-	}
+	m := transcript.Machine{Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree, GitBranch: cmp.Or(git.branch, "HEAD")}
 	if shell := sys.Getenv("SHELL"); shell != "" {
 		m.Shell = filepath.Base(shell)
 	}

@@ -51,9 +51,7 @@ func (m *transcriptMirror) take() []protocol.Event {
 	defer m.mu.Unlock()
 	var frames []protocol.Event
 	for _, f := range m.files {
-		frames = append(frames, &protocol.Frame{Type: "transcript_mirror", Fields: []protocol.Field{
-			{Key: "filePath", Value: f.path}, {Key: "entries", Value: f.entries},
-		}})
+		frames = append(frames, &protocol.Frame{Type: "transcript_mirror", Fields: []protocol.Field{{Key: "filePath", Value: f.path}, {Key: "entries", Value: f.entries}}})
 	}
 	m.files = nil
 	return frames

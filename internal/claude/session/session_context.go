@@ -235,9 +235,7 @@ func (s *sessionContext) additionalDirs() []string {
 
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
-	return transcript.ModelContext{
-		Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn,
-	}
+	return transcript.ModelContext{Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
 }
 
 // RequestContext returns the parts of requests to the model other than messages.
@@ -344,9 +342,7 @@ func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 		names[i] = e.Name()
 	}
 	list := strings.Join(names, "\n")
-	return simulator.MentionContent{Text: list, Attachment: map[string]any{
-		"type": "directory", "path": path, "content": list, "displayPath": shown,
-	}}, true
+	return simulator.MentionContent{Text: list, Attachment: map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}}, true
 }
 
 // Read reads the resources of servers that a prompt mentions.

@@ -249,9 +249,7 @@ func (g callGates) countsBreakpointHits(tool string) bool {
 func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range g.list() {
-		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
-			Run: debuggerRunInfo{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
-		}))
+		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{Run: debuggerRunInfo{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6}))
 	}
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
@@ -410,9 +408,7 @@ func (i *nestedInstructions) newInstructionsFor(agent *protocol.AgentRef, file s
 }
 
 func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.ContextFile {
-	in := protocol.InstructionsLoadedHook{
-		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
-	}
+	in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent}
 	switch {
 	case m.Parent != "":
 		in.LoadReason = "include"

@@ -124,9 +124,7 @@ func (r *Recorder) recordPrompt() {
 		"gen_ai.operation.name": "invoke_agent", "user_prompt": shown, "user_prompt_length": length,
 		"interaction.sequence": r.state.turns, "parent.source": "none", "queued_sends": 0,
 	}
-	r.recordEvent("user_prompt", r.state.interaction.SpanID, attributeValues{
-		"prompt_length": strconv.Itoa(length), "prompt": shown, "prompt_text": shown, "message.uuid": ev.UUID,
-	})
+	r.recordEvent("user_prompt", r.state.interaction.SpanID, attributeValues{"prompt_length": strconv.Itoa(length), "prompt": shown, "prompt_text": shown, "message.uuid": ev.UUID})
 }
 
 func (r *Recorder) endTurn() {

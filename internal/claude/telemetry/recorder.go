@@ -271,11 +271,7 @@ func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 		return
 	}
 	now := r.o.Clock.Now()
-	own := []attribute{
-		{"event.name", newValue(name)},
-		{"event.timestamp", newValue(now.UTC().Format("2006-01-02T15:04:05.000Z"))},
-		{"event.sequence", newValue(r.state.sequence)},
-	}
+	own := []attribute{{"event.name", newValue(name)}, {"event.timestamp", newValue(now.UTC().Format("2006-01-02T15:04:05.000Z"))}, {"event.sequence", newValue(r.state.sequence)}}
 	r.state.sequence++
 	if r.state.promptID != "" {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})

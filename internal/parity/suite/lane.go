@@ -115,10 +115,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	const most = 512 << 20
 	limit := time.Duration(len(job.Lanes)*max(1, len(job.Case.Runs)))*(job.Timeout+5*time.Second) + 30*time.Second
-	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: job.Self, Args: words, Env: s.Environ, Isolated: true},
-		Stdin:   raw, Limit: most, Timeout: limit,
-	})
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Self, Args: words, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
 	if err != nil {
 		return nil, errors.Join(ErrNotIsolated, err)
 	}

@@ -121,9 +121,7 @@ func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
 }
 
 func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
-	return &parity.Verdict{
-		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{},
-	}
+	return &parity.Verdict{Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
 // runCase runs a case and compares its lanes. previous is the verdict of the attempt before, if the case is repeated.

@@ -53,13 +53,7 @@ func (f *fileFormat) lineSchema(head string) ([]byte, error) {
 				required = append(required, fd.key)
 			}
 		}
-		oneOf = append(oneOf, object{
-			{"title", name},
-			{"description", f.describeLine(name, types[i])},
-			{"type", "object"},
-			{"properties", properties},
-			{"required", required},
-		})
+		oneOf = append(oneOf, object{{"title", name}, {"description", f.describeLine(name, types[i])}, {"type", "object"}, {"properties", properties}, {"required", required}})
 	}
 	var defs object
 	for _, name := range f.order[1:] {

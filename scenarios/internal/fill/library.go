@@ -54,9 +54,7 @@ func ChangingVariables() []string {
 
 // RequestVariables returns the variables that describe the request itself.
 func RequestVariables() []string {
-	return []string{
-		"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata",
-	}
+	return []string{"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata"}
 }
 
 // BreakpointGroups marks the expressions of breakpoints. Where other expressions have the names of their capture
