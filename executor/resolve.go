@@ -20,12 +20,7 @@ type Index struct {
 
 // NewIndex indexes a list of tools. Of tools with the same name it uses the first.
 func NewIndex(tools []protocol.Tool) *Index {
-	x := &Index{
-		canonical: make(map[string]protocol.Tool, len(tools)),
-		qualified: make(map[string]string, len(tools)),
-		bare:      make(map[string][]string, len(tools)),
-		servers:   map[string]bool{},
-	}
+	x := &Index{canonical: make(map[string]protocol.Tool, len(tools)), qualified: make(map[string]string, len(tools)), bare: make(map[string][]string, len(tools)), servers: map[string]bool{}}
 	for _, t := range tools {
 		if _, ok := x.canonical[t.Name]; ok {
 			continue

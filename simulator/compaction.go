@@ -139,9 +139,7 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	parent, kept := past.retained.lastMessageID(), past.retained.applyCompaction()
 	after := scenarios.Tokens(len(sum.text()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
-	meta := protocol.CompactMetadata{
-		Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens,
-	}
+	meta := protocol.CompactMetadata{Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens}
 	if len(kept) > 0 {
 		meta.Segment = &protocol.PreservedSegment{Head: kept[0], Anchor: summary, Tail: parent}
 		meta.Messages = &protocol.PreservedMessages{Anchor: summary, UUIDs: kept, All: kept}

@@ -58,10 +58,7 @@ func (d *toolRound) startCall(ctx context.Context, c preparedCall) *startedCall 
 	if d.messageEnd == nil {
 		d.messageEnd = make(chan struct{})
 	}
-	run := &startedCall{
-		cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2),
-		nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd,
-	}
+	run := &startedCall{cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2), nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd}
 	ctx = context.WithValue(context.WithValue(ctx, startedCallKey{}, run), earlyEventsKey{}, d.earlyEvents())
 	d.started = append(d.started, run)
 	go func() { // returns when the call does, which ctx limits; endStarted waits for it

@@ -190,10 +190,7 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
-		{
-			"organization has been disabled", "invalid_request", "org_disabled_credential", "",
-			"Your ANTHROPIC_API_KEY belongs to a disabled organization · Update or unset the environment variable",
-		},
+		{"organization has been disabled", "invalid_request", "org_disabled_credential", "", "Your ANTHROPIC_API_KEY belongs to a disabled organization · Update or unset the environment variable"},
 	}
 	for _, k := range known {
 		if strings.Contains(lower, k.part) {

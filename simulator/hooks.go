@@ -308,9 +308,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 		return s, nil
 	case x != nil:
 		_, typed, _ := p.prompts.in.Content.SplitTyped()
-		expansion, err = p.runWithoutTrace(ctx, protocol.UserPromptExpansionHook{
-			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed,
-		})
+		expansion, err = p.runWithoutTrace(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
 		if err != nil {
 			return s, err
 		}

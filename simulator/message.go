@@ -118,12 +118,7 @@ func (m *message) end() {
 	}
 	m.totals.lastReply = &m.replyUsage
 	m.totals.addReply(m.modelName, m.replyUsage)
-	usage := orderedObject{
-		{"input_tokens", m.usage.InputTokens},
-		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
-		{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
-		{"output_tokens", m.usage.OutputTokens},
-	}
+	usage := orderedObject{{"input_tokens", m.usage.InputTokens}, {"cache_creation_input_tokens", m.usage.CacheCreationInputTokens}, {"cache_read_input_tokens", m.usage.CacheReadInputTokens}, {"output_tokens", m.usage.OutputTokens}}
 	if m.thinking > 0 {
 		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}
@@ -408,10 +403,7 @@ func (m *message) emitStreamEvent(ev orderedObject, display string) {
 }
 
 func (m *message) streamEvent(ev orderedObject, display string) *protocol.StreamEvent {
-	return &protocol.StreamEvent{
-		Type: "stream_event", Event: ev, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(),
-		APIMessageID: m.id, ThinkingDisplay: display,
-	}
+	return &protocol.StreamEvent{Type: "stream_event", Event: ev, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), APIMessageID: m.id, ThinkingDisplay: display}
 }
 
 type orderedObject []objectPair

@@ -197,10 +197,7 @@ func (s *Simulator) Cost() slash.Cost {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.totals.costs)) {
 		m := s.totals.costs[name]
-		cost.Models = append(cost.Models, slash.Model{
-			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,
-			CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD,
-		})
+		cost.Models = append(cost.Models, slash.Model{Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens, CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD})
 	}
 	return cost
 }

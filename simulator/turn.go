@@ -243,10 +243,7 @@ func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios
 const maxTurnsSubtype = "error_max_turns"
 
 func (t *turn) turnLimitEnd() *turnEndError {
-	return &turnEndError{
-		subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true,
-		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)},
-	}
+	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)}}
 }
 
 // handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4);
@@ -271,10 +268,7 @@ func (t *turn) handleInterrupt(superseded bool) *turnEndError {
 	if t.exchange.lastReply.stopReason != nil {
 		stop = *t.exchange.lastReply.stopReason
 	}
-	return &turnEndError{
-		subtype: "error_during_execution", terminalReason: "aborted_streaming", isError: true,
-		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=" + stop},
-	}
+	return &turnEndError{subtype: "error_during_execution", terminalReason: "aborted_streaming", isError: true, errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=" + stop}}
 }
 
 func (t *turn) emitResult(end *turnEndError) {

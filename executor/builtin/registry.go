@@ -131,12 +131,7 @@ func agentTool(name string) tool.Tool {
 }
 
 func unsimulatedTool(name string) tool.Tool {
-	t := tool.Tool{
-		Name:        name,
-		Description: "Listed for completeness; not simulated. Give calls a canned result.",
-		Input:       tool.Schema{Type: "object", AllowsUnknown: true},
-		Run:         failingRun("is not simulated"),
-	}
+	t := tool.Tool{Name: name, Description: "Listed for completeness; not simulated. Give calls a canned result.", Input: tool.Schema{Type: "object", AllowsUnknown: true}, Run: failingRun("is not simulated")}
 	if name == "SendMessage" {
 		t.Prepare = addMessageKeys
 		t.Input.Properties = []tool.Property{tool.Required("to", tool.String("Name of the agent")), tool.Optional("message", tool.String("The message"))}

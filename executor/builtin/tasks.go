@@ -93,10 +93,7 @@ type taskCreateInput struct {
 
 func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Result {
 	l.mu.Lock()
-	k := &checklistTask{
-		ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
-		Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata,
-	}
+	k := &checklistTask{ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending", Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata}
 	l.tasks = append(l.tasks, k)
 	l.mu.Unlock()
 	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookTask: k.hookTask()})
@@ -132,12 +129,7 @@ func (l *checklist) runTaskHooks(ctx context.Context, in protocol.HookInput) (fe
 }
 
 func taskGetTool(l *checklist) tool.Tool {
-	return tool.Tool{
-		Name: "TaskGet", ReadOnly: true,
-		Description: "Shows one task.",
-		Input:       tool.Object(tool.Required("taskId", tool.String("Number of the task"))),
-		Run:         tool.TypedRun(l, taskGet),
-	}
+	return tool.Tool{Name: "TaskGet", ReadOnly: true, Description: "Shows one task.", Input: tool.Object(tool.Required("taskId", tool.String("Number of the task"))), Run: tool.TypedRun(l, taskGet)}
 }
 
 func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protocol.ToolResult {

@@ -80,9 +80,7 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.setHeaders(x.service.replayer.ID("req", key))
 	x.send(r, m.Events(wire.StreamOptions{Pad: x.service.Scenario.API.Pad, Seed: key}), m)
-	x.service.recordJournalLine(x.namespace, journal.SideRequest{
-		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
-	})
+	x.service.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS()})
 }
 
 func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {
@@ -220,9 +218,7 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.StepKind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
-			x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{
-				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: as == history.KindClosedResults,
-			})
+			x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: as == history.KindClosedResults})
 		}
 	}
 }

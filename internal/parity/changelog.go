@@ -36,10 +36,7 @@ func (r *Report) SetChanges(before, after HelpWords) {
 	r.Versions = []string{before.Version, after.Version}
 	r.Changes = []Change{}
 	for _, path := range keysOf(before.Words, after.Words) {
-		c := Change{
-			Kind: "options", Path: path, Before: onlyHerePrefix + missingWords(before.Words[path], after.Words[path]),
-			After: onlyHerePrefix + missingWords(after.Words[path], before.Words[path]),
-		}
+		c := Change{Kind: "options", Path: path, Before: onlyHerePrefix + missingWords(before.Words[path], after.Words[path]), After: onlyHerePrefix + missingWords(after.Words[path], before.Words[path])}
 		if c.Before+c.After != onlyHerePrefix+onlyHerePrefix {
 			r.Changes = append(r.Changes, c)
 		}

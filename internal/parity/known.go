@@ -167,11 +167,7 @@ func (f *KnownFile) Stale(version string) diag.List {
 			continue
 		}
 		for _, stale := range k.unusedWords(whole) {
-			list = append(list, diag.Diagnostic{
-				Pos:     diag.Position{File: f.name, Line: k.line},
-				Message: "the known difference " + stale + " no longer occurs",
-				Hint:    "remove the entry",
-			})
+			list = append(list, diag.Diagnostic{Pos: diag.Position{File: f.name, Line: k.line}, Message: "the known difference " + stale + " no longer occurs", Hint: "remove the entry"})
 		}
 	}
 	return list

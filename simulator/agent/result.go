@@ -348,10 +348,7 @@ func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
 	if used != "" {
 		text = used + "\n" + text
 	}
-	return protocol.ToolResult{
-		Content: protocol.Content{Text: text},
-		Output:  forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.task.ID, Result: w.answerText(), UsedLine: used},
-	}
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.task.ID, Result: w.answerText(), UsedLine: used}}
 }
 
 // answerText returns the agent's answer, or the reason why it has none.

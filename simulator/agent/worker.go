@@ -343,10 +343,7 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	if w.task.Background {
 		return
 	}
-	retry := map[string]any{
-		"agent_id": w.task.ID, "attempt": ev.Attempt, "max_retries": ev.MaxRetries, "retry_delay_ms": ev.RetryDelayMS,
-		"error_status": ev.ErrorStatus, "error_category": ev.Error,
-	}
+	retry := map[string]any{"agent_id": w.task.ID, "attempt": ev.Attempt, "max_retries": ev.MaxRetries, "retry_delay_ms": ev.RetryDelayMS, "error_status": ev.ErrorStatus, "error_category": ev.Error}
 	progress := func(more ...protocol.Field) *protocol.Frame {
 		return &protocol.Frame{Type: "tool_progress", Fields: append([]protocol.Field{
 			{Key: "tool_use_id", Value: "agent_" + w.caller},
@@ -438,10 +435,7 @@ func (w *agentRun) setRecipient(ev *protocol.User) {
 }
 
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{
-		AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(),
-		LastAssistantMessage: w.answerText(),
-	})
+	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText()})
 	if !out.Block || blocks >= maxStopBlocks {
 		return "", false
 	}

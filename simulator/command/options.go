@@ -120,7 +120,5 @@ type modelOnlySkill string
 
 // Run returns an error message.
 func (c modelOnlySkill) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
-	return &slash.Outcome{
-		Result: "custom", IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c)),
-	}, nil
+	return &slash.Outcome{Result: "custom", IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c))}, nil
 }

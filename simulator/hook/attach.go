@@ -231,10 +231,7 @@ func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field)
 
 // summarizeStop records in the transcript the results of the configured Stop hooks.
 func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
-	sum := protocol.StopHookSummary{
-		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
-		Prevented: o.StopTurn, Reason: o.StopReason,
-	}
+	sum := protocol.StopHookSummary{Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...), Prevented: o.StopTurn, Reason: o.StopReason}
 	for i := range answers {
 		a := &answers[i]
 		if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {

@@ -224,10 +224,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 		o.Origin = ""
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
-		p := protocol.PermissionAnswer{
-			Allow: d.Behavior == "allow", UpdatedInput: dropNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
-			Message: d.Message, Interrupt: d.Interrupt, Source: "hook",
-		}
+		p := protocol.PermissionAnswer{Allow: d.Behavior == "allow", UpdatedInput: dropNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions, Message: d.Message, Interrupt: d.Interrupt, Source: "hook"}
 		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first denial wins, otherwise the first verdict
 			o.Permission = &p
 		}
@@ -385,6 +382,4 @@ func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome proto
 
 func (o *Outcome) refuseCall(text string) { setIfUnset(&o.NotExecuted, text) }
 
-func setIfUnset(field *string, value string) {
-	*field = cmp.Or(*field, value)
-}
+func setIfUnset(field *string, value string) { *field = cmp.Or(*field, value) }

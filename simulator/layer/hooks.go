@@ -83,10 +83,7 @@ func newHooks(o HookOptions) *hookMiddleware {
 
 func (h *hookMiddleware) baseInput() protocol.HookBase {
 	now := h.o.State.Snapshot()
-	return protocol.HookBase{
-		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID,
-		CWD: h.o.Location.Dir(), PermissionMode: h.o.Location.Mode(), Effort: now.HookEffort(),
-	}
+	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, CWD: h.o.Location.Dir(), PermissionMode: h.o.Location.Mode(), Effort: now.HookEffort()}
 }
 
 func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
@@ -148,19 +145,13 @@ func (h *hookMiddleware) runAfter(ctx context.Context, use protocol.ToolUse, res
 	var in protocol.HookInput
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
-		in = protocol.PostToolUseFailureHook{
-			ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
-			MCPServer: h.o.Tools.Server(use.Name),
-		}
+		in = protocol.PostToolUseFailureHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
 	} else {
 		response := result.Output
 		if response == nil {
 			response = result.Content
 		}
-		in = protocol.PostToolUseHook{
-			ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
-			MCPServer: h.o.Tools.Server(use.Name),
-		}
+		in = protocol.PostToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
 	}
 	out := h.run(ctx, use, in)
 	h.applyRewrite(use, result, out)
@@ -357,9 +348,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { // returns when the hooks have finished; an interrupt stops them, but not the end of the call
 		defer stopHooks()
-		byHook <- a.hooks.run(hookCtx, r.Use, protocol.PermissionRequestHook{
-			ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions, a.ask), MCPServer: r.Server,
-		})
+		byHook <- a.hooks.run(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions, a.ask), MCPServer: r.Server})
 	}()
 	if a.ask == nil {
 		defer context.AfterFunc(ctx, stopHooks)()

@@ -261,10 +261,7 @@ func isPatternOption(command, arg string) bool {
 }
 
 func fileOptions() []string {
-	return []string{
-		"file", "files0-from", "from-file", "to-file", "exclude-from", "ignore-file", "random-source", "magic-file", "files-from",
-		"arg-file", "temporary-directory", "target-directory", "reference",
-	}
+	return []string{"file", "files0-from", "from-file", "to-file", "exclude-from", "ignore-file", "random-source", "magic-file", "files-from", "arg-file", "temporary-directory", "target-directory", "reference"}
 }
 
 // unclearPathApproval returns the question about an operand if its text does not show which file it names, for example

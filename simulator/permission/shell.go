@@ -205,10 +205,7 @@ func approvalForParts(refused []commandVerdict) approvalRequest {
 	if len(refused) > 1 {
 		what = "The following parts require approval: "
 	}
-	return approvalRequest{
-		message:    "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "),
-		reasonType: "subcommandResults", suggestions: out, code: reasonCode(refused),
-	}
+	return approvalRequest{message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, code: reasonCode(refused)}
 }
 
 // reasonCode returns the reason code of a command line from the codes of its refused parts. A part whose paths are the

@@ -196,10 +196,7 @@ func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest
 }
 
 func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
-	q := &approvalRequest{
-		message:     what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
-		blockedPath: abs, suggestions: []protocol.PermissionUpdate{},
-	}
+	q := &approvalRequest{message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
 	if dir := c.directoryOf(abs); dir != "/" {
 		read := addRuleUpdate("Read", "/"+dir+"/**")
 		read.Destination = "session"

@@ -163,11 +163,7 @@ func (c *call) deny(reasonType, message string) Verdict {
 // denyFile refuses a call because a rule protects its file. The model receives the refusal as an input error of the
 // tool, and no event reports the refusal.
 func (c *call) denyFile(message, source string) Verdict {
-	return Verdict{
-		Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
-		Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"},
-		Message:  message,
-	}
+	return Verdict{Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true, Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"}, Message: message}
 }
 
 // denyByReadRule refuses to change a file that a deny rule protects from reading; nil means that no rule does.
@@ -284,11 +280,7 @@ func (c *call) denyWithCommandText(reasonType, command string) Verdict {
 }
 
 func (c *call) denialEvent(message, reasonType, reason string) *protocol.PermissionDenied {
-	return &protocol.PermissionDenied{
-		Type: "system", Subtype: "permission_denied",
-		ToolName: c.use.Name, ToolUseID: c.use.ID,
-		DecisionReasonType: reasonType, DecisionReason: reason, Message: message,
-	}
+	return &protocol.PermissionDenied{Type: "system", Subtype: "permission_denied", ToolName: c.use.Name, ToolUseID: c.use.ID, DecisionReasonType: reasonType, DecisionReason: reason, Message: message}
 }
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
@@ -475,10 +467,5 @@ func runsOtherPrograms(name string) bool {
 }
 
 func addRuleUpdate(tool, content string) protocol.PermissionUpdate {
-	return protocol.PermissionUpdate{
-		Type:        "addRules",
-		Rules:       []protocol.PermissionRule{{ToolName: tool, RuleContent: content}},
-		Behavior:    BehaviorAllow,
-		Destination: "localSettings",
-	}
+	return protocol.PermissionUpdate{Type: "addRules", Rules: []protocol.PermissionRule{{ToolName: tool, RuleContent: content}}, Behavior: BehaviorAllow, Destination: "localSettings"}
 }

@@ -91,13 +91,7 @@ func invalidValueFaults(key string, valid validator, v any) []Fault {
 	for _, kind := range []struct {
 		name    string
 		samples []any
-	}{
-		{"string", []any{"x"}},
-		{"boolean", []any{true}},
-		{"number", []any{float64(1)}},
-		{"array", []any{[]any{}}},
-		{"object", []any{map[string]any{}, map[string]any{"type": "command", "command": "x"}}},
-	} {
+	}{{"string", []any{"x"}}, {"boolean", []any{true}}, {"number", []any{float64(1)}}, {"array", []any{[]any{}}}, {"object", []any{map[string]any{}, map[string]any{"type": "command", "command": "x"}}}} {
 		if !slices.ContainsFunc(kind.samples, valid) {
 			continue
 		}
@@ -222,9 +216,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")})
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
-			found = append(found, Fault{
-				Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, plainjson.TypeOf(m.Value)),
-			})
+			found = append(found, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, plainjson.TypeOf(m.Value))})
 			continue
 		}
 		good := []json.RawMessage{}
@@ -355,10 +347,7 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 			if v, there := fields[key]; there {
 				got = jsonType(v)
 			}
-			return &invalidHook{
-				path: at, part: "entry", field: key, actualType: got,
-				problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got),
-			}
+			return &invalidHook{path: at, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
 		}
 	}
 	return &invalidHook{path: at, part: "entry", problem: "Invalid " + kind + " hook"}

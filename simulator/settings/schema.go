@@ -67,10 +67,7 @@ func knownKeys() map[string]validator {
 			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
 			"disableBypassPermissionsMode": oneOf("disable"), "disableAutoMode": oneOf("disable"),
 		}),
-		"sandbox": checkObject(map[string]validator{
-			"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject,
-			"excludedCommands": listOf(isText),
-		}),
+		"sandbox": checkObject(map[string]validator{"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject, "excludedCommands": listOf(isText)}),
 	}
 	set := func(c validator, names ...string) {
 		for _, name := range names {

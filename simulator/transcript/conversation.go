@@ -50,12 +50,9 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 		uuid = th.options.Clock.NewID()
 	}
 	e := protocol.Envelope{
-		LineHead: protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
-		LineID:   protocol.LineID{UUID: uuid, Timestamp: th.timestampOr(timestamp)},
-		LineTrailer: protocol.LineTrailer{
-			UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
-			Version: th.options.Version, GitBranch: th.options.Machine.GitBranch,
-		},
+		LineHead:    protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
+		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOr(timestamp)},
+		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
 	}
 	if agentID == "" {
 		th.length++

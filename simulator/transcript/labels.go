@@ -78,10 +78,7 @@ func (l *sessionListWriter) titleLines() []any {
 	if l.title == "" {
 		return nil
 	}
-	return []any{
-		protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id},
-		protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.conversation.id},
-	}
+	return []any{protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id}, protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.conversation.id}}
 }
 
 func (l *sessionListWriter) agentSettingLines() []any {

@@ -305,9 +305,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	var lines []any
 	if c.snapshots == 0 {
 		c.snapshots++
-		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{
-			Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		}))
+		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced"}))
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
@@ -326,9 +324,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	at := l.conversation.timestampOr("")
 	shapeHash := hashOf(agentID, strings.Join(names, " "))
 	if l.recordHash(agentID, shapeHash) {
-		lines = append(lines, protocol.RequestShapeLine{
-			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
-		})
+		lines = append(lines, protocol.RequestShapeLine{Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape})
 	}
 	for i := range c.messages {
 		if line := l.blobLine(agentID, c, i, now.MessageConfig); line != nil {

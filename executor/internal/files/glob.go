@@ -38,11 +38,8 @@ func Glob(f *Finder) tool.Tool {
 	return tool.Tool{
 		Name: "Glob", ReadOnly: true,
 		Description: "Finds files by a pattern such as **/*.go; the oldest come first.",
-		Input: tool.Object(
-			tool.Required("pattern", tool.String("The pattern; without a slash it matches at every depth")),
-			tool.Optional("path", tool.String("Directory to look in (default the working directory)")),
-		),
-		Run: tool.TypedRun(f, runGlob),
+		Input:       tool.Object(tool.Required("pattern", tool.String("The pattern; without a slash it matches at every depth")), tool.Optional("path", tool.String("Directory to look in (default the working directory)"))),
+		Run:         tool.TypedRun(f, runGlob),
 	}
 }
 
@@ -88,10 +85,7 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	}
 	found.sort()
 	slices.Reverse(found)
-	out := globOutput{
-		Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true,
-		Truncated: len(found) > maxGlobResults, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
-	}
+	out := globOutput{Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true, Truncated: len(found) > maxGlobResults, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()}
 	for _, d := range found[:min(len(found), maxGlobResults)] {
 		out.Filenames = append(out.Filenames, f.relativePath(filepath.Join(root, filepath.FromSlash(d.name))))
 	}

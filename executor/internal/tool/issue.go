@@ -75,17 +75,11 @@ func wrongType(want, format, got string, path []any) Issue {
 // TooSmall returns the issue for a value below its minimum. origin is the type of the value: "number", "string" or
 // "array".
 func TooSmall(origin string, least int, path []any) Issue {
-	return Issue{
-		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitSubject(origin), least, limitUnit(origin)),
-	}
+	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitSubject(origin), least, limitUnit(origin))}
 }
 
 func tooBig(origin string, maximum int, path []any) Issue {
-	return Issue{
-		Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too big: expected %s <=%d%s", limitSubject(origin), maximum, limitUnit(origin)),
-	}
+	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path, Message: fmt.Sprintf("Too big: expected %s <=%d%s", limitSubject(origin), maximum, limitUnit(origin))}
 }
 
 func limitSubject(origin string) string {

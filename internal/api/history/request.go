@@ -53,10 +53,7 @@ type Reader struct {
 
 // NewReader returns a reader with a cache for parsed messages. The cache can hold at least memory messages.
 func NewReader(memory int) *Reader {
-	return &Reader{
-		seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64),
-		messages: NewBoundedMap[uint64, *Message](memory),
-	}
+	return &Reader{seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64), messages: NewBoundedMap[uint64, *Message](memory)}
 }
 
 // Read parses a body. The error is a [*RefusalError]; the request then contains what was read before the error.
@@ -251,10 +248,7 @@ const maxReportedRetries = 1000
 
 // ReadClient reads the headers of a request to a path of a namespace.
 func ReadClient(r *http.Request, namespace, path string) Client {
-	c := Client{
-		Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(),
-		Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id"),
-	}
+	c := Client{Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(), Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id")}
 	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is not a retry
 	c.Retries = min(max(c.Retries, 0), maxReportedRetries)
 	for _, line := range r.Header.Values("Anthropic-Beta") {

@@ -70,10 +70,7 @@ func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 // BreakpointEnv returns the Env of expressions about a stopped tool call: conditions
 // of breakpoints, evaluations at a pause, scripted decisions.
 func BreakpointEnv() *Env {
-	return NewEnv(map[string]any{
-		"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil,
-		"call": map[string]any{}, "vars": map[string]any{},
-	})
+	return NewEnv(map[string]any{"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil, "call": map[string]any{}, "vars": map[string]any{}})
 }
 
 // Names lists the variables of an expression, sorted.

@@ -52,9 +52,7 @@ func (g Git) run(ctx context.Context, dir string, args ...string) (string, error
 
 // output runs git in a directory and returns its output. If git fails, the error is its message.
 func (g Git) output(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)},
-	})
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)}})
 	if err == nil && (res.Exit.Code != 0 || res.Exit.Signal != "") {
 		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
 	}

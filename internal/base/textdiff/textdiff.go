@@ -170,10 +170,7 @@ func (d *differ) buildHunk(regions []region, context int) Hunk {
 	first, last := regions[0], regions[len(regions)-1]
 	lead := min(context, first.oldFrom)
 	tail := min(context, len(d.a)-last.oldTo)
-	h := Hunk{
-		OldStart: first.oldFrom - lead + 1, OldLines: last.oldTo + tail - first.oldFrom + lead,
-		NewStart: first.newFrom - lead + 1, NewLines: last.newTo + tail - first.newFrom + lead,
-	}
+	h := Hunk{OldStart: first.oldFrom - lead + 1, OldLines: last.oldTo + tail - first.oldFrom + lead, NewStart: first.newFrom - lead + 1, NewLines: last.newTo + tail - first.newFrom + lead}
 	at := first.oldFrom - lead
 	for _, r := range regions {
 		h.add(' ', d.a[at:r.oldFrom])

@@ -164,10 +164,7 @@ func (h *History) recordPrompt(uuid string) error {
 	}
 	h.checkpoints = append(h.checkpoints, next)
 	clear(h.callMessages)
-	return errors.Join(failed, h.writeLine(transcriptLine{
-		Type: "file-history-snapshot", MessageID: uuid, IsUpdate: new(false),
-		Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.time},
-	}))
+	return errors.Join(failed, h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: uuid, IsUpdate: new(false), Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.time}}))
 }
 
 // backUpChanged backs up a file if its content differs from newest; otherwise it returns newest.

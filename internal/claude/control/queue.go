@@ -202,10 +202,7 @@ func readPrompt(line []byte) (*prompt, error) {
 	if !ok {
 		return nil, nil
 	}
-	in := &prompt{message: protocol.UserMessage{
-		Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery,
-		Verbatim: f.Composed, Synthetic: f.Synthetic,
-	}}
+	in := &prompt{message: protocol.UserMessage{Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery, Verbatim: f.Composed, Synthetic: f.Synthetic}}
 	if f.UUID != "" {
 		in.message.UUIDs = []string{f.UUID}
 		in.parts = []protocol.UserMessage{in.message}

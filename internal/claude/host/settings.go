@@ -314,10 +314,7 @@ type appliedSettings struct {
 
 func (h *hostedSession) describeSettings() settingsAnswer {
 	live := h.session.State().Snapshot()
-	out := settingsAnswer{
-		Served: "ineligible", Sources: []settingsSource{},
-		Applied: appliedSettings{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).HasUltracode},
-	}
+	out := settingsAnswer{Served: "ineligible", Sources: []settingsSource{}, Applied: appliedSettings{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).HasUltracode}}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort
 	}

@@ -22,10 +22,7 @@ func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 // buildCatalog finds agents, commands, skills, styles and plugins, and applies the agent of the session.
 func (r *resolver) buildCatalog() error {
 	f := r.flags
-	r.plan.Customization = Customization{
-		Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode,
-		MemorySources: r.memoryOptions(),
-	}
+	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.memoryOptions()}
 	if o := r.plan.Customization.MemorySources; o != nil {
 		r.plan.Customization.Memories = catalog.Memories(*o)
 	}

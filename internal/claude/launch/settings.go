@@ -33,9 +33,7 @@ func (s Settings) IsApproved(server string) bool {
 }
 
 func (r *resolver) settingsOptions() settings.Options {
-	o := settings.Options{
-		StateDir: r.plan.State, GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, FlagValue: strings.Join(r.flags.Settings, ""), ManagedDir: r.sys.ManagedSettingsDir(),
-	}
+	o := settings.Options{StateDir: r.plan.State, GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, FlagValue: strings.Join(r.flags.Settings, ""), ManagedDir: r.sys.ManagedSettingsDir()}
 	if r.flags.Has("setting-sources") {
 		o.Sources = append([]string{}, r.flags.SettingSources...)
 	}

@@ -58,10 +58,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	o := plan.Transcript
 	o.Context = t
 	if w := plan.Worktree; w != nil {
-		o.Machine.Worktree = &protocol.WorktreeSession{
-			Original: w.OriginalDir, BeforeEntering: w.OriginalDir, Path: w.Path, Name: w.Name, Branch: w.Branch,
-			OriginalBranch: w.OriginalBranch, OriginalHead: w.Base,
-		}
+		o.Machine.Worktree = &protocol.WorktreeSession{Original: w.OriginalDir, BeforeEntering: w.OriginalDir, Path: w.Path, Name: w.Name, Branch: w.Branch, OriginalBranch: w.OriginalBranch, OriginalHead: w.Base}
 	}
 	if plan.Output.MirrorTranscript {
 		r.mirror = &transcriptMirror{}

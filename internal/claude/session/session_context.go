@@ -168,9 +168,7 @@ func (s *sessionContext) SessionContext() transcript.SessionContext {
 	}
 	if slices.Contains(listed, "Task") {
 		for _, a := range s.plan.Catalog.Agents() {
-			now.Agents = append(now.Agents, transcript.Listing{
-				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + agentTools(a) + ")", BuiltIn: a.Source == "built-in",
-			})
+			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + agentTools(a) + ")", BuiltIn: a.Source == "built-in"})
 		}
 	}
 	if slices.Contains(listed, "Skill") {
@@ -326,10 +324,7 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	if result.IsError {
 		return simulator.MentionContent{}, false
 	}
-	return simulator.MentionContent{Text: result.Content.Plain(), Attachment: map[string]any{
-		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
-		"savedCopyFraming": map[string]any{"enveloped": false},
-	}}, true
+	return simulator.MentionContent{Text: result.Content.Plain(), Attachment: map[string]any{"type": "file", "filename": path, "content": result.Output, "displayPath": shown, "savedCopyFraming": map[string]any{"enveloped": false}}}, true
 }
 
 func mentionedDir(path, shown string) (simulator.MentionContent, bool) {

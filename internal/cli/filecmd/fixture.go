@@ -136,10 +136,7 @@ func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (re
 type oauthJournal struct{ *journal.Journal }
 
 func (j oauthJournal) RecordOAuth(e fixtures.OAuthEvent) {
-	j.Write(journal.OAuth{
-		Request: e.Request, Grant: e.Grant, Client: e.Client, Requested: e.Requested, Granted: e.Granted,
-		Result: e.Result, AccessDigest: e.Access, RefreshDigest: e.Refresh,
-	})
+	j.Write(journal.OAuth{Request: e.Request, Grant: e.Grant, Client: e.Client, Requested: e.Requested, Granted: e.Granted, Result: e.Result, AccessDigest: e.Access, RefreshDigest: e.Refresh})
 }
 
 func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {

@@ -81,9 +81,7 @@ func (c *command) runPlugin(verb, operand string) error {
 }
 
 func marketplaceCommands() []subcommand {
-	return []subcommand{
-		{"add", longScopeFlag, "source"}, {"list", "--json", ""}, {"remove|rm", longScopeFlag, "name"}, {"update", "", "[name]"},
-	}
+	return []subcommand{{"add", longScopeFlag, "source"}, {"list", "--json", ""}, {"remove|rm", longScopeFlag, "name"}, {"update", "", "[name]"}}
 }
 
 func (c *command) runMarketplace(verb, operand string) error {

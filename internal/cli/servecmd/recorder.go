@@ -89,10 +89,7 @@ func (h *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.options.Journal.Write(journal.SideRequest{Session: sessionID(r), Kind: requestKind(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
 		return
 	}
-	line := journal.Exchange{
-		Session: sessionID(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path,
-		Status: seen.status, MS: ms, Response: seen.message(),
-	}
+	line := journal.Exchange{Session: sessionID(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path, Status: seen.status, MS: ms, Response: seen.message()}
 	if json.Valid(body) {
 		line.Request = body
 	}

@@ -93,10 +93,7 @@ func (c *Serve) newHandler(s *process.System, capture io.Writer) (apiHandler, er
 		return nil, errors.New("missing scenario: give a scenario file, or --record URL")
 	}
 	var err error
-	o := api.Options{
-		Clock: clock.New(clock.Options{Now: s.Now, NewID: s.NewID}), Token: c.Token, Environ: s.Environ, Args: s.Args, PID: s.PID,
-		Capture: capture, Strict: c.Strict, State: c.StateDir,
-	}
+	o := api.Options{Clock: clock.New(clock.Options{Now: s.Now, NewID: s.NewID}), Token: c.Token, Environ: s.Environ, Args: s.Args, PID: s.PID, Capture: capture, Strict: c.Strict, State: c.StateDir}
 	if o.Scenario, err = scenarios.Open(c.Scenario); err != nil {
 		return nil, err
 	}

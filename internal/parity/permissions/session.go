@@ -14,10 +14,7 @@ import (
 func (g *CallGroup) Case(scenario, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
-		"permissions": map[string]any{
-			"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert),
-			"additionalDirectories": mapEach(g.Directories, insert),
-		},
+		"permissions": map[string]any{"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert), "additionalDirectories": mapEach(g.Directories, insert)},
 		// Rules decide, without a second model and without resolving the address of a WebFetch.
 		"useAutoModeDuringPlan": false, "skipWebFetchPreflight": true,
 	})
@@ -56,10 +53,7 @@ func (g *CallGroup) Scenario(cwd, home string) ([]byte, error) {
 		steps = append(steps, map[string]any{"tool_calls": []call{{c.Tool, json.RawMessage(insert(string(c.Input)))}}})
 	}
 	steps = append(steps, map[string]string{"text": "done"})
-	return json.Marshal(map[string]any{
-		"templates": false,
-		"responses": []any{map[string]any{"pattern": map[string]string{"type": "any"}, "response": map[string]any{"steps": steps}}},
-	})
+	return json.Marshal(map[string]any{"templates": false, "responses": []any{map[string]any{"pattern": map[string]string{"type": "any"}, "response": map[string]any{"steps": steps}}}})
 }
 
 func mapEach(list []string, change func(string) string) []string {

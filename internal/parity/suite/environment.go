@@ -72,10 +72,7 @@ func (p *laneRun) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	p.recording.Paths = map[string]string{
-		p.path("cwd"): "<cwd>", p.path("home"): "<home>", p.path("tmp"): "<tmp>", p.path(): "<dir>",
-		strings.NewReplacer("/", "-", ".", "-").Replace(p.path("cwd")): "<project>",
-	}
+	p.recording.Paths = map[string]string{p.path("cwd"): "<cwd>", p.path("home"): "<home>", p.path("tmp"): "<tmp>", p.path(): "<dir>", strings.NewReplacer("/", "-", ".", "-").Replace(p.path("cwd")): "<project>"}
 	if err := errors.Join(p.writeFiles(), p.installPrograms()); err != nil {
 		return err
 	}
@@ -153,11 +150,7 @@ func (p *laneRun) installPrograms() error {
 			return err
 		}
 	}
-	return errors.Join(
-		os.Symlink(p.Self, p.path("bin", "claude")),
-		os.WriteFile(p.path("bin", "claudeless"), []byte(fixture), 0o755),
-		os.WriteFile(p.path("bin", "record-hook"), []byte(hook), 0o755),
-	)
+	return errors.Join(os.Symlink(p.Self, p.path("bin", "claude")), os.WriteFile(p.path("bin", "claudeless"), []byte(fixture), 0o755), os.WriteFile(p.path("bin", "record-hook"), []byte(hook), 0o755))
 }
 
 func (p *laneRun) scenarioFile() string {
@@ -200,9 +193,7 @@ func (p *laneRun) setEnviron(addr string) {
 // startFixtures starts the fixtures that are served over HTTP.
 func (p *laneRun) startFixtures(ctx context.Context) error {
 	for _, s := range p.Case.Servers {
-		server, err := proc.Start(ctx, proc.Options{Command: proc.Command{
-			Path: p.path("bin", "claudeless"), Args: []string{"fixture", "serve", s.Fixture, "--http", "127.0.0.1:0"}, Env: p.env, Dir: p.path("cwd"),
-		}})
+		server, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: p.path("bin", "claudeless"), Args: []string{"fixture", "serve", s.Fixture, "--http", "127.0.0.1:0"}, Env: p.env, Dir: p.path("cwd")}})
 		if err != nil {
 			return err
 		}
@@ -322,10 +313,7 @@ func (p *laneRun) listenAPI(ctx context.Context) (*modelAPI, error) {
 	if a.journal, err = os.Create(p.path("rec", "api.jsonl")); err != nil {
 		return nil, fmt.Errorf("recording requests: %w", err)
 	}
-	handler, err := api.New(api.Options{
-		Scenario: s, Capture: a.journal, CWD: p.path("cwd"), PID: p.sys.PID,
-		Clock: clock.New(clock.Options{Now: p.sys.Now, NewID: p.sys.NewID}),
-	})
+	handler, err := api.New(api.Options{Scenario: s, Capture: a.journal, CWD: p.path("cwd"), PID: p.sys.PID, Clock: clock.New(clock.Options{Now: p.sys.Now, NewID: p.sys.NewID})})
 	if err != nil {
 		return nil, errors.Join(err, a.journal.Close())
 	}

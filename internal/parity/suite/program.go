@@ -72,10 +72,7 @@ func runOption(ctx context.Context, s *process.System, path, option string) (pro
 		return proc.Result{}, err
 	}
 	defer func() { _ = home.Remove() }() // an empty directory in /tmp is harmless
-	return proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: path, Args: []string{option}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path},
-		Timeout: 20 * time.Second,
-	})
+	return proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: path, Args: []string{option}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path}, Timeout: 20 * time.Second})
 }
 
 var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
@@ -142,10 +139,7 @@ func install(ctx context.Context, s *process.System, dir, spec string) (err erro
 	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
 	fmt.Fprintf(s.Stderr, "fetching %s\n", spec)
 	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{
-			Path: "npm", Dir: part, Env: s.Environ,
-			Args: []string{"install", "--prefix", part, "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--force", spec},
-		},
+		Command: proc.Command{Path: "npm", Dir: part, Env: s.Environ, Args: []string{"install", "--prefix", part, "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--force", spec}},
 		Timeout: 10 * time.Minute,
 	})
 	if err == nil && res.Exit.Code != 0 {

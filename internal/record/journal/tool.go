@@ -141,10 +141,7 @@ func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
 		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {
 			l.Executed = false
 		}
-		lines = append(lines, Breakpoint{
-			Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Phase: b.Phase, Action: b.Action, Breakpoint: b.Breakpoint, PauseID: b.Pause,
-			Input: b.Input, Replacement: b.Replacement,
-		})
+		lines = append(lines, Breakpoint{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Phase: b.Phase, Action: b.Action, Breakpoint: b.Breakpoint, PauseID: b.Pause, Input: b.Input, Replacement: b.Replacement})
 	}
 	if ran := ev.ExecutedInput; ran != nil && !bytes.Equal(ran, ev.Use.Input) {
 		l.RanWith = ran

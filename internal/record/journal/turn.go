@@ -148,10 +148,7 @@ func promptLine(ev *protocol.PromptAccepted) (Prompt, error) {
 
 func modelLine(ev *protocol.Assistant) (Model, error) {
 	blocks, err := protocol.Marshal(ev.Message.Content)
-	l := Model{
-		MessageID: ev.Message.ID, Model: ev.Message.Model, Blocks: blocks, Error: ev.Error,
-		InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens,
-	}
+	l := Model{MessageID: ev.Message.ID, Model: ev.Message.Model, Blocks: blocks, Error: ev.Error, InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens}
 	if ev.Final != nil {
 		l.Continued, l.HasMore = ev.Final.ContinuesPrevious, ev.Final.HasMore
 	}
@@ -165,10 +162,7 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 }
 
 func resultLine(ev *protocol.Result) Result {
-	l := Result{
-		Subtype: ev.Subtype, IsError: ev.IsError, Result: ev.Result, Errors: ev.Errors, NumTurns: ev.NumTurns,
-		TerminalReason: ev.TerminalReason, TotalCostUSD: ev.TotalCostUSD, PermissionDenials: []Denial{},
-	}
+	l := Result{Subtype: ev.Subtype, IsError: ev.IsError, Result: ev.Result, Errors: ev.Errors, NumTurns: ev.NumTurns, TerminalReason: ev.TerminalReason, TotalCostUSD: ev.TotalCostUSD, PermissionDenials: []Denial{}}
 	if ev.APIErrorStatus.Value != nil {
 		l.APIStatus = *ev.APIErrorStatus.Value
 	}

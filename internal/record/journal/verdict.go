@@ -77,10 +77,7 @@ func (Gate) kind() string        { return "gate" }
 
 // FailedExpression returns the finding about an expression of a rule that failed at run time.
 func FailedExpression(file string, line int, text string) Finding {
-	return Finding{
-		ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + text, File: file, Line: line,
-		Advice: "correct the expression: the prompt got no answer",
-	}
+	return Finding{ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + text, File: file, Line: line, Advice: "correct the expression: the prompt got no answer"}
 }
 
 // MissingValue returns the finding about a path in a template that has no value.
@@ -111,8 +108,5 @@ func MissingServer(server, reason string) Finding {
 
 // UnreleasedGate returns the finding about a gate at which a step waited in vain; release describes how to release it.
 func UnreleasedGate(gate, reason, release, file string, line int) Finding {
-	return Finding{
-		ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line,
-		Advice: "release it: " + release,
-	}
+	return Finding{ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line, Advice: "release it: " + release}
 }

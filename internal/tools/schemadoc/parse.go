@@ -134,9 +134,7 @@ func (f *fileFormat) fields(name string) []field {
 			continue
 		}
 		doc := cmp.Or(fl.Doc.Text(), fl.Comment.Text())
-		fields = append(fields, field{
-			key: key, doc: describeBool(fl.Type, rewriteDocComment(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required",
-		})
+		fields = append(fields, field{key: key, doc: describeBool(fl.Type, rewriteDocComment(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required"})
 	}
 	return fields
 }
