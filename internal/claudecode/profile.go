@@ -88,6 +88,9 @@ const (
 	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// SettingsSources groups the reported problems of settings by source, such as user or project, not by file.
 	SettingsSources Feature = "faults of settings are reported by source"
+	// DescribesServers adds to mcp_status the transport of each server, the host of configured ones, and codes of failures.
+	// Versions between 2.1.307 and the first version with the feature were not measured.
+	DescribesServers Feature = "mcp_status has transports, hosts and error codes"
 	// UserModified reports changes that the host made to the content of a Write or Edit before it permitted the call.
 	UserModified Feature = "results report changes made by the host"
 	// DescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
@@ -110,6 +113,7 @@ func featureRows() []versionRow {
 		{string(DefaultModeDefault), "2.1.302"},
 		{string(TerminalStartsInAuto), "2.1.329"},
 		{string(SettingsSources), "2.1.330"},
+		{string(DescribesServers), "2.1.330"},
 		{string(UserModified), "2.1.331"},
 		{string(DescribesJSON), "2.1.332"},
 	}

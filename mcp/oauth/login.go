@@ -104,6 +104,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	if l.State, err = transport.GenerateState(); err != nil {
 		return nil, err
 	}
+	l.State = transport.GenerateCodeChallenge(l.State) // 43 characters, as in the real CLI
 	if l.verifier, err = transport.GenerateCodeVerifier(); err != nil {
 		return nil, err
 	}

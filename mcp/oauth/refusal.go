@@ -42,12 +42,12 @@ func (c *Client) WasRefused() bool {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. In one case it
-// first registers a client, as the real CLI does: if the authorization server has no metadata and no client is known.
-// If the registration fails, recordRefusal returns its error and stores nothing. The caller must have locked the store.
+// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If no client is
+// known, and the authorization server has no metadata or registers none, it first tries to register one, as the real
+// CLI does. If the registration fails, recordRefusal returns its error and stores nothing. The caller must have locked the store.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
-	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
+	if (!f.state.MetadataFound || f.metadata.Registration == "" && !f.metadata.ClientDocument) && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.register(ctx, f, defaultRedirectURI, f.resource.Scopes)
 		if err != nil {
 			return err

@@ -22,6 +22,8 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -315,6 +317,12 @@ func (f *fakeSession) StopTask(string) {
 	if f.background != nil {
 		close(f.background)
 	}
+}
+
+func (f *fakeSession) Plan() *launch.Plan {
+	var plan launch.Plan
+	plan.Profile = claudecode.ProfileFor(claudecode.DefaultVersion)
+	return &plan
 }
 
 func (f *fakeSession) Policy() *permission.Policy { return f.policy }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -33,6 +34,10 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 	if st.Status == "disabled" {
 		return control.Answer{}, &control.HostError{Text: "MCP server " + st.Name + " is disabled — enable it (mcp_toggle) before authenticating"}
 	}
+	if u, err := url.Parse(st.Config.URL); err != nil || u.Scheme == "" || u.Host == "" {
+		return control.Answer{}, &control.HostError{Text: "This server's URL is missing or not a valid URL, so sign-in can't start. " +
+			"Fix the URL in its MCP config (or set the environment variable it uses) and try again."}
+	}
 	redirect, _ := plainjson.StringValue(in.keys["redirectUri"])
 	refusal := &control.RefusalError{}
 	if string(in.keys["redirectUriOnly"]) == "true" {
@@ -47,7 +52,9 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 		l, err = r.session.Servers().BeginLogin(ctx, st.Name, redirect)
 	}
 	if err != nil {
-		refusal.Text = oneLine("SDK auth failed: " + err.Error())
+		if refusal.Text = oneLine("SDK auth failed: " + err.Error()); refusal.Code == "" && isUnregistered(err.Error()) && r.session.Plan().Profile.Has(claudecode.DescribesServers) {
+			refusal.Code = "mcp_client_registration_unavailable"
+		}
 		return control.Answer{}, refusal
 	}
 	out := pendingLogin{URL: l.URL, NeedsUser: true, CallbackExpected: true, Scheme: "custom", State: l.State}
@@ -57,6 +64,11 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 		out.Port, err = strconv.Atoi(u.Port())
 	}
 	return control.Answer{Payload: out}, err
+}
+
+// isUnregistered reports whether an error of a login means that the authorization server registers no client.
+func isUnregistered(text string) bool {
+	return strings.HasPrefix(text, "Dynamic Client Registration rejected (HTTP 400)") || text == "Incompatible auth server: does not support dynamic client registration"
 }
 
 // mcpCallbackURL completes the latest login to a server with the user's redirect URL. The host then connects it.

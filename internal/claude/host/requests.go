@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -30,6 +31,7 @@ type requestServer struct {
 
 // sessionControls is the part of a session that handlers use directly.
 type sessionControls interface {
+	Plan() *launch.Plan
 	Policy() *permission.Policy
 	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -18,9 +20,10 @@ type serverStatus struct {
 	Status     string          `json:"status"`
 	ServerInfo *mcp.ServerInfo `json:"serverInfo,omitempty"`
 	Error      string          `json:"error,omitempty"`
+	ErrorCode  string          `json:"error_code,omitempty"`
 	Config     *serverConfig   `json:"config,omitempty"` // nil means the server is inside the host
-	Transport  string          `json:"transport"`
-	URLHost    string          `json:"urlHost,omitempty"`
+	Transport  string          `json:"transport,omitempty"`
+	URLHost    string          `json:"urlHost,omitempty"` // not of servers in --mcp-config
 	Scope      string          `json:"scope"`
 	Source     string          `json:"source"`
 	Tools      []serverTool    `json:"tools,omitzero"`
@@ -31,12 +34,19 @@ type serverList struct {
 	Servers []serverStatus `json:"mcpServers"`
 }
 
-// serverConfig omits environment variables and headers because they may contain secrets.
+// serverConfig omits environment variables, as the real CLI does.
 type serverConfig struct {
-	Type    string   `json:"type"`
-	Command string   `json:"command,omitempty"`
-	Args    []string `json:"args,omitzero"` // never nil for a process
-	URL     string   `json:"url,omitempty"`
+	Type    string            `json:"type"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitzero"` // never nil for a process
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	OAuth   serverOAuth       `json:"oauth,omitzero"`
+}
+
+type serverOAuth struct {
+	ClientID     string `json:"clientId,omitempty"`
+	CallbackPort int    `json:"callbackPort,omitempty"`
 }
 
 type serverTool struct {
@@ -61,22 +71,29 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // the host's own servers are not listed before they are connected
 			}
-			list = append(list, describeServer(st))
+			list = append(list, describeServer(st, r.session.Plan().Profile.Has(claudecode.DescribesServers)))
 		}
 	}
 	return control.Answer{Payload: serverList{list}}, nil
 }
 
-func describeServer(st mcp.ServerStatus) serverStatus {
+// describeServer returns the status of a server. detailed is [claudecode.DescribesServers].
+func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
-	out := serverStatus{Name: st.Name, Status: st.Status, Transport: kind, Scope: st.Source, Source: st.Source}
+	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}
+	if detailed {
+		out.Transport = kind
+	}
 	switch {
 	case kind != "sdk":
-		out.Config = &serverConfig{Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL}
+		out.Config = &serverConfig{
+			Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL, Headers: st.Config.Headers,
+			OAuth: serverOAuth{ClientID: st.Config.OAuth.ClientID, CallbackPort: st.Config.OAuth.CallbackPort},
+		}
 		if kind == "stdio" && out.Config.Args == nil {
 			out.Config.Args = []string{}
 		}
-		if u, err := url.Parse(st.Config.URL); err == nil {
+		if u, err := url.Parse(st.Config.URL); err == nil && detailed && st.Source != "dynamic" {
 			out.URLHost = u.Host
 		}
 	case st.Status == "failed":
@@ -87,6 +104,12 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	if st.Status != "connected" {
 		if kind != "sdk" && st.Status != statusNeedsAuth {
 			out.Error = st.WireError
+			if st.Source != "dynamic" { // the real CLI shows only commands of configuration files
+				out.Error = strings.Replace(out.Error, `in $PATH: "stdio"`, fmt.Sprintf("in $PATH: %q", st.Config.Command), 1)
+			}
+			if detailed && isUnregistered(st.WireError) {
+				out.ErrorCode = "CLIENT_REGISTRATION_UNAVAILABLE"
+			}
 		}
 		return out
 	}
