@@ -23,6 +23,9 @@ import (
 const (
 	everythingVersion = "2026.8.31"
 	filesystemVersion = "2026.8.31"
+	memoryVersion     = "2026.8.31"
+	timeVersion       = "2026.10.19"
+	gitVersion        = "2026.10.19"
 	python1Version    = "1.30.0" // FastMCP
 	python2Version    = "2.3.0"
 )
@@ -95,6 +98,16 @@ func installPython(version string) func(*testing.T) (commandOf, error) {
 			}
 			return []string{python, script, transport, strconv.Itoa(port)}, nil
 		}, err
+	}
+}
+
+// installPythonServer installs a server of PyPI, which is a module, into its own environment.
+func installPythonServer(name, version string) func(*testing.T) (commandOf, error) {
+	return func(t *testing.T) (commandOf, error) {
+		t.Helper()
+		dir := filepath.Join(cacheDir(t), name+"-"+version)
+		err := runOnce(dir, []string{"python3", "-m", "venv", dir}, []string{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", name + "==" + version})
+		return func(string, int) (argv, env []string) { return []string{filepath.Join(dir, "bin", name)}, nil }, err
 	}
 }
 

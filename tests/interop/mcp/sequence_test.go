@@ -37,16 +37,34 @@ var bothRevisions = []struct {
 	{"go-sdk", withoutSessions(buildGoPeer("gosdk"))},
 }
 
-// playedScenario is the scenario: two calls, of which the second fails.
-const playedScenario = `[[responses]]
+// publicServers are servers of the registries, with two calls each.
+var publicServers = []struct {
+	name       string
+	setUp      func(*testing.T) (commandOf, error)
+	transports []string
+	calls      [2]string
+}{
+	{"server-everything", installNpm("@modelcontextprotocol/server-everything", everythingVersion, everythingCommand), []string{"stdio", "http"}, [2]string{`trigger-long-running-operation", input = { duration = 1, steps = 2 }`, `echo", input = { message = "hi" }`}},
+	{"server-filesystem", installNpm("@modelcontextprotocol/server-filesystem", filesystemVersion, filesystemCommand), []string{"stdio"}, [2]string{`list_directory", input = { path = "." }`, `read_text_file", input = { path = "/etc/passwd" }`}},
+	{"server-memory", installNpm("@modelcontextprotocol/server-memory", memoryVersion, everythingCommand), []string{"stdio"}, [2]string{`read_graph", input = {}`, `search_nodes", input = { query = "a" }`}},
+	{"mcp-server-time", installPythonServer("mcp-server-time", timeVersion), []string{"stdio"}, [2]string{`get_current_time", input = { timezone = "Etc/UTC" }`, `get_current_time", input = { timezone = "no" }`}},
+	{"mcp-server-git", installPythonServer("mcp-server-git", gitVersion), []string{"stdio"}, [2]string{`git_status", input = { repo_path = "." }`, `git_log", input = { repo_path = "/nowhere" }`}},
+}
+
+var echoCalls = [2]string{`echo", input = { message = "hi" }`, `echo", input = {}`}
+
+// playedScenario returns a scenario with two calls.
+func playedScenario(calls [2]string) string {
+	return `[[responses]]
 pattern = { type = "any" }
 [[responses.response.steps]]
-tool_calls = [{ tool = "mcp__p__echo", input = { message = "hi" } }]
+tool_calls = [{ tool = "mcp__p__` + calls[0] + ` }]
 [[responses.response.steps]]
-tool_calls = [{ tool = "mcp__p__echo", input = {} }]
+tool_calls = [{ tool = "mcp__p__` + calls[1] + ` }]
 [[responses.response.steps]]
 text = "the end"
 `
+}
 
 // sessionScript runs one program that connects to the server through a tap. Over HTTP the tap starts first and ends
 // last.
@@ -80,25 +98,48 @@ func TestSequences_N1N2(t *testing.T) {
 				skipTest(t, "sequences of "+p.name, err)
 			}
 			for _, transport := range []string{"stdio", "http"} {
-				t.Run(transport, func(t *testing.T) {
-					var ours, theirs []string
-					for range 3 { // on a busy machine a server may start only after the time limit of the probe
-						ours = playTapped(t, binary, "", transport, command)
-						theirs = playTapped(t, binary, real, transport, command)
-						if slices.Equal(ours, theirs) {
-							break
-						}
-					}
-					if !strings.Contains(methodNames(theirs), "server/discover") || strings.Count(methodNames(theirs), "tools/call") != 2 {
-						t.Errorf("the real CLI sends %s", methodNames(theirs))
-					}
-					t.Log(methodNames(theirs))
-					if diff := cmp.Diff(theirs, ours); diff != "" {
-						t.Errorf("requests (-real +double):\n%s", diff)
-					}
-				})
+				t.Run(transport, func(t *testing.T) { compareSequences(t, binary, real, transport, command, echoCalls) })
 			}
 		})
+	}
+}
+
+// TestPublicSequences_N1N2 compares the requests to servers that many users have.
+func TestPublicSequences_N1N2(t *testing.T) {
+	binary := build(t)
+	real, err := realCLI(t)
+	if err != nil {
+		skipTest(t, "the real CLI", err)
+	}
+	for _, p := range publicServers {
+		t.Run(p.name, func(t *testing.T) {
+			command, err := p.setUp(t)
+			if err != nil {
+				skipTest(t, "sequences of "+p.name, err)
+			}
+			for _, transport := range p.transports {
+				t.Run(transport, func(t *testing.T) { compareSequences(t, binary, real, transport, command, p.calls) })
+			}
+		})
+	}
+}
+
+func compareSequences(t *testing.T, binary, real, transport string, command commandOf, calls [2]string) {
+	t.Helper()
+	var ours, theirs []string
+	for range 3 { // on a busy machine a server may start only after the time limit of the probe
+		ours = playTapped(t, binary, "", transport, command, calls)
+		theirs = playTapped(t, binary, real, transport, command, calls)
+		if slices.Equal(ours, theirs) {
+			break
+		}
+	}
+	if !strings.Contains(methodNames(theirs), "server/discover") || strings.Count(methodNames(theirs), "tools/call") != 2 {
+		t.Errorf("the real CLI sends %s", methodNames(theirs))
+	}
+	t.Log(methodNames(theirs))
+	if diff := cmp.Diff(theirs, ours); diff != "" {
+		t.Errorf("requests (-real +double):\n%s", diff)
 	}
 }
 
@@ -112,7 +153,7 @@ func skipTest(t *testing.T, what string, err error) {
 
 // playTapped plays the scenario with claudeless, or with the real CLI at a path, in a network with loopback only, and
 // returns the messages that the server received.
-func playTapped(t *testing.T, binary, real, transport string, command commandOf) []string {
+func playTapped(t *testing.T, binary, real, transport string, command commandOf, calls [2]string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -131,7 +172,7 @@ func playTapped(t *testing.T, binary, real, transport string, command commandOf)
 	if err == nil {
 		err = errors.Join(
 			os.WriteFile(filepath.Join(dir, "mcp.json"), config, 0o600),
-			os.WriteFile(filepath.Join(dir, "s.toml"), []byte(playedScenario), 0o600),
+			os.WriteFile(filepath.Join(dir, "s.toml"), []byte(playedScenario(calls)), 0o600),
 			os.WriteFile(filepath.Join(dir, "session.sh"), []byte(sessionScript), 0o600),
 		)
 	}

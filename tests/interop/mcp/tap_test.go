@@ -112,11 +112,15 @@ func (t *tap) note(method string, header http.Header, body []byte) {
 var volatilePattern = regexp.MustCompile(`"(claudecode/toolUseId|progressToken)":("[^"]*"|\d+)|(Mcp-Session-Id)=\S+`)
 
 // comparableSequence is a tap's recording in comparable form: keys of parameters are sorted, and concurrent requests (the
-// lists, and over HTTP the GET stream) are in a fixed order.
+// lists, and over HTTP the GET stream) are in a fixed order, and answers to requests of the server are at the end.
 func comparableSequence(text string) []string {
-	var all []string
+	var all, answers []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "POST  ") {
+			answers = append(answers, strings.TrimSpace(volatilePattern.ReplaceAllString(line, `$1$3=<id>`)))
+			continue
+		}
 		if head, params, ok := strings.Cut(line, " {"); ok {
 			var v any
 			if json.Unmarshal([]byte("{"+params), &v) == nil {
@@ -137,7 +141,7 @@ func comparableSequence(text string) []string {
 		slices.Sort(all[i:j])
 		i = max(j, i+1)
 	}
-	return all
+	return append(all, answers...)
 }
 
 // methodNames returns only the methods of a sequence.
