@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
@@ -239,7 +240,7 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		}
 		if oauth.IsIncompatible(err) {
 			text := err.Error()
-			if r.WasAccepted { // a call, for which a login cannot help
+			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a call, for which a login cannot help
 				text = sessionExpired(a.cfg.Name)
 			}
 			return nil, &connection.DialError{Reason: text, Wire: text}

@@ -33,7 +33,7 @@ func TestOAuth_N31N33(t *testing.T) {
 	front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/.well-known/oauth-authorization-server":
-			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[2]s/token"}`, front.URL, front.URL)
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"%[2]s/authorize","token_endpoint":"%[2]s/token","registration_endpoint":"%[2]s/register"}`, front.URL, front.URL)
 		case r.URL.Path == "/token":
 			if r.FormValue("refresh_token") != "refresh1" {
 				http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)

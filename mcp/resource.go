@@ -91,23 +91,6 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 // ErrNoSubscriptions reports that a server does not support resource subscriptions.
 var ErrNoSubscriptions = errors.New("the MCP server does not support resource subscriptions")
 
-// Ping pings a connected server. If the server is not connected, Ping fails immediately and does not start it. Protocol
-// version 2026-07-28 has no ping: for its servers a live connection is enough.
-func (m *Manager) Ping(ctx context.Context, server string) error {
-	s, err := m.openServer(server)
-	if err != nil {
-		return err
-	}
-	st, _ := s.snapshot()
-	switch {
-	case st.state == StateDisabled:
-		return fmt.Errorf("%w: %s", ErrDisabled, server)
-	case st.conn == nil || st.conn.IsLost():
-		return notConnectedError{server}
-	}
-	return unwrapRPCError(st.conn.Ping(ctx))
-}
-
 // Subscribe subscribes to a resource: its changes are reported to Options.ResourceUpdated. The subscription is renewed
 // after a reconnect. If the server does not support subscriptions, the error is [ErrNoSubscriptions]. All other errors
 // are those of [Manager.ReadResource].

@@ -169,7 +169,6 @@ func TestClosed(t *testing.T) {
 		"CallRaw":      func() error { _, err := m.CallRaw(t.Context(), CallRequest{Tool: "s/foo"}); return err },
 		"Connect":      func() error { return m.Connect(t.Context(), "s") },
 		"Disconnect":   func() error { return m.Disconnect(t.Context(), "s") },
-		"Ping":         func() error { return m.Ping(t.Context(), "s") },
 		"ReadResource": func() error { _, err := m.ReadResource(t.Context(), "s", "x://y"); return err },
 		"SetServers":   func() error { _, err := m.SetServers(t.Context(), "", nil); return err },
 	} {

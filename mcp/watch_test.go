@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,34 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
-
-// TestPing checks that a connected server answers (C65) and that a disconnected one receives no message (C66).
-func TestPing(t *testing.T) {
-	t.Parallel()
-	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "deaf", "deaf")}})
-	if err := m.Ping(t.Context(), "s"); err != nil {
-		t.Errorf("connected: %v", err)
-	}
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	if err := m.Ping(ctx, "deaf"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no answer: %v", err)
-	}
-	for want, change := range map[error]func() error{
-		ErrNotConnected: func() error { return m.Disconnect(t.Context(), "s") },
-		ErrDisabled:     func() error { return m.Disable(t.Context(), "s") },
-	} {
-		if err := change(); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Ping(t.Context(), "s"); !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
-	}
-	if err := m.Ping(t.Context(), "nosuch"); !errors.Is(err, ErrUnknownServer) {
-		t.Errorf("unknown: %v", err)
-	}
-}
 
 // TestRecords: each call is recorded with server, tool, input, result or error, source and time; values are found by
 // their CID (S27; C40–C45).

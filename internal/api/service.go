@@ -48,8 +48,7 @@ type Options struct {
 	// without State, the one that Environ names (see [gate.Dir]). Without any directory, each namespace has its own
 	// gates, and only the control routes can release them.
 	Gates string
-	// State is a directory in which several servers share gates and the counts of
-	// request attempts; "" means not shared.
+	// State is a directory in which several servers share gates and the counts of request attempts; "" means not shared.
 	State string
 	// Memory is the number of entries of each cache of a namespace: 0 means 4096, negative means none.
 	Memory int

@@ -11,9 +11,8 @@ import (
 
 // Trace contains events and records of hooks.
 type Trace struct {
-	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first.
-	// Frames are always shown for SessionStart, and for other events only with --include-hook-events. Nil for
-	// SessionEnd.
+	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first. Frames
+	// are always shown for SessionStart, and for other events only with --include-hook-events. Nil for SessionEnd.
 	Frames []protocol.Event
 	// Notices are informational events that are always shown: system messages, failed hooks, a blocked prompt.
 	Notices []protocol.Event

@@ -131,9 +131,7 @@ func (s *server) handle(m message) {
 	case m.Method == "initialize":
 		s.initialize(m)
 	case m.Method == "ping":
-		if s.Mode != "deaf" {
-			s.reply(m.ID, struct{}{})
-		}
+		s.reply(m.ID, struct{}{})
 	case m.Method == "tools/list":
 		s.list(m)
 	case m.Method == "tools/call":

@@ -180,8 +180,7 @@ func (g *gramTable) find(text string) (found []int32) {
 
 // literalMatcher is a matcher that knows which literals a matching text contains.
 type literalMatcher interface {
-	// requiredLiterals returns literals of which every matching text contains at least one; nil means that none are
-	// known.
+	// requiredLiterals returns literals of which every matching text contains at least one; nil means that none are known.
 	requiredLiterals() []string
 }
 

@@ -30,8 +30,7 @@ type Word struct {
 	// Value is the text of a word with variables, if the script has assigned a known text to each of them. Otherwise it
 	// is empty.
 	Value string
-	// Shape is the word without its quoting. In place of each expansion it has a placeholder such as
-	// [PlaceholderOutput].
+	// Shape is the word without its quoting. In place of each expansion it has a placeholder such as [PlaceholderOutput].
 	Shape    string
 	resolved string // Shape, but variables that the script has set are replaced by their values
 }

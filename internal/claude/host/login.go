@@ -66,11 +66,6 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 	return control.Answer{Payload: out}, err
 }
 
-// isUnregistered reports whether an error of a login means that the authorization server registers no client.
-func isUnregistered(text string) bool {
-	return strings.HasPrefix(text, "Dynamic Client Registration rejected (HTTP 400)") || text == "Incompatible auth server: does not support dynamic client registration"
-}
-
 // mcpCallbackURL completes the latest login to a server with the user's redirect URL. The host then connects it.
 func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])

@@ -296,3 +296,8 @@ func mcpReadResource(ctx context.Context, r *requestServer, in request) (control
 	}
 	return control.Answer{Payload: result}, nil
 }
+
+// isUnregistered reports whether an error of a login means that the authorization server registers no client.
+func isUnregistered(text string) bool {
+	return strings.HasPrefix(text, "Dynamic Client Registration rejected (HTTP 400)") || text == "Incompatible auth server: does not support dynamic client registration"
+}

@@ -99,22 +99,6 @@ func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]strin
 	})
 }
 
-// legacyRequests are the requests that do not exist in revision 2026-07-28.
-type legacyRequests interface {
-	Ping(ctx context.Context) error
-	Subscribe(ctx context.Context, req wire.SubscribeRequest) error
-}
-
-func (c *Conn) legacyRequests() legacyRequests { return c.client }
-
-// Ping pings the server. Revision 2026-07-28 has no ping: for its servers it returns nil.
-func (c *Conn) Ping(ctx context.Context) error {
-	if c.IsModern() {
-		return nil
-	}
-	return c.legacyRequests().Ping(ctx)
-}
-
 // Subscribe subscribes to changes of a resource.
 func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	if c.subscription != nil {
@@ -123,6 +107,9 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	}
 	var req wire.SubscribeRequest
 	req.Params.URI = uri
-	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacyRequests().Subscribe(ctx, req) })
+	var legacy interface { // does not exist in revision 2026-07-28, so mcp-go calls it deprecated
+		Subscribe(ctx context.Context, req wire.SubscribeRequest) error
+	} = c.client
+	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return legacy.Subscribe(ctx, req) })
 	return err
 }

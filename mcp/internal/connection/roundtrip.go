@@ -122,7 +122,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.sessionStream.once.Do(func() { close(t.sessionStream.answered) })
 	}
 	if err != nil {
-		if t.sessionStream != nil && ctx.Err() == nil { // the real CLI counts a stream of notifications twice
+		if t.sessionStream != nil && ctx.Err() == nil && findError[*DialError](err) == nil { // the real CLI counts a stream of notifications twice
 			t.sessionStream.interceptor.closeReason.countBroken(map[bool]int32{false: 1, true: 2}[standing])
 		}
 		return nil, err
