@@ -14,6 +14,7 @@ type Skill struct {
 	Name  string
 	Text  string
 	Tools []string
+	Model string // full name of the model in the skill's file; empty means none
 	// Previous is the text of this skill that is already in the conversation; empty means none.
 	Previous string
 }
@@ -65,7 +66,8 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		Success bool     `json:"success"`
 		Name    string   `json:"commandName"`
 		Tools   []string `json:"allowedTools,omitempty"`
-	}{true, in.Skill, loaded.Tools}))
+		Model   string   `json:"model,omitempty"`
+	}{true, in.Skill, loaded.Tools, loaded.Model}))
 	short := in.Skill[strings.LastIndex(in.Skill, ":")+1:]
 	texts := []string{loaded.Text}
 	switch loaded.Previous {

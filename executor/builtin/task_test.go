@@ -167,7 +167,7 @@ func (fakeSkills) Skill(_ context.Context, name, args string) (Skill, error) {
 	if name != "known" {
 		return Skill{}, errors.New("Unknown skill: " + name)
 	}
-	return Skill{Text: "do " + args, Tools: []string{"Write"}}, nil
+	return Skill{Text: "do " + args, Tools: []string{"Write"}, Model: "claude-haiku-5-5"}, nil
 }
 
 func (fakeSkills) Check(name string) error {
@@ -186,7 +186,7 @@ func TestSkill(t *testing.T) {
 	if u := r.EventsAfter[0].(*protocol.User); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
 		t.Errorf("after %+v", u)
 	}
-	if text, err := protocol.Marshal(r.Output); err != nil || string(text) != `{"success":true,"commandName":"known","allowedTools":["Write"]}` {
+	if text, err := protocol.Marshal(r.Output); err != nil || string(text) != `{"success":true,"commandName":"known","allowedTools":["Write"],"model":"claude-haiku-5-5"}` {
 		t.Errorf("output %s, %v", text, err)
 	}
 	for name, refused := range map[string]bool{"reserved": true, "known": false} {

@@ -126,6 +126,9 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	l.addSkillHooks(k)
 	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
 	loaded := builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}
+	if k.Model != "" && k.Model != "inherit" {
+		loaded.Model = claudecode.ResolveModel(k.Model)
+	}
 	if agent, _ := ctx.Value(agentKey{}).(string); err == nil && !k.RunsInAgent {
 		loaded.Previous = l.state.RecordSkill(agent+k.Name, text)
 	}
