@@ -15,7 +15,7 @@ import (
 type RPCError = connection.Error
 
 type serverRequestHandler struct {
-	*sharedState
+	*managerState
 	server string
 }
 

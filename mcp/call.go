@@ -143,7 +143,7 @@ func describeCallError(err error, tool calledTool) error {
 	}
 	switch {
 	case errors.Is(err, connection.ErrExpired):
-		return callError(sessionExpired(tool.Server))
+		return callError(sessionExpiredText(tool.Server))
 	case errors.Is(err, connection.ErrBroken):
 		return callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
 			"The tool may have run: check whether it did before running it again.", tool.Server))

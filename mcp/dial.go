@@ -104,12 +104,12 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	if err != nil {
 		return dialResult{err: err}
 	}
-	defects := connection.Defects
+	defects := connection.ResultDefects
 	if d.options.OptionalSchemas {
-		defects = connection.DefectsWithoutSchema
+		defects = connection.ResultDefectsWithoutSchema
 	}
 	c, err := connection.Dial(lifetime, limit, connection.Options{
-		Target: target, Defects: defects, Handler: serverRequestHandler{d.sharedState, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
+		Target: target, Defects: defects, Handler: serverRequestHandler{d.managerState, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
 	})
@@ -125,7 +125,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 		}
 	}
 	if err != nil {
-		return dialResult{err: c.Abandon(lifetime, limit, err)}
+		return dialResult{err: c.CloseAfterFailedOpen(lifetime, limit, err)}
 	}
 	c.WaitListening(limit)
 	return dialResult{conn: c, lists: got}
@@ -241,7 +241,7 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		if oauth.IsIncompatible(err) {
 			text := err.Error()
 			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a call, for which a login cannot help
-				text = sessionExpired(a.cfg.Name)
+				text = sessionExpiredText(a.cfg.Name)
 			}
 			return nil, &connection.DialError{Reason: text, Wire: text}
 		}

@@ -48,13 +48,13 @@ const maxToolNameLength = 128
 // CanonicalName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
 // result cannot be split again, because names may contain double underscores.
 func CanonicalName(server, tool string) string {
-	return "mcp__" + canonicalPart(server) + "__" + canonicalPart(tool)
+	return "mcp__" + canonicalNamePart(server) + "__" + canonicalNamePart(tool)
 }
 
 // Command returns the slash command of a prompt. Unlike a tool's name, it contains the unchanged name of the prompt.
 func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
 
-func canonicalPart(name string) string {
+func canonicalNamePart(name string) string {
 	const beyondUTF16 = 0xFFFF
 	var b strings.Builder
 	for _, r := range name {

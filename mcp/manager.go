@@ -21,7 +21,7 @@ import (
 
 // Manager manages a set of servers. Its methods are safe for concurrent use.
 type Manager struct {
-	*sharedState
+	*managerState
 
 	mu              sync.Mutex
 	started         bool
@@ -37,14 +37,14 @@ const settleTimeoutMargin = 300 * time.Millisecond
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
 func New(o Options) (*Manager, error) {
 	o = o.withDefaults()
-	m := &Manager{sharedState: newShared(o)}
+	m := &Manager{managerState: newManagerState(o)}
 	seen := map[string]bool{}
 	for _, cfg := range o.Servers {
 		if seen[cfg.Name] {
 			return nil, fmt.Errorf("duplicate MCP server %q", cfg.Name)
 		}
 		seen[cfg.Name] = true
-		m.servers = append(m.servers, newServer(m.sharedState, cfg))
+		m.servers = append(m.servers, newServer(m.managerState, cfg))
 	}
 	m.options.Servers = nil // from here on m.servers is the list of servers
 	return m, nil
@@ -65,19 +65,19 @@ func (m *Manager) Start(ctx context.Context) error {
 		m.launch(ctx, s)
 	}
 	m.mu.Unlock()
-	return m.settle(ctx, servers)
+	return m.waitUntilSettled(ctx, servers)
 }
 
 // Settle waits, as [Manager.Start] does, for servers that are connecting now.
-func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.allServers()) }
+func (m *Manager) Settle(ctx context.Context) error { return m.waitUntilSettled(ctx, m.allServers()) }
 
 // launch starts the goroutine of a server; the caller holds m.mu.
 func (m *Manager) launch(ctx context.Context, s *server) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks.Go(func() { (&loopState{server: s}).run(ctx) }) // returns after cancel is called
+	m.tasks.Go(func() { (&connectionLoop{server: s}).run(ctx) }) // returns after cancel is called
 }
 
-func (m *Manager) settle(ctx context.Context, servers []*server) error {
+func (m *Manager) waitUntilSettled(ctx context.Context, servers []*server) error {
 	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleTimeoutMargin)
 	defer stop()
 	for _, s := range servers {
@@ -258,7 +258,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 			continue
 		}
 		cfg.Source = source
-		s := newServer(m.sharedState, cfg)
+		s := newServer(m.managerState, cfg)
 		s.configuredBy = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
@@ -277,7 +277,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 
 // awaitConnected waits for servers. For each server that did not connect, it stores the reason in errs.
 func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[string]string) error {
-	if err := m.settle(ctx, fresh); err != nil {
+	if err := m.waitUntilSettled(ctx, fresh); err != nil {
 		return err
 	}
 	for _, s := range fresh {
@@ -333,7 +333,7 @@ func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	if t, ok := m.catalogue().find(name); ok {
 		return t, nil
 	}
-	return protocol.Tool{}, resolveError(name, m.allServers())
+	return protocol.Tool{}, unknownToolError(name, m.allServers())
 }
 
 // FreshTools is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.

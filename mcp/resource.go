@@ -65,8 +65,8 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 	return result, err
 }
 
-// requestLimit is the time limit of requests other than tool calls. A shorter ServerConfig.Timeout replaces it.
-const requestLimit = 60 * time.Second
+// requestTimeout is the time limit of requests other than tool calls. A shorter ServerConfig.Timeout replaces it.
+const requestTimeout = 60 * time.Second
 
 func (m *Manager) withConnection(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
 	s, err := m.openServer(server)
@@ -77,7 +77,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 	if err != nil {
 		return err
 	}
-	limit := min(requestLimit, orDefault(s.cfg.Timeout, m.options.ToolTimeout))
+	limit := min(requestTimeout, orDefault(s.cfg.Timeout, m.options.ToolTimeout))
 	late := fmt.Errorf("MCP server %q did not answer within %s", server, limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()

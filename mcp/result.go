@@ -77,7 +77,7 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 		check = connection.ModernToolResultDefects
 	}
 	if defects := check(result); defects != "" {
-		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.Malformed("tools/call", defects)))
+		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
 	}
 	var items []json.RawMessage
 	_ = json.Unmarshal(r.Content, &items) // it may be absent

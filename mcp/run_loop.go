@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// loopState is the part of the state of a server that only its run goroutine uses.
-type loopState struct {
+// connectionLoop is the part of the state of a server that only its run goroutine uses.
+type connectionLoop struct {
 	*server
 	conn       *connection.Conn // current connection, which may be closing
 	stopDial   context.CancelFunc
@@ -28,7 +28,7 @@ type loopState struct {
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
-func (l *loopState) run(ctx context.Context) {
+func (l *connectionLoop) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.shutdown(ctx)
 	if l.cfg.Disabled {
@@ -68,7 +68,7 @@ func timerChannel(t *time.Timer) <-chan time.Time {
 	return t.C
 }
 
-func (l *loopState) connectionLost() <-chan struct{} {
+func (l *connectionLoop) connectionLost() <-chan struct{} {
 	if l.conn == nil {
 		return nil
 	}
@@ -76,14 +76,14 @@ func (l *loopState) connectionLost() <-chan struct{} {
 }
 
 // refreshReady returns a channel that is ready when the server's lists have changed; nil while no refresh may start.
-func (l *loopState) refreshReady() <-chan struct{} {
+func (l *connectionLoop) refreshReady() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
 	}
 	return l.conn.ListsChanged()
 }
 
-func (l *loopState) applyState(ctx context.Context, r stateRequest) {
+func (l *connectionLoop) applyState(ctx context.Context, r stateRequest) {
 	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
@@ -103,14 +103,14 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 	}
 }
 
-func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
+func (l *connectionLoop) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
 
-func (l *loopState) connectNow(ctx context.Context) {
+func (l *connectionLoop) connectNow(ctx context.Context) {
 	l.update(func(st *status) { st.state = StateConnecting })
 	l.dial(ctx)
 }
 
-func (l *loopState) dial(ctx context.Context) {
+func (l *connectionLoop) dial(ctx context.Context) {
 	l.stopRetry()
 	dialCtx, stop := context.WithCancel(ctx)
 	result := make(chan dialResult, 1)
@@ -121,7 +121,7 @@ func (l *loopState) dial(ctx context.Context) {
 	})
 }
 
-func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
+func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	l.stopDial()
 	l.dialed, l.stopDial = nil, nil
 	if r.err != nil {
@@ -149,7 +149,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.resubscribe(ctx, r.conn)
 }
 
-func (l *loopState) handleDialFailure(err error) {
+func (l *connectionLoop) handleDialFailure(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
 		d = &connection.DialError{Reason: err.Error(), Wire: connection.StartErrorText(err)}
@@ -204,26 +204,26 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	return unit * time.Duration(shortest+limit) / 2
 }
 
-func (l *loopState) scheduleReconnect() {
+func (l *connectionLoop) scheduleReconnect() {
 	l.retry = time.NewTimer(reconnectPause(l.attempts, l.options.Pauses.Reconnect))
 	l.attempts++
 }
 
-func (l *loopState) retryLater(reason, wireReason string) {
+func (l *connectionLoop) retryLater(reason, wireReason string) {
 	l.scheduleReconnect()
 	l.update(func(st *status) {
 		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, reason, wireReason
 	})
 }
 
-func (l *loopState) stopRetry() {
+func (l *connectionLoop) stopRetry() {
 	if l.retry != nil {
 		l.retry.Stop()
 		l.retry = nil
 	}
 }
 
-func (l *loopState) handleLoss(ctx context.Context) {
+func (l *connectionLoop) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
 	reason := string(c.LostBy())
@@ -253,11 +253,11 @@ func (l *loopState) handleLoss(ctx context.Context) {
 }
 
 // closeLater closes a connection outside the run goroutine.
-func (l *loopState) closeLater(ctx context.Context, c *connection.Conn) {
+func (l *connectionLoop) closeLater(ctx context.Context, c *connection.Conn) {
 	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
 }
 
-func (l *loopState) disconnect(ctx context.Context) {
+func (l *connectionLoop) disconnect(ctx context.Context) {
 	l.stopRetry()
 	l.attempts = 0
 	if l.dialed != nil {
@@ -274,7 +274,7 @@ func (l *loopState) disconnect(ctx context.Context) {
 }
 
 // shutdown closes everything and returns when all processes and connections of the server have ended.
-func (l *loopState) shutdown(ctx context.Context) {
+func (l *connectionLoop) shutdown(ctx context.Context) {
 	l.stopRetry()
 	if l.nextUpdate != nil {
 		l.nextUpdate.Stop()
@@ -299,7 +299,7 @@ type refreshResult struct {
 }
 
 // refresh fetches the changed lists, at most once per listRefreshPause.
-func (l *loopState) refresh(ctx context.Context) {
+func (l *connectionLoop) refresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshResult, 1)
 	l.refreshed = result
@@ -316,7 +316,7 @@ func (l *loopState) refresh(ctx context.Context) {
 }
 
 // applyRefresh replaces the lists by the fetched ones; if fetching failed, the old ones stay.
-func (l *loopState) applyRefresh(r refreshResult) {
+func (l *connectionLoop) applyRefresh(r refreshResult) {
 	if r.conn != l.conn {
 		return
 	}
@@ -333,7 +333,7 @@ func (l *loopState) applyRefresh(r refreshResult) {
 const listRefreshPause = 100 * time.Millisecond
 
 // resubscribe renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
-func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
+func (l *connectionLoop) resubscribe(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
 	uris := slices.Sorted(maps.Keys(l.subscriptions))
 	l.mu.Unlock()

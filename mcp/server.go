@@ -36,7 +36,7 @@ func (e notConnectedError) Error() string {
 // Unwrap makes errors.Is find ErrNotConnected.
 func (notConnectedError) Unwrap() error { return ErrNotConnected }
 
-func sessionExpired(server string) string {
+func sessionExpiredText(server string) string {
 	return fmt.Sprintf("MCP server %q session expired", server)
 }
 
@@ -101,7 +101,7 @@ type ServerStatus struct {
 
 // server is a configured server. Only the goroutine run changes its state; others send requests to it and read status.
 type server struct {
-	*sharedState
+	*managerState
 	cfg           ServerConfig // immutable: a changed configuration is a new server
 	configuredBy  string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
 	stateRequests chan stateRequest
@@ -138,9 +138,9 @@ type stateRequest struct {
 	accepted      chan struct{}
 }
 
-func newServer(c *sharedState, cfg ServerConfig) *server {
+func newServer(c *managerState, cfg ServerConfig) *server {
 	s := &server{
-		sharedState: c, cfg: cfg,
+		managerState: c, cfg: cfg,
 		stateRequests: make(chan stateRequest), done: make(chan struct{}), changed: make(chan struct{}),
 		cancel: func() {}, subscriptions: map[string]bool{},
 		current: status{state: StateConfigured},

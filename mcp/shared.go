@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-type sharedState struct {
+type managerState struct {
 	options     Options       // Options without Servers, which are in Manager.servers
 	debug       *debugSink    // nil means off
 	localSlots  chan struct{} // one slot for each local server that may connect at the same time
@@ -25,9 +25,9 @@ type sharedState struct {
 	pendingUpdates pendingUpdates
 }
 
-func newShared(o Options) *sharedState {
+func newManagerState(o Options) *managerState {
 	o.Servers = nil
-	return &sharedState{
+	return &managerState{
 		options:     o,
 		debug:       newDebugSink(o.Debug, o.Environ),
 		localSlots:  make(chan struct{}, o.Batch.Local),
@@ -36,7 +36,7 @@ func newShared(o Options) *sharedState {
 	}
 }
 
-func (c *sharedState) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
+func (c *managerState) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
 	slots := c.remoteSlots
 	if kind == typeStdio || kind == "" {
 		slots = c.localSlots
@@ -49,12 +49,12 @@ func (c *sharedState) acquireSlot(ctx context.Context, kind string) (release fun
 	}
 }
 
-func (c *sharedState) variables() variables {
+func (c *managerState) variables() variables {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
 
 // sameConfig reports whether two entries with the same name have equal expanded values. Their sources may differ.
-func (c *sharedState) sameConfig(old, desired ServerConfig) bool {
+func (c *managerState) sameConfig(old, desired ServerConfig) bool {
 	desired.Source = old.Source
 	vars := c.variables()
 	a, _ := expandConfig(old, vars)
@@ -62,12 +62,12 @@ func (c *sharedState) sameConfig(old, desired ServerConfig) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func (c *sharedState) resultConverterFor(server string) resultConverter {
+func (c *managerState) resultConverterFor(server string) resultConverter {
 	return resultConverter{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
 }
 
 // environ returns the environment of a stdio server, without the telemetry settings of the CLI.
-func (c *sharedState) environ(cfg ServerConfig) []string {
+func (c *managerState) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
@@ -96,7 +96,7 @@ func lastValue(env []string, name string) (value string, ok bool) {
 }
 
 // userAgent returns the User-Agent header for remote servers (observed with 2.1.329).
-func (c *sharedState) userAgent() string {
+func (c *managerState) userAgent() string {
 	entrypoint, _ := lastValue(c.options.Environ, entrypointVar)
 	about := cmp.Or(entrypoint, defaultEntrypoint)
 	if sdk, _ := lastValue(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
@@ -148,7 +148,7 @@ type pendingUpdates struct {
 type resourceUpdate struct{ server, uri string }
 
 // reportUpdate reports a changed resource to Options.ResourceUpdated on another goroutine.
-func (c *sharedState) reportUpdate(server, uri string) {
+func (c *managerState) reportUpdate(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}

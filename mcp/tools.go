@@ -17,7 +17,7 @@ type ShadowedTool struct {
 
 // catalogue is the table of callable tools. Its keys are canonical names, which cannot be split into server and tool.
 type catalogue struct {
-	version       int64 // value of sharedState.version from which the table was built
+	version       int64 // value of managerState.version from which the table was built
 	tools         []protocol.Tool
 	owners        map[string]*server // by canonical name
 	byName        map[string]int     // canonical name → index in tools
@@ -70,10 +70,10 @@ func (c *catalogue) find(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-func resolveError(name string, servers []*server) error {
+func unknownToolError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {
-		if !strings.HasPrefix(name, "mcp__"+canonicalPart(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
+		if !strings.HasPrefix(name, "mcp__"+canonicalNamePart(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
 			continue
 		}
 		switch st, _ := s.snapshot(); st.state {

@@ -141,12 +141,12 @@ func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 	if n != 1 {
 		b.Errorf(v, "a frame needs exactly one of `json`, `line` and `stderr`")
 	}
-	if at, ok := v.Field("json"); ok && !hasType(f.JSON) {
+	if at, ok := v.Field("json"); ok && !hasTypeKey(f.JSON) {
 		b.Errorf(at, "`json` must be an object with a `type`")
 	}
 }
 
-func hasType(raw json.RawMessage) bool {
+func hasTypeKey(raw json.RawMessage) bool {
 	var object struct {
 		Type string `json:"type"`
 	}
@@ -206,7 +206,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		}
 		b.BindInto(v, &t)
 		k.Type, k.JSON = t.Type, t.JSON
-		if at, ok := v.Field("json"); ok && !hasType(t.JSON) {
+		if at, ok := v.Field("json"); ok && !hasTypeKey(t.JSON) {
 			b.Errorf(at, "`json` must be an object with a `type`")
 		}
 	default:

@@ -114,18 +114,18 @@ func (k *Breakpoint) PositionText() string {
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
 	ctx = eval.WithSharedLimit(ctx)
-	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.BreakpointGroups, Vars: names}
+	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.BreakpointExpressionMarker, Vars: names}
 	var err error
-	if filled.Input, err = s.JSON(ctx, k.Input); err != nil {
+	if filled.Input, err = s.RenderJSON(ctx, k.Input); err != nil {
 		return filled, fmt.Errorf("input: %w", err)
 	}
-	if filled.Result, err = s.JSON(ctx, k.Result); err != nil {
+	if filled.Result, err = s.RenderJSON(ctx, k.Result); err != nil {
 		return filled, fmt.Errorf("result: %w", err)
 	}
-	if filled.Message, err = s.Text(ctx, k.Message); err != nil {
+	if filled.Message, err = s.RenderText(ctx, k.Message); err != nil {
 		return filled, fmt.Errorf("message: %w", err)
 	}
-	if filled.Replacement, err = s.Text(ctx, k.Replacement); err != nil {
+	if filled.Replacement, err = s.RenderText(ctx, k.Replacement); err != nil {
 		return filled, fmt.Errorf("replacement: %w", err)
 	}
 	return filled, nil

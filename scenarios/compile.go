@@ -94,7 +94,7 @@ func permissionMode(s string) (string, bool) {
 
 func (c *compiler) compileRule(r *Rule, i int) {
 	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePattern(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
-	r.groups = groupsOf(r.match.GroupNames())
+	r.groups = joinGroupNames(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
 		c.WithStep("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
@@ -106,7 +106,7 @@ func (c *compiler) compileRule(r *Rule, i int) {
 		c.Path = append(c.Path, "turns", t)
 		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePattern(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
 		names = append(names, turn.match.GroupNames()...)
-		turn.groups = groupsOf(names)
+		turn.groups = joinGroupNames(names)
 		c.Groups = turn.groups
 		c.compileAnswer(turn.When, turn.Response, turn.Failure)
 		c.Path = c.Path[:len(c.Path)-2]
@@ -115,7 +115,7 @@ func (c *compiler) compileRule(r *Rule, i int) {
 }
 
 func (c *compiler) compileAnswer(when string, r *Response, f *Failure) {
-	c.Condition(when)
+	c.CheckCondition(when)
 	c.compileFailure(f)
 	// Plain text is checked first, because most responses have this form, and large scenarios have many.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
@@ -127,30 +127,30 @@ func (c *compiler) compileAnswer(when string, r *Response, f *Failure) {
 func (c *compiler) compileFailure(f *Failure) {
 	if f != nil {
 		c.WithStep("failure", func() {
-			c.WithStep("message", func() { c.Template(f.Message) })
-			c.WithStep("partial_text", func() { c.Template(f.PartialText) })
+			c.WithStep("message", func() { c.CheckTemplate(f.Message) })
+			c.WithStep("partial_text", func() { c.CheckTemplate(f.PartialText) })
 		})
 	}
 }
 
 func (c *compiler) compileResponse(r *Response) {
-	c.WithStep("text", func() { c.responseText(r.Text) })
+	c.WithStep("text", func() { c.compileResponseText(r.Text) })
 	c.compileCalls(r.ToolCalls)
-	c.WithStep("structured_output", func() { c.Data(r.StructuredOutput) })
+	c.WithStep("structured_output", func() { c.CheckData(r.StructuredOutput) })
 	c.compileSteps(r.Steps)
 }
 
-// responseText compiles the text of a response. If the response is only a string, such as "hi", the file has no key
-// `text`. Problems of the text are then reported at the position of the response.
-func (c *compiler) responseText(text string) {
+// compileResponseText compiles the text of a response. If the response is only a string, such as "hi", the file has no
+// key `text`. Problems of the text are then reported at the position of the response.
+func (c *compiler) compileResponseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
 		c.Path = c.Path[:len(c.Path)-1]
-		c.Template(text)
+		c.CheckTemplate(text)
 		c.Path = saved
 		return
 	}
-	c.Template(text)
+	c.CheckTemplate(text)
 }
 
 func (c *compiler) compileSteps(steps []Step) {
@@ -162,19 +162,19 @@ func (c *compiler) compileSteps(steps []Step) {
 }
 
 func (c *compiler) compileStep(s *Step) {
-	c.Condition(s.When)
+	c.CheckCondition(s.When)
 	c.compileFailure(s.Failure)
-	c.WithStep("thinking", func() { c.Template(s.Thinking) })
-	c.WithStep("text", func() { c.Template(s.Text) })
+	c.WithStep("thinking", func() { c.CheckTemplate(s.Thinking) })
+	c.WithStep("text", func() { c.CheckTemplate(s.Text) })
 	c.compileCalls(s.ToolCalls)
-	c.WithStep("structured_output", func() { c.Data(s.StructuredOutput) })
+	c.WithStep("structured_output", func() { c.CheckData(s.StructuredOutput) })
 	c.WithStep("frames", func() {
 		for i := range s.Frames {
 			f := &s.Frames[i]
 			c.WithStep(i, func() {
-				c.WithStep("json", func() { c.Data(f.JSON) })
-				c.WithStep("line", func() { c.Template(f.Line) })
-				c.WithStep("stderr", func() { c.Template(f.Stderr) })
+				c.WithStep("json", func() { c.CheckData(f.JSON) })
+				c.WithStep("line", func() { c.CheckTemplate(f.Line) })
+				c.WithStep("stderr", func() { c.CheckTemplate(f.Stderr) })
 			})
 		}
 	})
@@ -196,14 +196,14 @@ func (c *compiler) compileCalls(calls []ToolCall) {
 
 func (c *compiler) compileCanned(t *Canned) {
 	if t.File == "" {
-		c.Template(t.Text)
+		c.CheckTemplate(t.Text)
 		return
 	}
-	c.WithStep("$file", func() { c.TextFile(t.File) })
+	c.WithStep("$file", func() { c.CheckTextFile(t.File) })
 }
 
 func (c *compiler) compileCall(t *ToolCall) {
-	c.WithStep("input", func() { c.Data(t.Input) })
+	c.WithStep("input", func() { c.CheckData(t.Input) })
 	if t.Result != nil {
 		c.WithStep("result", func() { c.compileCanned(t.Result) })
 	}
@@ -359,7 +359,7 @@ func (c *compiler) compilePattern(p *Pattern, key string) (t match.Pattern) {
 func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 	k.at, k.index, k.source, k.lib = c.Source.Index.Pos(c.Path), i, c.Source, c.Library
 	k.Phase = cmp.Or(k.Phase, BreakBefore)
-	c.Groups = fill.BreakpointGroups
+	c.Groups = fill.BreakpointExpressionMarker
 	defer func() { c.Groups = "" }()
 	for _, form := range k.Names() {
 		if _, err := match.Glob(form); err != nil {
@@ -367,18 +367,18 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 			break
 		}
 	}
-	c.Condition(k.When)
+	c.CheckCondition(k.When)
 	c.WithStep("input", func() {
-		c.Data(k.Input)
+		c.CheckData(k.Input)
 		var text string // a missing text is reported by another check
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that returns a table")
 		}
 	})
-	c.WithStep("result", func() { c.Data(k.Result) })
-	c.WithStep("message", func() { c.Template(k.Message) })
-	c.WithStep("replacement", func() { c.Template(k.Replacement) })
+	c.WithStep("result", func() { c.CheckData(k.Result) })
+	c.WithStep("message", func() { c.CheckTemplate(k.Message) })
+	c.WithStep("replacement", func() { c.CheckTemplate(k.Replacement) })
 }
 
 func (c *compiler) compileSampling(all []Sampling) {
@@ -389,21 +389,21 @@ func (c *compiler) compileSampling(all []Sampling) {
 			if a.Pattern != nil {
 				a.match = c.compilePattern(a.Pattern, "pattern")
 			}
-			a.groups = groupsOf(a.match.GroupNames())
+			a.groups = joinGroupNames(a.match.GroupNames())
 			c.Groups = a.groups
-			c.WithStep("text", func() { c.Template(a.Text) })
-			c.WithStep("error", func() { c.Template(a.Error) })
+			c.WithStep("text", func() { c.CheckTemplate(a.Text) })
+			c.WithStep("error", func() { c.CheckTemplate(a.Error) })
 			c.Groups = ""
 		})
 	}
 }
 
 func (c *compiler) compileBlock(b *Block) {
-	c.WithStep("text", func() { c.Template(b.Text) })
-	c.WithStep("thinking", func() { c.Template(b.Thinking) })
-	c.WithStep("citations", func() { c.Data(b.Citations) })
-	c.WithStep("content", func() { c.Data(b.Content) })
-	c.WithStep("json", func() { c.Data(b.JSON) })
+	c.WithStep("text", func() { c.CheckTemplate(b.Text) })
+	c.WithStep("thinking", func() { c.CheckTemplate(b.Thinking) })
+	c.WithStep("citations", func() { c.CheckData(b.Citations) })
+	c.WithStep("content", func() { c.CheckData(b.Content) })
+	c.WithStep("json", func() { c.CheckData(b.JSON) })
 	c.compileCall(&b.ToolCall)
 	if b.Type == BlockServer {
 		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position

@@ -86,7 +86,7 @@ func (e *ScriptError) Unwrap() error { return e.Err }
 // scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	ctx = eval.WithSharedLimit(ctx)
-	reply, err := e.next(ctx, r)
+	reply, err := e.nextReply(ctx, r)
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.options.Failure
 	}
@@ -95,7 +95,7 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	return reply, err
 }
 
-func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
+func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err
 	}
@@ -103,7 +103,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSideRequest(r.SideKind))}}, nil
 	}
 	if r.Results != nil {
-		return e.resume(ctx, r)
+		return e.resumeResponse(ctx, r)
 	}
 	if !r.IsInjected {
 		e.turns++
@@ -121,7 +121,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
 	e.running = newResponse(h)
-	reply, err := e.running.next(ctx)
+	reply, err := e.running.nextReply(ctx)
 	if err != nil {
 		return Reply{}, e.addStepPosition(e.running, err)
 	}
@@ -191,11 +191,11 @@ func (e *Engine) addFailure(ctx context.Context, h *matchedRule, reply *Reply) e
 	return nil
 }
 
-// resume returns the next message of the active response, after the results of its tool calls.
-func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
+// resumeResponse returns the next message of the active response, after the results of its tool calls.
+func (e *Engine) resumeResponse(ctx context.Context, r Request) (Reply, error) {
 	run := e.running
 	if run == nil {
-		return Reply{Blocks: emptyText()}, nil
+		return Reply{Blocks: emptyTextBlocks()}, nil
 	}
 	for i, want := range run.expected {
 		if want.pattern != nil && i < len(r.Results) {
@@ -206,7 +206,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	sc := run.rule.scope
 	vars["prompt"] = sc.Vars["prompt"]
 	sc.Vars, sc.Results = vars, append(sc.Results, e.convertResults(r.Results)...)
-	reply, err := run.next(ctx)
+	reply, err := run.nextReply(ctx)
 	if err != nil {
 		return Reply{}, e.addStepPosition(run, err)
 	}
@@ -228,7 +228,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 			e.endedSequence, e.active = e.active, nil
 		}
 	}
-	for i := range e.scenario.candidates(r.Prompt) {
+	for i := range e.scenario.candidateRules(r.Prompt) {
 		rule := &e.scenario.Responses[i]
 		if rule.isUsedUp(e.counts[i]) || !rule.includes(r.IsNotification) {
 			continue
@@ -238,7 +238,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 			continue
 		}
 		sc := e.newScope(&rule.compiledRule, c, vars)
-		if ok, err := sc.Condition(ctx, rule.When); err != nil {
+		if ok, err := sc.EvaluateCondition(ctx, rule.When); err != nil {
 			return nil, &ScriptError{e.ruleRef(i, -1), err}
 		} else if !ok {
 			continue
@@ -258,7 +258,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	if e.scenario.DefaultResponse == nil {
 		return &matchedRule{rule: -1, turn: -1, scope: sc}, nil
 	}
-	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}, nil
+	return &matchedRule{ref: e.defaultRuleRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}, nil
 }
 
 // reserveMatch reserves a match of a rule that has a limit for the whole run. It returns false if the limit is reached.
@@ -285,8 +285,8 @@ func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*
 		return nil, nil
 	}
 	sc := e.newScope(&turn.compiledRule, c, vars)
-	sc.Inherit(at.groups)
-	if ok, err := sc.Condition(ctx, turn.When); err != nil {
+	sc.InheritGroups(at.groups)
+	if ok, err := sc.EvaluateCondition(ctx, turn.When); err != nil {
 		return nil, &ScriptError{e.ruleRef(at.rule, at.nextTurn), err}
 	} else if !ok {
 		return nil, nil
@@ -334,7 +334,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 	return vars
 }
 
-func (e *Engine) defaultRef() RuleRef {
+func (e *Engine) defaultRuleRef() RuleRef {
 	pos := e.scenario.source.Index.Pos(diag.Path{defaultRuleName})
 	return RuleRef{Name: defaultRuleName, File: pos.File, Line: pos.Line}
 }
@@ -454,8 +454,8 @@ func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sam
 			continue
 		}
 		sc := e.newScope(&a.compiledRule, c, e.requestVariables(Request{Prompt: prompt}))
-		if a.Text, err = sc.Text(ctx, a.Text); err == nil {
-			a.Error, err = sc.Text(ctx, a.Error)
+		if a.Text, err = sc.RenderText(ctx, a.Text); err == nil {
+			a.Error, err = sc.RenderText(ctx, a.Error)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mcp.sampling[%d]: %w", i, err)

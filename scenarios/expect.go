@@ -153,7 +153,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	case x.Times != nil:
 		low, high = x.Times.Min, x.Times.Max
 	}
-	text = "expected " + withCount(x.subject(), low, high)
+	text = "expected " + subjectWithCount(x.subject(), low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
 		return text, occurrencesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
@@ -350,7 +350,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 		return ""
 	}
 	if x.MCP != nil && x.MCP.expectsNotification() {
-		return x.MCP.describeOthers(seen.notifications)
+		return x.MCP.describeOtherNotifications(seen.notifications)
 	}
 	if x.OAuth != nil {
 		return x.OAuth.nearMiss(seen.oauthRequests)
@@ -454,8 +454,8 @@ func (x *Expectation) subject() string {
 	return "a call to " + x.Tool
 }
 
-// withCount adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.
-func withCount(subject string, low, high int) string {
+// subjectWithCount adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.
+func subjectWithCount(subject string, low, high int) string {
 	switch {
 	case high == 0:
 		return "no " + strings.TrimPrefix(subject, "a ")

@@ -47,8 +47,8 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// describeOthers lists up to three notifications that the server sent instead.
-func (m *ExpectMCP) describeOthers(notified []ObservedNotification) string {
+// describeOtherNotifications lists up to three notifications that the server sent instead.
+func (m *ExpectMCP) describeOtherNotifications(notified []ObservedNotification) string {
 	const most = 3
 	var texts []string
 	for _, n := range notified {

@@ -10,14 +10,14 @@ const maxNearestRules = 3
 // Explain returns lines that explain why no rule matches a prompt. The first line is a summary. If a turn of a sequence
 // was expected, the next line is about this turn. The other lines are about the most similar rules: each gives the
 // rule's position, the reason, and the place where the rule's pattern stopped matching.
-func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, maxNearestRules) }
+func (e *Engine) Explain(r Request) []string { return e.explainMisses(r.Prompt, maxNearestRules) }
 
 // ExplainAll is like [Engine.Explain] but lists all rules of the scenario.
 func (e *Engine) ExplainAll(r Request) []string {
-	return e.explain(r.Prompt, len(e.scenario.Responses))
+	return e.explainMisses(r.Prompt, len(e.scenario.Responses))
 }
 
-func (e *Engine) explain(prompt string, limit int) []string {
+func (e *Engine) explainMisses(prompt string, limit int) []string {
 	lines := []string{"no rule of the scenario matches the prompt " + e.scenario.excerpts.shorten(prompt)}
 	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.nextTurn < len(e.scenario.Responses[at.rule].Turns) {
 		turn := &e.scenario.Responses[at.rule].Turns[at.nextTurn]

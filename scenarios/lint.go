@@ -344,7 +344,7 @@ func plural(n int, noun string) string {
 	if n == 0 {
 		return "no " + noun + "s"
 	}
-	return diag.Count(n, noun)
+	return diag.FormatCount(n, noun)
 }
 
 func (l *linter) lintServers() {

@@ -34,7 +34,7 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 	return Usage{InputTokens: Tokens(r.inputBytes()), OutputTokens: Tokens(out)}
 }
 
-var durations = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
+var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
 
 // inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines. The
 // time that an agent took is left out, because it differs in each run.
@@ -47,7 +47,7 @@ func (r Request) inputBytes() int {
 		}
 		text = strings.Join(texts, "\n")
 	}
-	return len(durations().ReplaceAllString(text, "duration_ms$1"))
+	return len(durationPattern().ReplaceAllString(text, "duration_ms$1"))
 }
 
 // ThinkingTokens returns the estimated tokens of the thinking blocks.

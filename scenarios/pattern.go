@@ -113,7 +113,7 @@ func (a promptSources) includes(notification bool) bool {
 	return a.source != promptSourceNotification
 }
 
-func groupsOf(names []string) string {
+func joinGroupNames(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}

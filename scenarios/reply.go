@@ -189,8 +189,9 @@ func stepsOf(r *Response) []Step {
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
 
-// next returns the message of the next step with a true condition. After the last step, the message has empty text.
-func (r *activeResponse) next(ctx context.Context) (Reply, error) {
+// nextReply returns the message of the next step with a true condition. After the last step, the message has empty
+// text.
+func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	r.expected, r.awaitsResults = nil, false
 	step, err := r.takeStep(ctx)
 	if err != nil {
@@ -198,7 +199,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	}
 	reply := Reply{Rule: r.rule.ref}
 	if step == nil {
-		reply.Blocks = emptyText()
+		reply.Blocks = emptyTextBlocks()
 		return reply, r.finish(ctx, &reply, nil)
 	}
 	reply.Fault, reply.Gate, reply.After = step.Fault, step.Gate, strings.TrimPrefix(step.After, "gate:")
@@ -228,7 +229,7 @@ func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	for r.nextStep < len(r.steps) {
 		step := &r.steps[r.nextStep]
 		r.nextStep++
-		ok, err := r.rule.scope.Condition(ctx, step.When)
+		ok, err := r.rule.scope.EvaluateCondition(ctx, step.When)
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +254,7 @@ func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) e
 		raw = r.rule.response.StructuredOutput
 	}
 	if raw != nil {
-		reply.StructuredOutput, err = r.rule.scope.JSON(ctx, raw)
+		reply.StructuredOutput, err = r.rule.scope.RenderJSON(ctx, raw)
 	}
 	return err
 }
@@ -265,7 +266,7 @@ func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	for i := r.nextStep; i < len(r.steps); i++ {
-		ok, err := r.rule.scope.Condition(ctx, r.steps[i].When)
+		ok, err := r.rule.scope.EvaluateCondition(ctx, r.steps[i].When)
 		if ok || err != nil {
 			return ok, err
 		}
@@ -298,7 +299,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 		reply.Blocks = append(reply.Blocks, b)
 	}
 	if len(reply.Blocks) == 0 {
-		reply.Blocks = emptyText()
+		reply.Blocks = emptyTextBlocks()
 	}
 	return nil
 }
@@ -309,19 +310,19 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 	sc := r.rule.scope
 	switch b.Type {
 	case BlockText:
-		text, err := sc.Text(ctx, b.Text)
+		text, err := sc.RenderText(ctx, b.Text)
 		if err != nil || b.Citations == nil {
 			return protocol.Text(text), err
 		}
-		citations, err := sc.JSON(ctx, b.Citations)
+		citations, err := sc.RenderJSON(ctx, b.Citations)
 		return protocol.TextBlock{Type: "text", Text: text, Citations: citations}, err
 	case BlockRedacted, BlockServer:
 		return buildAPIBlock(ctx, sc, b)
 	case BlockThinking:
-		text, err := sc.Text(ctx, b.Thinking)
+		text, err := sc.RenderText(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
 	case BlockRaw:
-		raw, err := sc.JSON(ctx, b.JSON)
+		raw, err := sc.RenderJSON(ctx, b.JSON)
 		return protocol.RawBlock{JSON: raw}, err
 	case BlockToolUse:
 		use, err := r.buildCall(ctx, &b.ToolCall)
@@ -348,7 +349,7 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	if b.Input == nil {
 		return call, nil
 	}
-	input, err := s.JSON(ctx, b.Input)
+	input, err := s.RenderJSON(ctx, b.Input)
 	call.Input = input
 	return call, err
 }
@@ -359,7 +360,7 @@ func serverCallID(at string) string {
 }
 
 func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string) (protocol.Block, error) {
-	content, err := s.JSON(ctx, b.Content)
+	content, err := s.RenderJSON(ctx, b.Content)
 	if err != nil {
 		return nil, err
 	}
@@ -374,7 +375,7 @@ func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string
 func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
 	if c.Input != nil {
-		input, err := s.JSON(ctx, c.Input)
+		input, err := s.RenderJSON(ctx, c.Input)
 		if err != nil {
 			return use, err
 		}
@@ -385,7 +386,7 @@ func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.Too
 	}
 	use.Script = &protocol.CallScript{IsError: c.IsError, DelayMS: c.DelayMS}
 	if c.Result != nil {
-		text, err := s.Text(ctx, c.Result.Text)
+		text, err := s.RenderText(ctx, c.Result.Text)
 		if err != nil {
 			return use, err
 		}
@@ -400,13 +401,13 @@ func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.Too
 func renderFrame(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
 	if f.JSON != nil {
-		f.JSON, err = s.JSON(ctx, f.JSON)
+		f.JSON, err = s.RenderJSON(ctx, f.JSON)
 	}
 	if err == nil {
-		f.Line, err = s.Text(ctx, f.Line)
+		f.Line, err = s.RenderText(ctx, f.Line)
 	}
 	if err == nil {
-		f.Stderr, err = s.Text(ctx, f.Stderr)
+		f.Stderr, err = s.RenderText(ctx, f.Stderr)
 	}
 	return f, err
 }
@@ -414,14 +415,14 @@ func renderFrame(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 func renderFailure(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error) {
 	filled := *f
 	var err error
-	if filled.Message, err = s.Text(ctx, f.Message); err != nil {
+	if filled.Message, err = s.RenderText(ctx, f.Message); err != nil {
 		return nil, err
 	}
-	filled.PartialText, err = s.Text(ctx, f.PartialText)
+	filled.PartialText, err = s.RenderText(ctx, f.PartialText)
 	return &filled, err
 }
 
-func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }
+func emptyTextBlocks() []protocol.Block { return []protocol.Block{protocol.Text("")} }
 
 // subagentSteps is a [protocol.SubagentScript]: steps, and the scope in which their templates are evaluated.
 type subagentSteps struct {

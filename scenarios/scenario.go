@@ -179,8 +179,8 @@ func wordsOf(s string) map[string]bool {
 // maxLinearRules is the maximum number of rules that are tried one by one, without an index.
 const maxLinearRules = 64
 
-// candidates yields the indexes of the rules that may match a prompt, in order.
-func (s *Scenario) candidates(prompt string) iter.Seq[int] {
+// candidateRules yields the indexes of the rules that may match a prompt, in order.
+func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 	x := s.rules
 	if x == nil || len(s.Responses) <= maxLinearRules || x.uses.Add(1) == 1 {
 		return func(yield func(int) bool) {

@@ -77,7 +77,7 @@ func (e *Engine) saveResponse(r *activeResponse) *savedResponse {
 
 // restoreResponse makes a saved response the active one. It returns false if the response does not fit the scenario.
 func (e *Engine) restoreResponse(r *savedResponse) bool {
-	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRef()}
+	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRuleRef()}
 	src, groups := e.scenario.source, ""
 	if r.Rule >= 0 {
 		if !e.isSameRule(r.Rule, r.Pattern) || r.Turn >= len(e.scenario.Responses[r.Rule].Turns) {

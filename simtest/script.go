@@ -45,8 +45,8 @@ type rule struct {
 type ruleLimit int
 
 const (
-	unlimited ruleLimit = iota
-	onlyOnce            // the rule answers one prompt in the whole test
+	limitNone ruleLimit = iota
+	limitOnce           // the rule answers one prompt in the whole test
 )
 
 func newScript(tb testing.TB, place, file string) *scenarioScript {
@@ -66,7 +66,7 @@ func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
 		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
-		s.addRule(pattern, script, unlimited, place)
+		s.addRule(pattern, script, limitNone, place)
 	}
 }
 
@@ -176,7 +176,7 @@ func scenarioJSON(rules []*rule) ([]byte, error) {
 	b.WriteString("{\"expect\": [{\"unused\": \"error\"}],\n\"responses\": [\n")
 	for i, r := range rules {
 		entry := map[string]any{"pattern": r.pattern, "response": map[string]any{"steps": r.steps}}
-		if r.limit == onlyOnce {
+		if r.limit == limitOnce {
 			entry["once"] = true
 		}
 		line, err := json.Marshal(entry)

@@ -27,7 +27,7 @@ type API struct {
 	script *scenarioScript
 	out    *os.File // the journal
 
-	active sync.RWMutex // Requests hold the read lock. waitRecorded takes the write lock to wait for them.
+	active sync.RWMutex // Requests hold the read lock. waitUntilRecorded takes the write lock to wait for them.
 
 	mu     sync.Mutex
 	server http.Handler // handles requests with the current rules
@@ -48,9 +48,9 @@ func Server(tb testing.TB, steps ...any) *API {
 		s.reportProblems()
 	})
 	if len(steps) > 0 {
-		s.addRule(map[string]any{"type": "any"}, steps, onlyOnce, s.position)
+		s.addRule(map[string]any{"type": "any"}, steps, limitOnce, s.position)
 	}
-	a.reload()
+	a.reloadScenario()
 	listener := httptest.NewServer(a)
 	tb.Cleanup(listener.Close)
 	a.URL = listener.URL
@@ -62,25 +62,25 @@ func Server(tb testing.TB, steps ...any) *API {
 func (a *API) On(prompt any, steps ...any) *API {
 	a.script.tb.Helper()
 	a.script.addSteps(prompt, steps, callerPosition())
-	a.reload()
+	a.reloadScenario()
 	return a
 }
 
 // Prompts returns the prompts so far, in order. A repeated request counts once. Prompts waits for requests in progress,
 // so read a streamed response to its end first.
 func (a *API) Prompts() []Prompt {
-	a.waitRecorded()
+	a.waitUntilRecorded()
 	return a.script.prompts()
 }
 
 // Tools returns the calls with a result, in order. It waits for requests in progress.
 func (a *API) Tools() []Tool {
-	a.waitRecorded()
+	a.waitUntilRecorded()
 	return a.script.tools()
 }
 
-// waitRecorded waits until all answered requests are in the journal.
-func (a *API) waitRecorded() {
+// waitUntilRecorded waits until all answered requests are in the journal.
+func (a *API) waitUntilRecorded() {
 	a.active.Lock()
 	defer a.active.Unlock()
 }
@@ -95,7 +95,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	server.ServeHTTP(w, r)
 }
 
-func (a *API) reload() {
+func (a *API) reloadScenario() {
 	a.script.tb.Helper()
 	a.script.writeScenario()
 	loaded, err := verdict.LoadScenario(a.script.scenarioPath())
@@ -134,7 +134,7 @@ func (c *Claude) Hold(prompt any) *Hold {
 func (a *API) Hold(prompt any) *Hold {
 	a.script.tb.Helper()
 	h := a.script.addHold(prompt)
-	a.reload()
+	a.reloadScenario()
 	return h
 }
 

@@ -45,7 +45,7 @@ func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
 	c := newClaude(tb, newScript(tb, callerPosition(), ""))
 	if len(steps) > 0 {
-		c.script.addRule(map[string]any{"type": "any"}, steps, onlyOnce, c.script.position)
+		c.script.addRule(map[string]any{"type": "any"}, steps, limitOnce, c.script.position)
 	}
 	c.script.writeScenario()
 	return c

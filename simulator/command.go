@@ -203,7 +203,7 @@ func (k *localCommands) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	k.resetConversation()
-	if err := k.hooks.sessionStart(ctx); err != nil {
+	if err := k.hooks.beginSession(ctx); err != nil {
 		return err
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags("clear")}

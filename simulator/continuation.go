@@ -29,9 +29,9 @@ const (
 	emptyReplyPrompt = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
-// continuation decides whether a turn continues after a reply without tool calls: the reply was truncated, prompts are
-// queued, structured output is missing, or a Stop hook blocked the end.
-type continuation struct {
+// turnContinuation decides whether a turn continues after a reply without tool calls: the reply was truncated, prompts
+// are queued, structured output is missing, or a Stop hook blocked the end.
+type turnContinuation struct {
 	*turnContext
 	exchange *exchange
 
@@ -43,7 +43,7 @@ type continuation struct {
 }
 
 // nextRequest returns the request that follows a reply without tool calls, or nil at the end of the turn.
-func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, error) {
+func (a *turnContinuation) nextRequest(ctx context.Context) (*scenarios.Request, error) {
 	text, err := a.handleTruncation()
 	if err = cmp.Or(err, a.out.checkOpen()); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 	}
 	notification := text == ""
 	if notification {
-		if prompt, ok := a.prompts.nextUnanswered(); ok {
+		if prompt, ok := a.prompts.nextUnansweredPrompt(); ok {
 			return &scenarios.Request{Prompt: prompt, IsInterjected: true}, nil
 		}
 		again := false
@@ -66,7 +66,7 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: notification}, nil
 }
 
-func (a *continuation) normalEnd() *turnEndError {
+func (a *turnContinuation) normalEnd() *turnEndError {
 	if a.stopPrevented {
 		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
 	}
@@ -74,7 +74,7 @@ func (a *continuation) normalEnd() *turnEndError {
 }
 
 // continueTurn asks the model again if structured output is missing or a Stop hook blocked.
-func (a *continuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
+func (a *turnContinuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
 		a.out.emitInjected(text, true)
 		return text, true, nil
@@ -84,7 +84,7 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 
 // endAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, the Stop hooks
 // run before. If they continue the turn, endAfterStructuredOutput returns the next request instead of an error.
-func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
+func (a *turnContinuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
 	}
@@ -101,7 +101,7 @@ func (a *continuation) endAfterStructuredOutput(ctx context.Context, end error) 
 // continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
 // context window. It also follows the first refusal and the first empty reply of a turn. After an empty reply, the next
 // step of the scripted response answers. An error ends the turn.
-func (a *continuation) handleTruncation() (text string, err error) {
+func (a *turnContinuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
 	}
@@ -115,7 +115,7 @@ func (a *continuation) handleTruncation() (text string, err error) {
 	case "refusal":
 		a.sim.history.safetyStops++
 		if a.refused {
-			return "", a.endRefused()
+			return "", a.endRefusedTurn()
 		}
 		a.refused = true
 		a.emitRefusalRetry()
@@ -130,13 +130,13 @@ func (a *continuation) handleTruncation() (text string, err error) {
 	return "", nil
 }
 
-func (a *continuation) incompleteReplyMessage(text string) *protocol.User {
+func (a *turnContinuation) incompleteReplyMessage(text string) *protocol.User {
 	ev := a.out.injectedMessage(text, true)
 	ev.Companion = true
 	return ev
 }
 
-func (a *continuation) outputLimitFailure(stop string) apiFailure {
+func (a *turnContinuation) outputLimitFailure(stop string) apiFailure {
 	api := apiFailure{APIError: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
@@ -148,15 +148,15 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	return api
 }
 
-func (a *continuation) emitRefusalRetry() {
+func (a *turnContinuation) emitRefusalRetry() {
 	a.out.emitInformational(a.displayModel()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.incompleteReplyMessage(refusedReplyPrompt)
 	text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
 	a.out.emit(text)
 }
 
-// endRefused ends a turn in which the model refused a second time.
-func (a *continuation) endRefused() error {
+// endRefusedTurn ends a turn in which the model refused a second time.
+func (a *turnContinuation) endRefusedTurn() error {
 	a.out.emitSystem("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.sim.modelName()},
 		protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
@@ -174,9 +174,9 @@ func (a *continuation) endRefused() error {
 	})
 }
 
-func (a *continuation) displayModel() string { return claudecode.DisplayModel(a.sim.modelName()) }
+func (a *turnContinuation) displayModel() string { return claudecode.DisplayModel(a.sim.modelName()) }
 
-func (a *continuation) emitHookTrace(out hook.Outcome) {
+func (a *turnContinuation) emitHookTrace(out hook.Outcome) {
 	a.out.emitAll(out.AttachmentEvents())
 	if out.StopHooks != nil {
 		a.out.emit(out.StopHooks)
@@ -185,7 +185,7 @@ func (a *continuation) emitHookTrace(out hook.Outcome) {
 
 // runStopHooks runs the Stop hooks. If one blocks, its feedback becomes part of the conversation, again is true, and
 // the caller sends the returned text to the model.
-func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
+func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text, BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons()})
 	if err != nil {
 		return "", false, err
@@ -233,7 +233,7 @@ func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-func (a *continuation) emitStopCapReached() {
+func (a *turnContinuation) emitStopCapReached() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.stopBlocks)

@@ -89,7 +89,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	if req.IsInterjected && reply.IsUnmatched { // the model has read the added prompt and does not answer it
 		return nil, x.emitMatched(req, reply)
 	}
-	if err := x.beforeReply(ctx, req, reply); err != nil {
+	if err := x.prepareForReply(ctx, req, reply); err != nil {
 		return nil, err
 	}
 	x.replyComplete = false
@@ -113,7 +113,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	return calls, nil
 }
 
-func (x *exchange) beforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
+func (x *exchange) prepareForReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequesting()
 	if err := x.emitMatched(req, reply); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	case scenarios.FailCrash:
 		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
 	case scenarios.FailPartialResponse, scenarios.FailStreamError:
-		if err := x.streamPartial(ctx, f); err != nil {
+		if err := x.streamPartialText(ctx, f); err != nil {
 			return err
 		}
 	case scenarios.FailConnectionTimeout:
@@ -387,7 +387,7 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 		}
 		x.sim.history.failures[rule]++
 		if f.Type == scenarios.FailPartialResponse {
-			if err := x.streamPartial(ctx, f); err != nil {
+			if err := x.streamPartialText(ctx, f); err != nil {
 				return false, err
 			}
 		}
@@ -445,7 +445,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	return &turnEndError{subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop, apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, input}}
 }
 
-func (x *exchange) streamPartial(ctx context.Context, f *scenarios.Failure) error {
+func (x *exchange) streamPartialText(ctx context.Context, f *scenarios.Failure) error {
 	if f.PartialText == "" {
 		return nil
 	}

@@ -133,7 +133,7 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	lower := strings.ToLower(message)
 	switch {
 	case status == 400:
-		w.describeRefused(&api, lower)
+		w.describeBadRequest(&api, lower)
 	case status == 401 && strings.Contains(lower, "x-api-key"):
 		api.ErrorClass, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
 	case status == 401:
@@ -154,9 +154,9 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	case status == 529 && w.GatewayHost == "" && w.Retries >= maxOverloadRetries:
 		api.ErrorClass, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, maxOverloadRetries
 	case status == 529:
-		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverText(status, message)
+		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverErrorText(status, message)
 	case status >= 500:
-		api.ErrorClass, api.RetryClass, api.Text = "server_error", "server_error", w.serverText(status, message)
+		api.ErrorClass, api.RetryClass, api.Text = "server_error", "server_error", w.serverErrorText(status, message)
 	case status == 408, status == 409:
 		api.ErrorClass, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
@@ -172,7 +172,7 @@ const (
 	maxSilentRetries = 5
 )
 
-func (w failureContext) serverText(status int, message string) string {
+func (w failureContext) serverErrorText(status int, message string) string {
 	text := fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
 	if w.GatewayHost != "" {
 		text += " If it persists, check your inference gateway (" + w.GatewayHost + ")."
@@ -180,12 +180,12 @@ func (w failureContext) serverText(status int, message string) string {
 	return text
 }
 
-// describeRefused describes a response with status 400. The CLI recognises some of these responses by their message.
-func (w failureContext) describeRefused(api *apiFailure, lower string) {
+// describeBadRequest describes a response with status 400. The CLI recognises some of these responses by their message.
+func (w failureContext) describeBadRequest(api *apiFailure, lower string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
-		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.tooLongText()},
-		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.tooLongText()},
+		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
+		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
 		{"could not process image", "invalid_request", failureMediaRemoved, "image_error", removedText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
@@ -201,7 +201,7 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, maxSilentRetries
 }
 
-func (w failureContext) tooLongText() string {
+func (w failureContext) promptTooLongText() string {
 	if w.HasReply {
 		return "Prompt is too long"
 	}

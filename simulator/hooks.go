@@ -165,11 +165,11 @@ func (p *hookPoints) beginTurn(ctx context.Context) error {
 	p.prompts.emitQueued()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
 	p.sim.options.State.update(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
-	return p.sessionStart(ctx)
+	return p.beginSession(ctx)
 }
 
-// sessionStart runs the hooks that come before the session's first turn. They never block.
-func (p *hookPoints) sessionStart(ctx context.Context) error {
+// beginSession runs the hooks that come before the session's first turn. They never block.
+func (p *hookPoints) beginSession(ctx context.Context) error {
 	if p.sim.history.sessionStarted {
 		return nil
 	}
@@ -371,7 +371,7 @@ func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 		return nil
 	}
 	var taken []protocol.UserMessage
-	for _, in := range p.sim.main.Prompts.Absorb() {
+	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
 		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(in.Content)})
 		if err != nil {
 			return err

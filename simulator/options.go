@@ -170,9 +170,9 @@ type Transcript interface {
 // PromptQueue contains the prompts that arrive while a turn runs.
 type PromptQueue interface {
 	// Absorb takes the prompts that become part of the running turn. It is called between tool rounds.
-	Absorb() []protocol.UserMessage
+	TakeJoiningPrompts() []protocol.UserMessage
 	// Waiting returns the number of users' prompts that wait for a turn.
-	Waiting() int
+	CountWaiting() int
 }
 
 // Schema validates structured output (--json-schema).

@@ -186,7 +186,7 @@ func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	p.out.emit(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin, SessionID: p.sim.options.State.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes})
 }
 
-func (p *promptState) nextUnanswered() (text string, ok bool) {
+func (p *promptState) nextUnansweredPrompt() (text string, ok bool) {
 	if len(p.unanswered) == 0 {
 		return "", false
 	}
@@ -209,7 +209,7 @@ func PromptsCompleted(r *protocol.Result) bool {
 	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
 }
 
-func (p *promptState) endAbsorbed(r *protocol.Result) {
+func (p *promptState) endAbsorbedPrompts(r *protocol.Result) {
 	state := "completed"
 	if !PromptsCompleted(r) {
 		state = "cancelled"

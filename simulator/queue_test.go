@@ -79,9 +79,9 @@ func TestAbsorb(t *testing.T) {
 // queue has the prompts that each round of tools absorbs, and seven more.
 type queue [][]protocol.UserMessage
 
-func (q *queue) Waiting() int { return 7 }
+func (q *queue) CountWaiting() int { return 7 }
 
-func (q *queue) Absorb() []protocol.UserMessage {
+func (q *queue) TakeJoiningPrompts() []protocol.UserMessage {
 	next := (*q)[0]
 	*q = (*q)[1:]
 	return next

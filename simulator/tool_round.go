@@ -72,10 +72,10 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 			d.emitResult(calls[r.index], r)
 		})
 		if err != nil {
-			return nil, d.rejectRest(ctx, calls, shown, end, err)
+			return nil, d.rejectRemainingCalls(ctx, calls, shown, end, err)
 		}
 		if stop != nil {
-			return nil, d.endMidMessage(calls[end:], end, *stop)
+			return nil, d.endTurnMidMessage(calls[end:], end, *stop)
 		}
 		d.releaseStarted()
 		start = end
@@ -309,7 +309,7 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.toolUse.Name,
 	}
 	if c.tool.Server != "" {
-		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: mutationHint(c.tool, res)}
+		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: possibleChangeReason(c.tool, res)}
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
 		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun}}
@@ -317,9 +317,9 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 	return ev
 }
 
-// mutationHint returns why a successful call of an MCP tool may have changed something: "declared" if readOnlyHint is
-// false, "no_hint" if readOnlyHint is missing. Otherwise it returns "".
-func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
+// possibleChangeReason returns why a successful call of an MCP tool may have changed something: "declared" if
+// readOnlyHint is false, "no_hint" if readOnlyHint is missing. Otherwise it returns "".
+func possibleChangeReason(t protocol.Tool, res protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
 	}
@@ -333,8 +333,9 @@ func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRest emits a result for each call that the interrupt left without one. Calls from begun on had not started.
-func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
+// rejectRemainingCalls emits a result for each call that the interrupt left without one. Calls from begun on had not
+// started.
+func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
 	}
@@ -365,9 +366,9 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 	return cause
 }
 
-// endMidMessage ends the turn before all calls of a message have run. If a refusal by the user stopped the turn, it
+// endTurnMidMessage ends the turn before all calls of a message have run. If a refusal by the user stopped the turn, it
 // also emits a result for each remaining call. These results do not count as denials.
-func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop executor.StopTurn) error {
+func (d *toolRound) endTurnMidMessage(rest []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
 			d.emitResult(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
@@ -427,11 +428,12 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	if err != nil {
 		content = nil
 	}
-	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredOf(use.Name, r)}
+	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredContentOf(use.Name, r)}
 }
 
-// structuredOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none exists.
-func structuredOf(tool string, r protocol.ToolResult) any {
+// structuredContentOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none
+// exists.
+func structuredContentOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output
 	}

@@ -78,7 +78,7 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
 	r.DurationMS, r.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
-	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.byModel(), finalUsage(l.usage, l.thinking)
+	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinking)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
 	if l.display.PartialMessages && l.modelAsked {
@@ -119,7 +119,7 @@ func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	}
 	between.addModels(s.totals.takeModelsSinceResult())
 	for _, r := range results {
-		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.byModel()
+		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
 		if s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
@@ -204,7 +204,7 @@ func (b *sessionTotals) totalUSD() float64 {
 	return sum
 }
 
-func (b *sessionTotals) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
+func (b *sessionTotals) usageByModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
 
 func (b *sessionTotals) takeModelsSinceResult() map[string]protocol.ModelUsage {
 	since := b.modelsSinceResult

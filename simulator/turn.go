@@ -41,7 +41,7 @@ type turn struct {
 	*turnContext
 	exchange        *exchange
 	round           *toolRound
-	continuation    *continuation
+	continuation    *turnContinuation
 	commands        *localCommands
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
 	rounds          int
@@ -50,7 +50,7 @@ type turn struct {
 func newTurn(st *turnContext) *turn {
 	round := &toolRound{turnContext: st}
 	x := &exchange{turnContext: st, round: round}
-	return &turn{turnContext: st, exchange: x, round: round, continuation: &continuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
+	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
 }
 
 // run runs the turn and emits its result. After an interrupt it ignores ctx.
@@ -86,7 +86,7 @@ func (t *turn) run(ctx context.Context) error {
 func (t *turn) playEvents(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == promptSourceDeferred {
-		return t.answerDeferred(ctx)
+		return t.answerDeferredCall(ctx)
 	}
 	t.prompts.recordedContent = in.Content
 	if isBlank(in.Content) {
@@ -155,12 +155,12 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 	return nil
 }
 
-// answerDeferred runs the deferred call with its hooks, then asks the model. If the tool is missing, the turn ends and
-// the hooks of the call do not run.
-func (t *turn) answerDeferred(ctx context.Context) error {
+// answerDeferredCall runs the deferred call with its hooks, then asks the model. If the tool is missing, the turn ends
+// and the hooks of the call do not run.
+func (t *turn) answerDeferredCall(ctx context.Context) error {
 	d := t.sim.main.Deferred
 	t.prompts.in.UUIDs = nil // no host sent it, so init and the result do not list it
-	if err := t.hooks.sessionStart(ctx); err != nil {
+	if err := t.hooks.beginSession(ctx); err != nil {
 		return err
 	}
 	tools, err := t.sim.options.Tools.Tools(ctx)
@@ -200,7 +200,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 		if err := t.totals.checkBudget(); err != nil {
 			return err
 		}
-		next, err := t.afterReply(ctx, calls)
+		next, err := t.requestAfterReply(ctx, calls)
 		if err != nil {
 			return err
 		}
@@ -211,8 +211,8 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 	}
 }
 
-// afterReply returns the request that follows a reply, or nil at the end of the turn.
-func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
+// requestAfterReply returns the request that follows a reply, or nil at the end of the turn.
+func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
 	if len(calls) == 0 {
 		return t.continuation.nextRequest(ctx)
 	}
@@ -292,7 +292,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	t.totals.fillResult(r)
 	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptIDs()
 	if s.main.Prompts != nil {
-		*r.QueuedTurnCount = s.main.Prompts.Waiting()
+		*r.QueuedTurnCount = s.main.Prompts.CountWaiting()
 	}
 	if end.deferred != nil {
 		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferred.ID, Name: end.deferred.Name, Input: end.deferred.Input}
@@ -301,7 +301,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		t.fillSuccess(r, end)
 	}
 	s.history.results++
-	t.prompts.endAbsorbed(r)
+	t.prompts.endAbsorbedPrompts(r)
 	t.out.emit(r)
 }
 

@@ -95,7 +95,7 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	var pairs []string
 	chosen := true
 	for _, q := range questions {
-		answer, parts := q.answer(o.Answers.Get(q.Question))
+		answer, parts := q.decodeAnswer(o.Answers.Get(q.Question))
 		if answer == "" {
 			continue
 		}
@@ -120,9 +120,9 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 	}
 }
 
-// answer decodes an answer, which is a string or a list of strings. text is the whole answer. parts are the options
-// that the user chose; if the question allows only one option, the only part is text (observed with 2.1.330).
-func (q question) answer(raw json.RawMessage) (text string, parts []string) {
+// decodeAnswer decodes an answer, which is a string or a list of strings. text is the whole answer. parts are the
+// options that the user chose; if the question allows only one option, the only part is text (observed with 2.1.330).
+func (q question) decodeAnswer(raw json.RawMessage) (text string, parts []string) {
 	switch {
 	case len(raw) == 0:
 	case json.Unmarshal(raw, &text) == nil:

@@ -120,12 +120,12 @@ func New(o Options) (*Tools, error) {
 		if !filepath.IsAbs(path) { // the session recorded the path as written in the call
 			path = filepath.Join(o.CWD, path)
 		}
-		t.files.RecordResumed(path, content)
+		t.files.RecordFromEarlierRun(path, content)
 	}
 	f := toolStates{
 		files:     t.files,
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
-		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.snapshotFor(o)}),
+		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.snapshotFunc(o)}),
 		worktrees: newWorktrees(o, t.shell),
 		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, pid: o.PID, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
@@ -173,7 +173,7 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	if !t.allowed(call.Name) {
 		return call.Input
 	}
-	return t.registry[call.Name].Prepared(call.Input)
+	return t.registry[call.Name].PrepareInput(call.Input)
 }
 
 // Precheck refuses a call that cannot run: the session does not have the tool, the input is invalid, or a check of the
@@ -183,7 +183,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 	if !ok {
 		return nil
 	}
-	call.Input, _ = b.WithAliases(call.Input)
+	call.Input, _ = b.ResolveAliases(call.Input)
 	if r := t.validate(b, call); r != nil {
 		return r
 	}
@@ -208,7 +208,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 		return executor.Result{}, executor.ErrUnknownTool
 	}
 	var note string
-	call.Input, note = b.WithAliases(call.Input)
+	call.Input, note = b.ResolveAliases(call.Input)
 	if r := t.validate(b, call); r != nil {
 		return executor.ResultOf(*r), nil
 	}
@@ -239,7 +239,7 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // ObservedInput returns a call's input as hooks and hosts see it. It replaces aliases of keys by the keys of the tool's
 // schema, and the path of a read, written or edited file by the absolute path. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
-	known, _ := t.registry[currentToolName(call.Name)].WithAliases(call.Input)
+	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
 	if whole := t.files.ObservedInput(call); whole != nil {
@@ -254,11 +254,11 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// Reread checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted
-// it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the
-// new content.
-func (t *Tools) Reread(call protocol.ToolUse) string {
-	return t.files.ForAgent(call.Agent).Reread(call)
+// RecheckFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook
+// formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
+// seen the new content.
+func (t *Tools) RecheckFile(call protocol.ToolUse) string {
+	return t.files.ForAgent(call.Agent).RecheckFile(call)
 }
 
 // ChangedFile is a file that was changed after the session had written it.
@@ -276,9 +276,9 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// snapshotFor returns the function that records the state of a repository before a Bash command. The function returns
+// snapshotFunc returns the function that records the state of a repository before a Bash command. The function returns
 // nil, and no changed files are listed, if the session has no Edit or its mode is neither bypassPermissions nor auto.
-func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
+func (t *Tools) snapshotFunc(o Options) func(context.Context, string) *gitworktree.Snapshot {
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {
 			return nil

@@ -67,7 +67,7 @@ func Definitions() []protocol.Tool {
 // ReadOnlyCall reports whether the call may run in parallel with others: its tool only reads, or it is a Bash command
 // that only reads. MCP tools declare this in [protocol.Tool.ReadOnly].
 func ReadOnlyCall(use protocol.ToolUse) bool {
-	return use.Name == "Bash" && bash.ReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
+	return use.Name == "Bash" && bash.IsReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
 
 // ReplaceOutput returns the text that the model receives if a hook replaced the output of a tool. It returns false for
@@ -76,7 +76,7 @@ func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool)
 	if name != "Bash" {
 		return protocol.Content{}, false
 	}
-	return bash.ReplaceOutput(output)
+	return bash.DecodeReplacedOutput(output)
 }
 
 // ShapeResult returns a successful result with a canned text. For some tools it adds the structured output of the real
@@ -169,6 +169,6 @@ func addMessageKeys(in *tool.Keys) bool {
 // failingRun returns a Run that fails, because only the scenario can give the call a result.
 func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
-		return tool.ResultOf(tool.NeedsResult(call.Name, reason))
+		return tool.ResultOf(tool.FailWithoutResult(call.Name, reason))
 	}
 }

@@ -81,7 +81,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	case refusal != nil:
 		return *refusal
 	case s.tasks == nil:
-		return tool.NeedsResult("CronCreate", "has no background in this session")
+		return tool.FailWithoutResult("CronCreate", "has no background in this session")
 	}
 	j := cronJob{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
@@ -336,9 +336,9 @@ func isWakeup(j task.Job) bool { return !j.At.IsZero() }
 func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.ToolResult {
 	switch {
 	case s.tasks == nil:
-		return tool.NeedsResult("ScheduleWakeup", "has no background in this session")
+		return tool.FailWithoutResult("ScheduleWakeup", "has no background in this session")
 	case in.Stop:
-		return s.stopLoop()
+		return s.cancelWakeups()
 	case in.Delay == nil || in.Reason == nil:
 		return tool.Fail("`delaySeconds` and `reason` are required when `stop` is not true.")
 	case in.Prompt == nil:
@@ -374,7 +374,7 @@ func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	return full
 }
 
-func (s *cronJobs) stopLoop() protocol.ToolResult {
+func (s *cronJobs) cancelWakeups() protocol.ToolResult {
 	n := s.tasks.Unschedule(isWakeup)
 	what := "any dynamic loop in this session is ended; there was no pending wakeup to cancel. If you are running a fixed-interval /loop " +
 		"(a recurring cron), it is NOT stopped by this call — cancel it with CronDelete."

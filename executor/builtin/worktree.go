@@ -59,8 +59,8 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInWorktree refuses to change a file of the repository outside of the session's worktree. Nil means allowed.
-func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
+// checkInsideWorktree refuses to change a file of the repository outside of the session's worktree. Nil means allowed.
+func (s *worktrees) checkInsideWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
 		return nil
@@ -75,7 +75,7 @@ func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 // restrictToWorktree makes the tools that write to file_path refuse files of the repository outside of the worktree.
 func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
-		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {
+		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ToolClassWrite && row.Subject == "file_path" {
 			tools[i] = s.restrictTool(t)
 		}
 	}
@@ -89,7 +89,7 @@ func (s *worktrees) restrictTool(t tool.Tool) tool.Tool {
 			Path string `json:"file_path"`
 		}](raw)
 		if err == nil {
-			if r := s.checkInWorktree(s.shell.Path(in.Path)); r != nil {
+			if r := s.checkInsideWorktree(s.shell.Path(in.Path)); r != nil {
 				return r
 			}
 		}

@@ -448,7 +448,7 @@ func TestStateAgreesWithJournal(t *testing.T) {
 		entries = append(entries, e)
 	}
 	var judged []string
-	for _, j := range journal.Summarize(entries).Check(x) {
+	for _, j := range journal.Summarize(entries).CheckExpectations(x) {
 		if !j.IsMet {
 			judged = append(judged, j.Text)
 		}

@@ -91,7 +91,7 @@ func (s *service) namespaceState(ns *requestNamespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
-	for _, j := range append(slices.Clip(ns.unmetExpectations), ns.summary.Check(s.Scenario)...) {
+	for _, j := range append(slices.Clip(ns.unmetExpectations), ns.summary.CheckExpectations(s.Scenario)...) {
 		if !j.IsMet {
 			c.Unmet = append(c.Unmet, j.String())
 		}

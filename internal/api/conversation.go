@@ -164,7 +164,7 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 		var err error
 		if h.Gate != "" {
 			at = h.Gate
-			err = x.namespace.gates.reach(at)
+			err = x.namespace.gates.markReached(at)
 			x.recordGate(at, "reached")
 		}
 		if err == nil {

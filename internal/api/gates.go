@@ -13,7 +13,7 @@ import (
 
 // gates are points at which answers wait until they are released. A gate stays reached or released.
 type gates interface {
-	reach(name string) error
+	markReached(name string) error
 	await(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrTimeout]
 	release(name string) error
 }
@@ -21,8 +21,8 @@ type gates interface {
 // directoryGates are the gates of a directory, which other processes share.
 type directoryGates string
 
-func (d directoryGates) reach(name string) error   { return gate.Reach(string(d), name) }
-func (d directoryGates) release(name string) error { return gate.Release(string(d), name) }
+func (d directoryGates) markReached(name string) error { return gate.Reach(string(d), name) }
+func (d directoryGates) release(name string) error     { return gate.Release(string(d), name) }
 func (d directoryGates) await(ctx context.Context, name string) error {
 	return gate.AwaitReleased(ctx, string(d), name, gate.DefaultTimeout)
 }
@@ -44,7 +44,7 @@ func (o *localGates) gateChannel(name string) chan struct{} {
 	return o.released[name]
 }
 
-func (o *localGates) reach(name string) error { return gate.CheckName(name) }
+func (o *localGates) markReached(name string) error { return gate.CheckName(name) }
 
 func (o *localGates) release(name string) error {
 	if err := gate.CheckName(name); err != nil {

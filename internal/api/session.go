@@ -63,7 +63,7 @@ func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	if from > 0 {
 		r.cutAfter = f.groups[from-1].key
 	}
-	if known.failures > 0 && known.lastRequest == f.groups[from].questionKey() {
+	if known.failures > 0 && known.lastRequest == f.groups[from].stepsDigest() {
 		r.state, r.retryKey, r.failures = known.stateBefore, f.HistoryDigest(), known.failures
 	}
 	return r, from
@@ -80,8 +80,8 @@ func (f *replay) recordContinuation(r historyRoot) {
 	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(r.cutAfter[:]))
 }
 
-// questionKey returns the digest of the steps of a group, except a summary. It does not depend on earlier groups.
-func (g *replayedGroup) questionKey() history.Digest {
+// stepsDigest returns the digest of the steps of a group, except a summary. It does not depend on earlier groups.
+func (g *replayedGroup) stepsDigest() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
 		if in := &g.Steps[i]; in.Kind != history.KindSummary {
@@ -118,7 +118,7 @@ func (f *replay) rememberConversation(st *conversationState) {
 	t := f.conversationKey()
 	if known, ok := f.memory.lastConversations.Get(t); ok {
 		next := *known
-		next.state, next.stateBefore, next.lastRequest, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].questionKey(), 0
+		next.state, next.stateBefore, next.lastRequest, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].stepsDigest(), 0
 		f.memory.lastConversations.Put(t, &next)
 	}
 }

@@ -41,7 +41,7 @@ func BuiltinCommands() []BuiltinCommand {
 		skill("fewer-permission-prompts", "Propose rules for calls that often need permission", ""),
 		skill("doctor", "Check the installation", "[prompt-audit [<path>]]", "checkup"),
 		skill("loop", "Run a prompt again and again", "[interval] [prompt]", "proactive"),
-		only(withOAuth, skill("schedule", "Run a prompt at set times", "", "routines")),
+		only(usesOAuth, skill("schedule", "Run a prompt at set times", "", "routines")),
 		skill("claude-api", "Reference of the API and its SDKs", ""),
 		skill("workflow-authoring", "How to write a workflow", ""),
 		skill("run", "Start this project's program and use it", ""),
@@ -148,7 +148,7 @@ func (p Profile) ListedSkills() []string {
 	var names []string
 	for _, k := range BuiltInSkills() {
 		names = append(names, k.Name)
-		if k.Name == "loop" && withOAuth(p.env) {
+		if k.Name == "loop" && usesOAuth(p.env) {
 			names = append(names, "schedule")
 		}
 	}

@@ -13,9 +13,9 @@ type Credential string
 
 // The credentials.
 const (
-	APIKey     Credential = "key"   // ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN
-	OAuthToken Credential = "oauth" // CLAUDE_CODE_OAUTH_TOKEN, of a subscription
-	NoLogin    Credential = "none"
+	CredentialAPIKey Credential = "key"   // ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN
+	CredentialOAuth  Credential = "oauth" // CLAUDE_CODE_OAUTH_TOKEN, of a subscription
+	CredentialNone   Credential = "none"
 )
 
 // Environment is what the environment variables of a session specify about account and network. The zero value
@@ -48,7 +48,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	case getenv("CLAUDE_CODE_OAUTH_TOKEN") != "":
 		e.TokenSource = "CLAUDE_CODE_OAUTH_TOKEN"
 		if getenv("ANTHROPIC_API_KEY") == "" {
-			e.Credential = OAuthToken
+			e.Credential = CredentialOAuth
 		}
 	}
 	var unknown error
@@ -57,9 +57,9 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 		case "":
 		case "login":
 			if e.TokenSource == "" && getenv("ANTHROPIC_API_KEY") == "" {
-				e.Credential = NoLogin
+				e.Credential = CredentialNone
 			}
-		case string(APIKey), string(OAuthToken), string(NoLogin):
+		case string(CredentialAPIKey), string(CredentialOAuth), string(CredentialNone):
 			e.Credential = Credential(word)
 		case "default-url", "base-url":
 			e.UsesDefaultURL = word == "default-url"
@@ -79,21 +79,23 @@ type environmentCondition func(Environment) bool
 
 func hasTelemetry(e Environment) bool { return e.AllowsTelemetry }
 
-func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
+func usesOAuth(e Environment) bool { return e.Credential == CredentialOAuth }
 
 // hasDesignTools reports whether the design skills are offered.
 func hasDesignTools(e Environment) bool {
-	return e.AllowsTraffic && (e.Credential != OAuthToken || !e.UsesDefaultURL)
+	return e.AllowsTraffic && (e.Credential != CredentialOAuth || !e.UsesDefaultURL)
 }
 
-func lacksSubscription(e Environment) bool { return e.Credential != OAuthToken || !e.UsesDefaultURL }
+func lacksSubscription(e Environment) bool {
+	return e.Credential != CredentialOAuth || !e.UsesDefaultURL
+}
 
 // environmentConditions lists the tools and plugins that depend on the environment. All others are always available.
 func environmentConditions() map[string]environmentCondition {
 	return map[string]environmentCondition{
 		"cc-plugin-telemetry": hasTelemetry,
 		"DesignSync":          hasDesignTools,
-		"RemoteTrigger":       withOAuth,
+		"RemoteTrigger":       usesOAuth,
 		"WebFetch":            lacksSubscription,
 	}
 }
@@ -105,7 +107,7 @@ func (e Environment) hasFeature(name string) bool {
 
 // usesVendorAPI reports whether requests go to the vendor's own API, with a key or a subscription.
 func (e Environment) usesVendorAPI() bool {
-	return e.UsesDefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
+	return e.UsesDefaultURL && e.Credential != CredentialNone && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
 func (e Environment) fillInit(ev *protocol.Init) {
@@ -119,7 +121,7 @@ func (e Environment) FeedbackMode() string {
 	switch {
 	case !e.AllowsTraffic:
 		return "disabled"
-	case e.Credential == OAuthToken, e.UsesDefaultURL && e.Credential != NoLogin:
+	case e.Credential == CredentialOAuth, e.UsesDefaultURL && e.Credential != CredentialNone:
 		return "post"
 	}
 	return "bundle"
@@ -127,12 +129,12 @@ func (e Environment) FeedbackMode() string {
 
 // IgnoresSubscriptionToken reports whether an API key is used although a subscription token is set.
 func (e Environment) IgnoresSubscriptionToken() bool {
-	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != OAuthToken
+	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != CredentialOAuth
 }
 
 // DefaultModel returns the model of a session that selects none; empty means the general default.
 func (e Environment) DefaultModel() string {
-	if e.Credential == OAuthToken {
+	if e.Credential == CredentialOAuth {
 		return "claude-sonnet-5-5"
 	}
 	return ""
@@ -141,7 +143,7 @@ func (e Environment) DefaultModel() string {
 // Models returns the models that a host can choose from, in the order of the real CLI's picker.
 func (e Environment) Models() []Model {
 	list := models()
-	if e.Credential != OAuthToken {
+	if e.Credential != CredentialOAuth {
 		return list
 	}
 	// A subscription prefers Sonnet and lists it before the larger models.

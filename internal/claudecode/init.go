@@ -28,9 +28,9 @@ func (p Profile) Init() protocol.Init {
 	return ev
 }
 
-// OnlyReports reports whether agents of this built-in type return only their report. The results of other types also
-// have lines about id and usage.
-func OnlyReports(agentType string) bool { return agentType == "Explore" || agentType == "Plan" }
+// ReturnsOnlyReport reports whether agents of this built-in type return only their report. The results of other types
+// also have lines about id and usage.
+func ReturnsOnlyReport(agentType string) bool { return agentType == "Explore" || agentType == "Plan" }
 
 func pluginRows() []versionRow {
 	return []versionRow{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}

@@ -80,14 +80,16 @@ type KeyFilter struct {
 	quotedWords [][]byte              // last key of each path, in quotes; an object without any of them needs no change
 }
 
-// Events returns the filter for events; nil means that the version has all keys.
-func (p Profile) Events() *KeyFilter { return p.filter(eventKeyRows(), hiddenKeyRows(p.env)) }
+// EventFilter returns the filter for events; nil means that the version has all keys.
+func (p Profile) EventFilter() *KeyFilter {
+	return p.newKeyFilter(eventKeyRows(), hiddenKeyRows(p.env))
+}
 
-// TranscriptLines returns the filter for lines of a transcript; nil means that the version has all keys.
-func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeyRows(), nil) }
+// TranscriptFilter returns the filter for lines of a transcript; nil means that the version has all keys.
+func (p Profile) TranscriptFilter() *KeyFilter { return p.newKeyFilter(transcriptKeyRows(), nil) }
 
-// filter returns a filter that removes the keys in rows that only later versions have, and all keys in hidden.
-func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
+// newKeyFilter returns a filter that removes the keys in rows that only later versions have, and all keys in hidden.
+func (p Profile) newKeyFilter(rows, hidden []versionRow) *KeyFilter {
 	rows = slices.DeleteFunc(rows, func(r versionRow) bool { return p.isAtLeast(r.since) })
 	var f *KeyFilter
 	for _, r := range slices.Concat(rows, hidden) {

@@ -84,23 +84,24 @@ type Feature string
 
 // The features.
 const (
-	// MCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
-	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
-	// SettingsSources groups the reported problems of settings by source, such as user or project, not by file.
-	SettingsSources Feature = "faults of settings are reported by source"
+	// FeatureMCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
+	FeatureMCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
+	// FeatureSettingsSources groups the reported problems of settings by source, such as user or project, not by file.
+	FeatureSettingsSources Feature = "faults of settings are reported by source"
 	// DescribesServers adds to mcp_status the transport of each server, the host of configured ones, and codes of failures.
 	// Versions between 2.1.307 and the first version with the feature were not measured.
 	DescribesServers Feature = "mcp_status has transports, hosts and error codes"
-	// UserModified reports changes that the host made to the content of a Write or Edit before it permitted the call.
-	UserModified Feature = "results report changes made by the host"
-	// DescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
-	DescribesJSON Feature = "responses with invalid JSON are described"
-	// DefaultModeDefault starts sessions in permission mode default. The measured versions before this feature start
-	// them in mode auto.
-	DefaultModeDefault Feature = "sessions start in permission mode default"
-	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default. No
-	// version between 2.1.197 and the first version with the feature was measured.
-	TerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
+	// FeatureUserModified reports changes that the host made to the content of a Write or Edit before it permitted the
+	// call.
+	FeatureUserModified Feature = "results report changes made by the host"
+	// FeatureDescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
+	FeatureDescribesJSON Feature = "responses with invalid JSON are described"
+	// FeatureDefaultModeDefault starts sessions in permission mode default. The measured versions before this feature
+	// start them in mode auto.
+	FeatureDefaultModeDefault Feature = "sessions start in permission mode default"
+	// FeatureTerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode
+	// default. No version between 2.1.197 and the first version with the feature was measured.
+	FeatureTerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
 type versionRow struct {
@@ -109,13 +110,13 @@ type versionRow struct {
 
 func featureRows() []versionRow {
 	return []versionRow{
-		{string(MCPProbe), "2.1.232"},
-		{string(DefaultModeDefault), "2.1.302"},
-		{string(TerminalStartsInAuto), "2.1.329"},
-		{string(SettingsSources), "2.1.330"},
+		{string(FeatureMCPProbe), "2.1.232"},
+		{string(FeatureDefaultModeDefault), "2.1.302"},
+		{string(FeatureTerminalStartsInAuto), "2.1.329"},
+		{string(FeatureSettingsSources), "2.1.330"},
 		{string(DescribesServers), "2.1.330"},
-		{string(UserModified), "2.1.331"},
-		{string(DescribesJSON), "2.1.332"},
+		{string(FeatureUserModified), "2.1.331"},
+		{string(FeatureDescribesJSON), "2.1.332"},
 	}
 }
 
@@ -153,12 +154,12 @@ func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, 
 // terminal; empty means that the session is not on a terminal.
 func (p Profile) DefaultMode(model string) protocol.PermissionMode {
 	if model != "" {
-		if p.Has(TerminalStartsInAuto) && FactsOfModel(model).HasAutoMode() {
+		if p.Has(FeatureTerminalStartsInAuto) && FactsOfModel(model).HasAutoMode() {
 			return protocol.ModeAuto
 		}
 		return protocol.ModeDefault
 	}
-	if p.IsMeasured() && !p.Has(DefaultModeDefault) {
+	if p.IsMeasured() && !p.Has(FeatureDefaultModeDefault) {
 		return protocol.ModeAuto
 	}
 	return protocol.ModeDefault

@@ -40,14 +40,14 @@ func TestProfile(t *testing.T) {
 			if got := p.IsMeasured(); got != test.measured {
 				t.Errorf("Measured() = %t", got)
 			}
-			if got := p.Has(claudecode.MCPProbe); got != test.probe {
+			if got := p.Has(claudecode.FeatureMCPProbe); got != test.probe {
 				t.Errorf("Has(MCPProbe) = %t", got)
 			}
 			if got := p.DefaultMode(""); got != test.mode {
 				t.Errorf("DefaultMode() = %s, want %s", got, test.mode)
 			}
 			onTerminal := protocol.ModeDefault
-			if p.Has(claudecode.TerminalStartsInAuto) {
+			if p.Has(claudecode.FeatureTerminalStartsInAuto) {
 				onTerminal = protocol.ModeAuto
 			}
 			if got := p.DefaultMode("claude-opus-4-6"); got != onTerminal || p.DefaultMode("claude-opus-4-5-20251101") != protocol.ModeDefault {
@@ -88,7 +88,7 @@ func TestKeyFilter(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := claudecode.ProfileFor(test.version).Events().Writer(&out)
+			w := claudecode.ProfileFor(test.version).EventFilter().Writer(&out)
 			if n, err := w.Write([]byte(test.in)); n != len(test.in) || err != nil {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
@@ -97,14 +97,14 @@ func TestKeyFilter(t *testing.T) {
 			}
 		})
 	}
-	if claudecode.ProfileFor(claudecode.NewestMeasuredVersion).Events() != nil {
+	if claudecode.ProfileFor(claudecode.NewestMeasuredVersion).EventFilter() != nil {
 		t.Error("the newest version lacks keys")
 	}
 }
 
 // A transcript line type that a version does not have is not written.
 func TestTranscriptLines(t *testing.T) {
-	f := claudecode.ProfileFor("2.1.310").TranscriptLines()
+	f := claudecode.ProfileFor("2.1.310").TranscriptFilter()
 	if got := f.Apply([]byte(`{"type":"tools-used","tools":[]}`)); got != nil {
 		t.Errorf("tools-used stays: %s", got)
 	}
@@ -121,7 +121,7 @@ func TestReadEnvironment(t *testing.T) {
 		want claudecode.Environment
 	}{
 		{"nothing", nil, claudecode.Environment{UsesDefaultURL: true, AllowsTelemetry: true, AllowsTraffic: true}},
-		{"nothing, login", map[string]string{"CLAUDELESS_ENVIRONMENT": "login"}, claudecode.Environment{Credential: claudecode.NoLogin, UsesDefaultURL: true, AllowsTelemetry: true, AllowsTraffic: true}},
+		{"nothing, login", map[string]string{"CLAUDELESS_ENVIRONMENT": "login"}, claudecode.Environment{Credential: claudecode.CredentialNone, UsesDefaultURL: true, AllowsTelemetry: true, AllowsTraffic: true}},
 		{
 			"the recordings", map[string]string{
 				"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://localhost:1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDELESS_ENVIRONMENT": "login",
@@ -130,14 +130,14 @@ func TestReadEnvironment(t *testing.T) {
 		{
 			"a subscription",
 			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "DISABLE_TELEMETRY": "1"},
-			claudecode.Environment{Credential: claudecode.OAuthToken, TokenSource: "CLAUDE_CODE_OAUTH_TOKEN", UsesDefaultURL: true, AllowsTraffic: true},
+			claudecode.Environment{Credential: claudecode.CredentialOAuth, TokenSource: "CLAUDE_CODE_OAUTH_TOKEN", UsesDefaultURL: true, AllowsTraffic: true},
 		},
 		{
 			"a key wins",
 			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDELESS_ENVIRONMENT": "base-url,no-traffic"},
 			claudecode.Environment{TokenSource: "CLAUDE_CODE_OAUTH_TOKEN"},
 		},
-		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.NoLogin, UsesDefaultURL: true, AllowsTraffic: true}},
+		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.CredentialNone, UsesDefaultURL: true, AllowsTraffic: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,15 +7,15 @@ type ToolClass int
 
 // The classes of tools.
 const (
-	ClassAsk      ToolClass = iota // unknown tool: ask
-	ClassNeverAsk                  // never asks
-	ClassUser                      // the tool is itself a question to the user
-	ClassShell                     // runs a command line
-	ClassRead                      // reads the file system
-	ClassWrite                     // writes one file
-	ClassFetch                     // requests a URL
-	ClassAgent                     // starts an agent
-	ClassSkill                     // loads a skill
+	ToolClassAsk      ToolClass = iota // unknown tool: ask
+	ToolClassNeverAsk                  // never asks
+	ToolClassUser                      // the tool is itself a question to the user
+	ToolClassShell                     // runs a command line
+	ToolClassRead                      // reads the file system
+	ToolClassWrite                     // writes one file
+	ToolClassFetch                     // requests a URL
+	ToolClassAgent                     // starts an agent
+	ToolClassSkill                     // loads a skill
 )
 
 // ToolListing specifies when init lists a tool.
@@ -39,7 +39,7 @@ type Tool struct {
 	Listing ToolListing
 	// Subject is the parameter of a call that a rule such as Bash(ls) is compared with; empty means none.
 	Subject string
-	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
+	// ReadOnly tools can run concurrently with others. For tools of ToolClassShell this depends on the command.
 	ReadOnly bool
 	// Deferred tools are found by search, because the model receives only their names.
 	Deferred bool
@@ -60,62 +60,62 @@ type Tool struct {
 func Tools() []Tool { return slices.Clone(tools[:]) }
 
 var tools = [...]Tool{
-	{Name: "Agent", Aliases: []string{"Task"}, Class: ClassAgent, Listing: ListAlways},
+	{Name: "Agent", Aliases: []string{"Task"}, Class: ToolClassAgent, Listing: ListAlways},
 	{Name: "AgentOutputTool"},
 	{Name: "Artifact"},
-	{Name: "AskUserQuestion", Class: ClassUser, Listing: ListWithUser},
-	{Name: "Bash", Class: ClassShell, Listing: ListAlways, Subject: "command"},
-	{Name: "BashOutput", Class: ClassNeverAsk},
+	{Name: "AskUserQuestion", Class: ToolClassUser, Listing: ListWithUser},
+	{Name: "Bash", Class: ToolClassShell, Listing: ListAlways, Subject: "command"},
+	{Name: "BashOutput", Class: ToolClassNeverAsk},
 	{Name: "Brief"},
-	{Name: "CronCreate", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "CronDelete", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "CronList", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "CronCreate", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "CronDelete", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "CronList", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
 	{Name: "DesignSync", Listing: ListAlways, Unsimulated: true},
-	{Name: "Edit", Class: ClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
-	{Name: "EnterPlanMode", Class: ClassNeverAsk, Listing: ListWithUser, Deferred: true},
-	{Name: "EnterWorktree", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "ExitPlanMode", Class: ClassUser, Listing: ListWithUser, Deferred: true},
-	{Name: "ExitWorktree", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "Glob", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
-	{Name: "Grep", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
-	{Name: "LS", Class: ClassRead, UnknownToRules: true},
+	{Name: "Edit", Class: ToolClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
+	{Name: "EnterPlanMode", Class: ToolClassNeverAsk, Listing: ListWithUser, Deferred: true},
+	{Name: "EnterWorktree", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "ExitPlanMode", Class: ToolClassUser, Listing: ListWithUser, Deferred: true},
+	{Name: "ExitWorktree", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "Glob", Class: ToolClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
+	{Name: "Grep", Class: ToolClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
+	{Name: "LS", Class: ToolClassRead, UnknownToRules: true},
 	{Name: "LSP"},
-	{Name: "ListAgents", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true},
+	{Name: "ListAgents", Class: ToolClassNeverAsk, Listing: ListAlways, Unsimulated: true},
 	{Name: "ListMcpResources"},
-	{Name: "ListMcpResourcesTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
-	{Name: "Monitor", Class: ClassShell, Listing: ListAlways, Subject: "command", Deferred: true, BareDenial: true, since: "2.1.310"},
-	{Name: "MultiEdit", Class: ClassWrite, UnknownToRules: true},
-	{Name: "NotebookEdit", Class: ClassWrite, Listing: ListAlways, Subject: "notebook_path", Deferred: true, BareDenial: true},
-	{Name: "NotebookRead", Class: ClassRead, UnknownToRules: true},
+	{Name: "ListMcpResourcesTool", Class: ToolClassNeverAsk, Listing: ListWithResources, Deferred: true},
+	{Name: "Monitor", Class: ToolClassShell, Listing: ListAlways, Subject: "command", Deferred: true, BareDenial: true, since: "2.1.310"},
+	{Name: "MultiEdit", Class: ToolClassWrite, UnknownToRules: true},
+	{Name: "NotebookEdit", Class: ToolClassWrite, Listing: ListAlways, Subject: "notebook_path", Deferred: true, BareDenial: true},
+	{Name: "NotebookRead", Class: ToolClassRead, UnknownToRules: true},
 	{Name: "PowerShell"},
 	{Name: "PushNotification"},
-	{Name: "Read", Class: ClassRead, Listing: ListAlways, Subject: "file_path", ReadOnly: true, BareDenial: true},
-	{Name: "ReadMcpResourceDirTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
-	{Name: "ReadMcpResourceTool", Class: ClassNeverAsk, Listing: ListWithResources, Deferred: true},
+	{Name: "Read", Class: ToolClassRead, Listing: ListAlways, Subject: "file_path", ReadOnly: true, BareDenial: true},
+	{Name: "ReadMcpResourceDirTool", Class: ToolClassNeverAsk, Listing: ListWithResources, Deferred: true},
+	{Name: "ReadMcpResourceTool", Class: ToolClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "RemoteTrigger", Listing: ListAlways, Unsimulated: true},
-	{Name: "ReportFindings", Class: ClassNeverAsk, Listing: ListAlways},
-	{Name: "ScheduleWakeup", Class: ClassNeverAsk, Listing: ListAlways, MainOnly: true},
-	{Name: "SendMessage", Class: ClassNeverAsk, Listing: ListAlways, Deferred: true, Unsimulated: true, BareDenial: true},
+	{Name: "ReportFindings", Class: ToolClassNeverAsk, Listing: ListAlways},
+	{Name: "ScheduleWakeup", Class: ToolClassNeverAsk, Listing: ListAlways, MainOnly: true},
+	{Name: "SendMessage", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true, Unsimulated: true, BareDenial: true},
 	{Name: "SendUserFile"},
 	{Name: "SendUserMessage"},
-	{Name: "Skill", Class: ClassSkill, Listing: ListAlways, Subject: "skill"},
-	{Name: "StructuredOutput", Class: ClassNeverAsk, UnknownToRules: true},
+	{Name: "Skill", Class: ToolClassSkill, Listing: ListAlways, Subject: "skill"},
+	{Name: "StructuredOutput", Class: ToolClassNeverAsk, UnknownToRules: true},
 	{Name: "SuggestBackgroundPR"},
-	{Name: "TaskCreate", Class: ClassNeverAsk, Listing: ListWithTaskList, Deferred: true},
-	{Name: "TaskGet", Class: ClassNeverAsk, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
-	{Name: "TaskList", Class: ClassNeverAsk, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
-	{Name: "TaskOutput", Class: ClassNeverAsk},
-	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "TaskUpdate", Class: ClassNeverAsk, Listing: ListWithTaskList, Deferred: true},
+	{Name: "TaskCreate", Class: ToolClassNeverAsk, Listing: ListWithTaskList, Deferred: true},
+	{Name: "TaskGet", Class: ToolClassNeverAsk, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskList", Class: ToolClassNeverAsk, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskOutput", Class: ToolClassNeverAsk},
+	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "TaskUpdate", Class: ToolClassNeverAsk, Listing: ListWithTaskList, Deferred: true},
 	{Name: "TeamCreate"},
 	{Name: "TeamDelete"},
-	{Name: "TodoWrite", Class: ClassNeverAsk, Listing: ListOnRequest, Deferred: true},
-	{Name: "ToolSearch", Class: ClassNeverAsk, Listing: ListAlways, Unsimulated: true, BareDenial: true, since: "2.1.304"},
+	{Name: "TodoWrite", Class: ToolClassNeverAsk, Listing: ListOnRequest, Deferred: true},
+	{Name: "ToolSearch", Class: ToolClassNeverAsk, Listing: ListAlways, Unsimulated: true, BareDenial: true, since: "2.1.304"},
 	{Name: "WaitForMcpServers"},
-	{Name: "WebFetch", Class: ClassFetch, Listing: ListAlways, Subject: "url", ReadOnly: true, Deferred: true},
+	{Name: "WebFetch", Class: ToolClassFetch, Listing: ListAlways, Subject: "url", ReadOnly: true, Deferred: true},
 	{Name: "WebSearch", Listing: ListAlways, Subject: "query", ReadOnly: true, Deferred: true},
 	{Name: "Workflow", Listing: ListAlways, Unsimulated: true, MainOnly: true},
-	{Name: "Write", Class: ClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
+	{Name: "Write", Class: ToolClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
 }
 
 // ToolNamed returns the tool with this name or alias, or the zero Tool if none exists.

@@ -39,10 +39,10 @@ func Run(ctx context.Context, s *process.System) int {
 	s = procio.ApplyShimSettings(s)
 	if argv, fault := procio.RealCommand(s); argv != nil {
 		code, err := procio.RelayRealClaude(ctx, s, fault, argv)
-		return max(code, process.Exit(s.Stderr, err))
+		return max(code, process.ReportError(s.Stderr, err))
 	}
 	if !actsAsClaude(s) {
-		return process.Exit(s.Stderr, dispatch(ctx, s))
+		return process.ReportError(s.Stderr, dispatch(ctx, s))
 	}
 	if s.Getenv("CLAUDELESS_RUN") == "" { // else exec reports them
 		for _, name := range procio.UnknownVariables(s.Environ) {
@@ -120,13 +120,13 @@ func unknownCommand(s *process.System, words []string, refused bool) error {
 	isOther := func(word string) bool { return strings.HasPrefix(word, "-") || strings.ContainsAny(word, " \t\n") }
 	withFile := false
 	for i, word := range words {
-		withFile = withFile || isOwnFile(word) && (i == 0 || words[i-1] != "--scenario")
+		withFile = withFile || isClaudelessFile(word) && (i == 0 || words[i-1] != "--scenario")
 	}
 	near, hint := procio.SuggestCommand(s, commandNames()), ""
 	switch {
 	case near != "" && (refused || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
 		hint = fmt.Sprintf("did you mean %q?", s.Name()+" "+near)
-	case isOwnFile(words[0]):
+	case isClaudelessFile(words[0]):
 		hint = fmt.Sprintf("did you mean %q?", s.Name()+" check "+words[0])
 	case withFile:
 		hint = fmt.Sprintf("%s --help lists the commands;", s.Name())
@@ -136,6 +136,6 @@ func unknownCommand(s *process.System, words []string, refused bool) error {
 	return process.WithHint(fmt.Sprintf("unknown command %q", words[0]), fmt.Sprintf("%s to send a prompt, use -p: %s -p %q", hint, s.Name(), words[0]))
 }
 
-func isOwnFile(word string) bool {
+func isClaudelessFile(word string) bool {
 	return !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, " \t\n") && slices.Contains([]string{".toml", ".jsonl"}, filepath.Ext(word))
 }

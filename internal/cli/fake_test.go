@@ -35,7 +35,7 @@ type noSignals struct{ process.Lifetime }
 
 func (noSignals) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }
 
-func (noSignals) Parent() int { return 1 }
+func (noSignals) ParentPID() int { return 1 }
 
 // forbiddenStdin is a stdin that must not be read.
 type forbiddenStdin struct{ t *testing.T }

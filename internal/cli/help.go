@@ -145,5 +145,5 @@ func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
 		return process.WithHint("missing name of the shell", strings.Join(help.Shells(), ", "))
 	}
-	return helpProgram(s).Completion(s.Stdout, words[0])
+	return helpProgram(s).WriteCompletion(s.Stdout, words[0])
 }

@@ -138,7 +138,7 @@ type readProgress struct {
 	line      bool  // the progress line is visible
 }
 
-func (p *readProgress) Read(n int64) {
+func (p *readProgress) ReportRead(n int64) {
 	const every = 8 << 20
 	if p.w == nil || n >= p.lastShown && n-p.lastShown < every {
 		return

@@ -21,7 +21,7 @@ func isInteractive(s *process.System, f *flags.Flags) bool {
 
 // runInteractive runs claude on a terminal. Output to stderr is delayed until the terminal is restored.
 func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (err error) {
-	ctx, signals := sys.Watch(ctx)
+	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
 	var warnings bytes.Buffer
 	own := *sys
@@ -36,7 +36,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 		return err
 	}
 	defer func() { _ = console.Close() }() // the terminal may be closed already
-	changed, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
+	changed, err := terminal.RunStartup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
 	if err == nil && f.Has("resume") && f.Resume == "" {
 		f.Resume, err = terminal.ChooseSession(ctx, console, &plan)
 	}
@@ -94,8 +94,8 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), sys, s, crashed)
 	}
-	err := process.SignalOr(ctx, runErr)
-	unmet := s.MissedExpectations(process.Exit(io.Discard, err))
+	err := process.SignalErrorOr(ctx, runErr)
+	unmet := s.MissedExpectations(process.ReportError(io.Discard, err))
 	if runErr != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 		fmt.Fprintln(sys.Stderr, line)
 	}
 	if len(unmet) > 0 && s.Plan().Output.FailOnMissedExpectations {
-		return &process.ExitError{Code: process.ExitExpect}
+		return &process.ExitError{Code: process.ExitUnmetExpectation}
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func refusalExitError(ctx context.Context, err error) error {
 	if errors.Is(err, terminal.ErrQuit) {
 		return &process.ExitError{Code: process.ExitFailed}
 	}
-	return process.SignalOr(ctx, err)
+	return process.SignalErrorOr(ctx, err)
 }
 
 func writeWarnings(sys *process.System, warnings *bytes.Buffer, err error) error {

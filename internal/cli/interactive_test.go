@@ -50,7 +50,7 @@ func (f *fakeTerminal) Write(p []byte) (int, error) {
 	return f.emu.Write(p)
 }
 
-func (f *fakeTerminal) Raw() (func() error, error) {
+func (f *fakeTerminal) MakeRaw() (func() error, error) {
 	f.raw = true
 	return func() error { f.raw = false; return nil }, nil
 }
@@ -652,7 +652,7 @@ never = true
 	r.press("1")
 	r.wait("Made: false")
 	r.typePrompt("/exit")
-	r.waitExit(process.ExitExpect)
+	r.waitExit(process.ExitUnmetExpectation)
 	if want := "expected the screen permission/bash to be answered with no"; !strings.Contains(r.stderr.String(), want) || strings.Count(r.stderr.String(), "expected") != 1 {
 		t.Errorf("stderr %q, want %q", r.stderr, want)
 	}

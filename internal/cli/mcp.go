@@ -12,7 +12,7 @@ import (
 )
 
 func runMCP(ctx context.Context, s *process.System, words []string) error {
-	ctx, signals := s.Watch(ctx)
+	ctx, signals := s.WatchSignals(ctx)
 	defer signals.Stop()
 	s = signals.LimitWrites(s)
 	plan, err := launch.Resolve(s, nil)
@@ -32,13 +32,13 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	var verbatim *mcpcmd.Error
 	var usage *mcpcmd.UsageError
 	switch {
-	case errors.Is(err, mcpcmd.ErrServe):
+	case errors.Is(err, mcpcmd.ErrServeRequested):
 		return toolserver.Serve(ctx, toolserver.Options{CWD: plan.CWD, Environ: plan.Environ, Clock: plan.Clock, Profile: plan.Profile, In: s.Stdin, Out: s.Stdout})
 	case ctx.Err() != nil:
 		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {
 			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted `claude mcp` is a failure, unlike an interrupted turn
 		}
-		return process.SignalOr(ctx, ctx.Err())
+		return process.SignalErrorOr(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":
 		return &process.ExitError{Code: process.ExitFailed}
 	case errors.As(err, &verbatim):

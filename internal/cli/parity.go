@@ -48,7 +48,7 @@ func (p *versionPair) Decode(c *kong.DecodeContext) error {
 
 // Run compares and exits with the result.
 func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
-	ctx, signals := s.Watch(ctx)
+	ctx, signals := s.WatchSignals(ctx)
 	defer signals.Stop()
 	if c.Isolated {
 		return suite.ServeJob(ctx, s)
@@ -70,7 +70,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	res, err := c.compare(ctx, o)
 	if err != nil {
-		return process.SignalOr(ctx, err)
+		return process.SignalErrorOr(ctx, err)
 	}
 	if err := res.Write(suite.ReportFiles{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
 		return err

@@ -102,7 +102,7 @@ func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
 	}
 	var lines []string
 	switch usesKey := s.Getenv("ANTHROPIC_API_KEY") != ""; {
-	case env.Credential == claudecode.NoLogin:
+	case env.Credential == claudecode.CredentialNone:
 		r.LoggedIn, r.AuthMethod = false, "none"
 		return r, []string{"Not logged in. Run claude auth login to authenticate."}
 	case env.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && usesKey:

@@ -127,7 +127,7 @@ func TestInterruptWhileReadingStdin(t *testing.T) {
 			cancel(&process.SignalError{Signal: syscall.SIGINT})
 		}()
 		_, err := readPrompt(ctx, s, &flags.Flags{})
-		if code := process.Exit(s.Stderr, err); code != 0 || stdout.Len()+stderr.Len() > 0 {
+		if code := process.ReportError(s.Stderr, err); code != 0 || stdout.Len()+stderr.Len() > 0 {
 			t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		w.Close()

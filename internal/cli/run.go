@@ -22,7 +22,7 @@ import (
 )
 
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
-	ctx, signals := sys.Watch(ctx)
+	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
 	sys = signals.LimitWrites(sys)
 	plan, err := resolvePlan(ctx, sys, f)
@@ -35,12 +35,12 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), s, sys.Stdout) }()
-	prompts, err := prompts(ctx, sys, f, s)
+	prompts, err := readPrompts(ctx, sys, f, s)
 	if err != nil {
 		return err
 	}
 	if err := s.Start(ctx); err != nil {
-		return process.SignalOr(ctx, err)
+		return process.SignalErrorOr(ctx, err)
 	}
 	turns, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
@@ -51,7 +51,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 
 // runStream runs claude for SDK hosts: prompts and requests arrive as frames on stdin until it ends.
 func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
-	ctx, signals := sys.Watch(ctx)
+	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
 	sys = signals.LimitWrites(sys)
 	plan, err := resolvePlan(ctx, sys, f)
@@ -69,7 +69,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 
 // withVersionFilter returns the system with a stdout that removes the keys that the plan's version of claude lacks.
 func withVersionFilter(sys *process.System, plan *launch.Plan) *process.System {
-	filter := plan.Profile.Events()
+	filter := plan.Profile.EventFilter()
 	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
 		return sys
 	}
@@ -112,7 +112,7 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 		return crashAsScripted(context.WithoutCancel(ctx), e.sys, e.session, crashed)
 	}
 	err, cut := e.exitError(ctx, turns)
-	unmet := e.session.MissedExpectations(process.Exit(io.Discard, err))
+	unmet := e.session.MissedExpectations(process.ReportError(io.Discard, err))
 	if cut {
 		return err
 	}
@@ -120,7 +120,7 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 		fmt.Fprintln(e.sys.Stderr, line)
 	}
 	if len(unmet) > 0 && e.session.Plan().Output.FailOnMissedExpectations {
-		return &process.ExitError{Code: process.ExitExpect}
+		return &process.ExitError{Code: process.ExitUnmetExpectation}
 	}
 	return err
 }
@@ -130,11 +130,11 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
 	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
-		return process.SignalOr(ctx, nil), true
+		return process.SignalErrorOr(ctx, nil), true
 	case e.err != nil:
-		return process.SignalOr(ctx, e.err), true
+		return process.SignalErrorOr(ctx, e.err), true
 	case turns.Err() != nil:
-		return process.SignalOr(ctx, nil), true
+		return process.SignalErrorOr(ctx, nil), true
 	}
 	if last := e.session.LastResult(); last != nil && last.IsError {
 		err = &process.ExitError{Code: process.ExitFailed}
@@ -232,9 +232,9 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// prompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues this call; then
-// the user need not give a prompt.
-func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
+// readPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues this call;
+// then the user need not give a prompt.
+func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.DeferredPrompt()
 	if !ok {
 		prompt, err := readPrompt(ctx, sys, f)

@@ -28,9 +28,9 @@ const (
 type behaviorScope int
 
 const (
-	scopeDefault behaviorScope = iota
-	scopeBefore
-	scopeAfter
+	behaviorScopeDefault behaviorScope = iota
+	behaviorScopeBefore
+	behaviorScopeAfter
 )
 
 func parseBehavior(word string, s behaviorScope) (Behavior, error) {
@@ -48,9 +48,9 @@ func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 		b = BehaviorYield
 	}
 	allowed := [...][]Behavior{
-		scopeDefault: {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException},
-		scopeBefore:  {BehaviorStop, BehaviorGo, BehaviorYield},
-		scopeAfter:   {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException, BehaviorYield},
+		behaviorScopeDefault: {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException},
+		behaviorScopeBefore:  {BehaviorStop, BehaviorGo, BehaviorYield},
+		behaviorScopeAfter:   {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException, BehaviorYield},
 	}[s]
 	if !slices.Contains(allowed, b) {
 		words := make([]string, len(allowed))
@@ -115,12 +115,12 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 		return none, err
 	}
 	if c.Before != nil {
-		if n.Before, err = parseBehavior(*c.Before, scopeBefore); err != nil {
+		if n.Before, err = parseBehavior(*c.Before, behaviorScopeBefore); err != nil {
 			return none, err
 		}
 	}
 	if c.After != nil {
-		if n.After, err = parseBehavior(*c.After, scopeAfter); err != nil {
+		if n.After, err = parseBehavior(*c.After, behaviorScopeAfter); err != nil {
 			return none, err
 		}
 	}
@@ -153,7 +153,7 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 			old.When, old.when, old.ConditionError = n.When, n.when, ""
 		}
 	}
-	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	return old.Breakpoint, nil
 }
 
@@ -187,7 +187,7 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	n := len(p.breakpoints)
 	p.breakpoints = slices.DeleteFunc(p.breakpoints, func(b *breakpoint) bool { return b.Name == name })
 	if len(p.breakpoints) != n {
-		p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+		p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *breakpointSet) SetReplacement(name, tool string) error {
 		return NewError(CodeBreakpointNotFound, "", "function_name", name)
 	}
 	b.Replacement = tool
-	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	return nil
 }
 
@@ -266,14 +266,14 @@ func (p *breakpointSet) Default() Behavior {
 
 // SetDefault changes the behaviour that BehaviorYield selects and returns it.
 func (p *breakpointSet) SetDefault(word string) (Behavior, error) {
-	b, err := parseBehavior(word, scopeDefault)
+	b, err := parseBehavior(word, behaviorScopeDefault)
 	if err != nil {
 		return "", err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.behavior = b
-	p.publish(Event{Kind: EventChanged, Topic: TopicBehavior})
+	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBehavior})
 	return b, nil
 }
 

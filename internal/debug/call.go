@@ -22,7 +22,7 @@ type call struct {
 	nativeInput bool
 
 	data     CallData
-	caller   Caller
+	caller   CallerAdapter
 	lease    time.Duration  // 0 means the hub's default
 	vars     map[string]any // variables assigned by evaluations while the call was paused
 	sessions []string

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Caller encodes decisions for one kind of caller and reports which actions it supports.
-type Caller interface {
+// CallerAdapter encodes decisions for one kind of caller and reports which actions it supports.
+type CallerAdapter interface {
 	// Actions lists the actions that the caller can carry out in one phase of a call.
 	Actions(Phase) []Action
 	// Encode writes a decision in the caller's format. If it returns an *[Error],
@@ -96,9 +96,9 @@ type Call struct {
 // ForeignCaller describes a caller that is not part of claudeless.
 type ForeignCaller struct {
 	// Caller must be set; it may also be an Evaluator.
-	Caller Caller
+	Caller CallerAdapter
 	// Values replace the call's Input.
-	Values Values
+	Values CallValues
 	// Lease is how long a pause stays open while its caller does not poll; 0 means Options.Lease. For a pause before a
 	// call, this time begins only with the first poll.
 	Lease time.Duration
@@ -151,7 +151,8 @@ type Decision struct {
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
-	// Request is the request of the front end. It is set only for [Caller.Encode], and is nil if the hub itself decided.
+	// Request is the request of the front end. It is set only for [CallerAdapter.Encode], and is nil if the hub itself
+	// decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty means unknown.
 	InputCID string

@@ -103,7 +103,7 @@ const (
 	CodeEvalTimeout        = "eval_timeout"
 	CodeCIDNotFound        = "cid_not_found"
 	CodeLimit              = "limit_reached"
-	CodeClosed             = "closed"
+	CodeHubClosed          = "closed"
 )
 
 // NewError returns an error with details, given as names and values.
@@ -137,8 +137,8 @@ func (c *hubState) Value(cid string) ([]byte, error) {
 	return data, nil
 }
 
-// callID returns the id of a call that starts now; c.mu must be held.
-func (c *hubState) callID(now float64) string {
+// newCallID returns the id of a call that starts now; c.mu must be held.
+func (c *hubState) newCallID(now float64) string {
 	c.callCount++
 	return fmt.Sprintf("%.6f-%03d", now, c.callCount)
 }
@@ -148,13 +148,13 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventPaused    EventKind = "execution_paused"
-	EventResumed   EventKind = "execution_resumed"
-	EventCompleted EventKind = "call_completed"
-	EventChanged   EventKind = "changed" // a configuration changed; Topic says which
+	EventPaused               EventKind = "execution_paused"
+	EventResumed              EventKind = "execution_resumed"
+	EventCompleted            EventKind = "call_completed"
+	EventConfigurationChanged EventKind = "changed" // a configuration changed; Topic says which
 )
 
-// Topics of EventChanged.
+// Topics of EventConfigurationChanged.
 const (
 	TopicBreakpoints = "breakpoints"
 	TopicBehavior    = "behavior"
@@ -240,7 +240,7 @@ func (c *hubState) unsubscribe(s *Subscription) {
 func (c *hubState) PublishChange(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.publish(Event{Kind: EventChanged, Topic: topic})
+	c.publish(Event{Kind: EventConfigurationChanged, Topic: topic})
 }
 
 // publish queues e for all observers without waiting; c.mu must be held, which keeps the events in order.

@@ -100,7 +100,7 @@ func (r *registry) register(f Function) error {
 	if f.Alias != "" {
 		r.aliases[f.Alias] = f.Name
 	}
-	r.publish(Event{Kind: EventChanged, Topic: TopicFunctions})
+	r.publish(Event{Kind: EventConfigurationChanged, Topic: TopicFunctions})
 	return nil
 }
 

@@ -9,8 +9,8 @@
 // A caller asks a [Gate] before and after each tool call; [Middleware] does so around an executor. [Hub] is the local
 // gate, rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait] and [Hub.Complete].
 //
-// The [Caller] specifies a caller's actions and how decisions are encoded. This package has the implementation for
-// claudeless's own callers; package compat the one for older clients, with their own [Values] and [Evaluator].
+// The [CallerAdapter] specifies a caller's actions and how decisions are encoded. This package has the implementation
+// for claudeless's own callers; package compat the one for older clients, with their own [CallValues] and [Evaluator].
 //
 // # Front ends
 //

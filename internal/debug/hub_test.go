@@ -72,7 +72,7 @@ func setBreakpoint(tb testing.TB, h *Hub, c BreakpointChange) {
 // startCall starts a call of claudeless's own kind of caller.
 func startCall(tb testing.TB, h *Hub, tool, input string) StartedCall {
 	tb.Helper()
-	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientRun, Session: "s1", ToolUseID: "tu"})
+	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientClaudeless, Session: "s1", ToolUseID: "tu"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func BenchmarkCall(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		id, _, err := h.BeforeCall(b.Context(), Call{Tool: "Bash", Input: input, Client: ClientRun})
+		id, _, err := h.BeforeCall(b.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudeless})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (o MiddlewareOptions) shapeResult(use protocol.ToolUse, text string) protoc
 // decision before the call, then those of inner middleware, then g's decision after the call.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
+		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientClaudeless, PID: o.PID, Started: o.Started}
 		if o.Run != nil {
 			c.Session, c.CallSite = o.Run.ID(), o.Run.CallSite(use)
 		}
@@ -118,14 +118,14 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 		return failedResult(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
-		result = o.restoreShape(asked, result)
+		result = o.restoreToolResultShape(asked, result)
 	}
 	return result, err
 }
 
-// restoreShape makes a result that was replaced look like other results of the tool, which may have structured output.
-// It does so only for a single text.
-func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
+// restoreToolResultShape makes a result that was replaced look like other results of the tool, which may have
+// structured output. It does so only for a single text.
+func (o MiddlewareOptions) restoreToolResultShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(r.Content); ok {
 		shaped := o.shapeResult(use, text)
@@ -172,7 +172,7 @@ func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.R
 	switch d.Action {
 	case ActionModify:
 		r.Content, r.IsError = EditedContent(d.Result), false
-		r = o.restoreShape(use, r)
+		r = o.restoreToolResultShape(use, r)
 	case ActionRaise:
 		r.Content, r.IsError, r.Output = protocol.Content{Text: d.Message}, true, nil
 	default: // unchanged

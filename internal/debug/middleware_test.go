@@ -99,7 +99,7 @@ func TestMiddleware(t *testing.T) {
 		if diff := cmp.Diff(tt.outcome, tt.gate.outcome); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
-		want := Call{Tool: tt.tool, Input: raw(`{"x":1}`), Session: "s1", ToolUseID: "tu", Client: ClientRun, PID: 4, CallSite: raw(`{"line":1}`)}
+		want := Call{Tool: tt.tool, Input: raw(`{"x":1}`), Session: "s1", ToolUseID: "tu", Client: ClientClaudeless, PID: 4, CallSite: raw(`{"line":1}`)}
 		if diff := cmp.Diff(want, tt.gate.call); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}

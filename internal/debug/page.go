@@ -7,7 +7,7 @@ import (
 )
 
 //go:embed page.html page.css page.js
-var files embed.FS
+var pageFiles embed.FS
 
 // PageOptions configure [PageHandler]. The zero value works.
 type PageOptions struct {
@@ -16,23 +16,23 @@ type PageOptions struct {
 }
 
 const (
-	policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+	pageSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 // The content types of the pages.
 const (
-	PageHTML   = "text/html; charset=utf-8"
-	PageScript = "text/javascript; charset=utf-8"
+	HTMLContentType   = "text/html; charset=utf-8"
+	ScriptContentType = "text/javascript; charset=utf-8"
 )
 
 // PageHandler handles the paths of the pages.
 func PageHandler(o PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	for path, f := range map[string]struct{ name, kind string }{
-		"/{$}":      {"page.html", PageHTML},
+		"/{$}":      {"page.html", HTMLContentType},
 		"/page.css": {"page.css", "text/css; charset=utf-8"},
-		"/page.js":  {"page.js", PageScript},
+		"/page.js":  {"page.js", ScriptContentType},
 	} {
 		body := readPageFile(f.name)
 		if !o.Servers {
@@ -46,7 +46,7 @@ func PageHandler(o PageOptions) http.Handler {
 }
 
 func readPageFile(name string) []byte {
-	body, err := files.ReadFile(name)
+	body, err := pageFiles.ReadFile(name)
 	if err != nil {
 		panic(err) // the file is embedded, so reading it cannot fail
 	}
@@ -58,7 +58,7 @@ func WritePage(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", pageSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(status)

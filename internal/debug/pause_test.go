@@ -24,7 +24,7 @@ func TestPaused(t *testing.T) {
 	}
 	setBreakpoint(t, h, BreakpointChange{Name: "mcp__t__echo"})
 	begun, err := h.Start(t.Context(), Call{
-		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientRun, Session: "s1", ToolUseID: "tu",
+		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientClaudeless, Session: "s1", ToolUseID: "tu",
 		CallSite: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func TestDeniedByHook(t *testing.T) {
 		client ClientKind
 		action string
 		again  bool
-	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientRun, "skip", true}} {
+	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientClaudeless, "skip", true}} {
 		h := newHub(t)
 		setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("stop_exception")})
 		b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
@@ -214,11 +214,11 @@ func TestPauseEnds(t *testing.T) {
 		want   Action
 		after  time.Duration
 	}{
-		{"caller gone", func(*Options) {}, ClientRun, ActionAbandon, 8 * time.Second},
+		{"caller gone", func(*Options) {}, ClientClaudeless, ActionAbandon, 8 * time.Second},
 		{"own lease", func(o *Options) { o.Lease = time.Second }, ClientHook, ActionAbandon, time.Second},
-		{"continue", func(o *Options) { o.PauseTimeout, o.OnTimeout = 2*time.Second, PolicyContinue }, ClientRun, ActionContinue, 2 * time.Second},
-		{"fail", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientRun, ActionRaise, 3 * time.Second},
-		{"wait", func(o *Options) { o.PauseTimeout = time.Second }, ClientRun, ActionAbandon, 8 * time.Second},
+		{"continue", func(o *Options) { o.PauseTimeout, o.OnTimeout = 2*time.Second, PolicyContinue }, ClientClaudeless, ActionContinue, 2 * time.Second},
+		{"fail", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientClaudeless, ActionRaise, 3 * time.Second},
+		{"wait", func(o *Options) { o.PauseTimeout = time.Second }, ClientClaudeless, ActionAbandon, 8 * time.Second},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -294,18 +294,18 @@ func TestCloseEndsPauses(t *testing.T) {
 		sub := h.Subscribe(0)
 		failed := make(chan error, 1)
 		go func() {
-			_, _, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientRun})
+			_, _, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientClaudeless})
 			failed <- err
 		}()
 		synctest.Wait()
 		h.Close()
 		h.Close()
-		if err := <-failed; code(err) != CodeClosed {
+		if err := <-failed; code(err) != CodeHubClosed {
 			t.Errorf("waiting caller: %v", err)
 		}
 		for range sub.C { // until the channel is closed
 		}
-		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientRun}); code(err) != CodeClosed {
+		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientClaudeless}); code(err) != CodeHubClosed {
 			t.Errorf("a call after Close: %v", err)
 		}
 	})
@@ -323,7 +323,7 @@ func TestManyPauses(t *testing.T) {
 		wg.Go(func() {
 			for n := range each {
 				want := fmt.Sprintf(`{"v":"%d-%d"}`, c, n)
-				id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientRun, ToolUseID: want})
+				id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientClaudeless, ToolUseID: want})
 				if err != nil || d.Action != ActionModify || string(d.Input) != want {
 					t.Errorf("%s: %+v, %v", want, d, err)
 				}

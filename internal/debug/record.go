@@ -56,8 +56,8 @@ func (r *records) add(rec *Record) {
 
 func (r *records) newest() []*Record { return r.list[max(0, len(r.list)-r.maxRecords):] }
 
-// completeOutcome fills in the display form of an outcome and stores its values.
-func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
+// storeOutcomeValues fills in the display form of an outcome and stores its values.
+func storeOutcomeValues(store *cas.Store, o Outcome) (Outcome, error) {
 	if o.ResultCID == "" && len(o.Result) > 0 {
 		cid, canonical, err := store.PutJSON(o.Result)
 		if canonical == nil {
@@ -110,7 +110,7 @@ func (r *records) AddRecord(record Record) {
 	defer r.mu.Unlock()
 	now := unixSeconds(r.options.Now())
 	if rec.CallID == "" {
-		rec.CallID = r.callID(now)
+		rec.CallID = r.newCallID(now)
 	}
 	rec.StartedAt = cmp.Or(rec.StartedAt, now)
 	rec.CompletedAt = cmp.Or(rec.CompletedAt, now)

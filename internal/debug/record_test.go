@@ -217,7 +217,7 @@ func TestEvents(t *testing.T) {
 		{Kind: EventResumed, PauseID: id.PauseID, MethodName: "Bash", Action: "skip"},      // S94 S99 S109
 		{Kind: EventCompleted, CallID: id.CallID, MethodName: "Bash", Status: "exception"}, // S95 S100 S110; recorded before the pause after the call
 		{Kind: EventPaused, PauseID: after, MethodName: "Bash", Reason: "exception"},
-		{Kind: EventChanged, Topic: TopicBehavior},
+		{Kind: EventConfigurationChanged, Topic: TopicBehavior},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -260,7 +260,7 @@ func TestObserverReadsState(t *testing.T) {
 		looked <- n
 	}()
 	for range 50 {
-		id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientRun})
+		id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientClaudeless})
 		if err != nil || d.Action != ActionContinue {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -299,7 +299,7 @@ func TestSlowObserver(t *testing.T) {
 // newest.
 func TestBytesKept(t *testing.T) {
 	h := newHub(t)
-	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValue-2) + `"`)
+	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValueBytes-2) + `"`)
 	for range 2000 {
 		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: JSONInput{JSON: value}}})
 	}

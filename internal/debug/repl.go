@@ -197,7 +197,7 @@ type Session struct {
 	Signature    string            `json:"signature"`
 	Evaluator    string            `json:"evaluator"` // "local" or "client"
 	Transcript   []TranscriptEntry `json:"transcript"`
-	Values       Values            `json:"-"` // values of the call
+	Values       CallValues        `json:"-"` // values of the call
 }
 
 // MarshalJSON writes the session's fields and the call's arguments as members of one object.
@@ -216,7 +216,7 @@ func (s Session) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	type bare Session
-	return mergeObjects(bare(s), arguments)
+	return mergeJSONObjects(bare(s), arguments)
 }
 
 // TranscriptEntry is one expression that was evaluated in a debug session, with its result.

@@ -103,7 +103,7 @@ func TestRuleHitsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			b, err := h.Start(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientRun})
+			b, err := h.Start(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudeless})
 			if err != nil {
 				t.Error(err)
 			}

@@ -16,7 +16,7 @@ import (
 // auto_reconnect. Other members and wrong types are errors that name the field.
 func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 	if !mcp.ValidName(name) {
-		return mcp.ServerConfig{}, nameError(name)
+		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(entry, &fields) != nil || fields == nil {
@@ -109,7 +109,7 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 	case value == "":
 		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", text)
 	case !mcp.ValidName(name):
-		return mcp.ServerConfig{}, nameError(name)
+		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}
 	on := true
 	cfg := mcp.ServerConfig{Name: name, AutoReconnect: &on, Timeout: 30 * time.Second, IsLiteral: true}

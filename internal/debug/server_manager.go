@@ -66,7 +66,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	}
 	for _, s := range o.Servers {
 		if !mcp.ValidName(s.Name) {
-			return nil, nameError(s.Name)
+			return nil, invalidServerNameError(s.Name)
 		}
 	}
 	m, err := mcp.New(mcp.Options{
@@ -80,7 +80,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	return &ServerManager{hub: o.Hub, now: o.Now, mcp: m, connected: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
 }
 
-func nameError(name string) error {
+func invalidServerNameError(name string) error {
 	return NewError(CodeInvalidName, fmt.Sprintf("invalid server name %q: use letters, digits, _ and -", name), "name", name)
 }
 
@@ -205,7 +205,7 @@ func (m *ServerManager) checkConnected(name string) error {
 // format. A server that cannot be reached stays configured.
 func (m *ServerManager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
 	if !mcp.ValidName(name) {
-		return nil, nameError(name)
+		return nil, invalidServerNameError(name)
 	}
 	m.addMu.Lock()
 	defer m.addMu.Unlock()
@@ -409,8 +409,8 @@ type ExternalContents struct {
 	MIMEType string `json:"mime_type"`
 }
 
-// Read reads one resource. If the server returns several contents, Read returns the first.
-func (m *ServerManager) Read(ctx context.Context, server, uri string) (ExternalContents, error) {
+// ReadResource reads one resource. If the server returns several contents, Read returns the first.
+func (m *ServerManager) ReadResource(ctx context.Context, server, uri string) (ExternalContents, error) {
 	if err := m.checkConnected(server); err != nil {
 		return ExternalContents{}, err
 	}

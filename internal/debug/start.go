@@ -45,11 +45,11 @@ func (h *Hub) registerCall(k *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return NewError(CodeClosed, "the debugger is closing")
+		return NewError(CodeHubClosed, "the debugger is closing")
 	}
 	k.data.Signature = cmp.Or(k.data.Signature, h.functions[k.data.MethodName].Signature)
 	k.data.StartedAt = unixSeconds(h.options.Now())
-	k.data.CallID = h.callID(k.data.StartedAt)
+	k.data.CallID = h.newCallID(k.data.StartedAt)
 	h.calls.add(k)
 	return nil
 }
@@ -102,7 +102,7 @@ func (h *Hub) Running() []CallData {
 // Complete records the outcome of a call. If a breakpoint stops the call again, Complete returns the id of the pause.
 // An unknown call is not an error, because older clients complete calls that started before the server was restarted.
 func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err error) {
-	r, err := completeOutcome(h.store, c.Outcome)
+	r, err := storeOutcomeValues(h.store, c.Outcome)
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +166,7 @@ func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
 		return Decision{}, ctx.Err()
 	}
 	if err == nil && d.Action == ActionAbandon {
-		err = NewError(CodeClosed, "the debugger is closing")
+		err = NewError(CodeHubClosed, "the debugger is closing")
 	}
 	return d, err
 }

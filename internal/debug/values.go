@@ -8,12 +8,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Values are the arguments of a call in the form of its caller. They are never modified.
-type Values interface {
+// CallValues are the arguments of a call in the form of its caller. They are never modified.
+type CallValues interface {
 	// Input returns the value that expressions see as the variable input.
 	Input() json.RawMessage
 	// Truncated returns a copy without large values, for a list of records.
-	Truncated() Values
+	Truncated() CallValues
 	// MarshalJSON writes the members of a call's data that describe the values.
 	json.Marshaler
 }
@@ -28,7 +28,9 @@ type JSONInput struct {
 func (in JSONInput) Input() json.RawMessage { return in.JSON }
 
 // Truncated replaces an object that is too large.
-func (in JSONInput) Truncated() Values { return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID} }
+func (in JSONInput) Truncated() CallValues {
+	return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID}
+}
 
 // MarshalJSON writes the input twice: as input, and as pretty_kwargs like the arguments of older clients.
 func (in JSONInput) MarshalJSON() ([]byte, error) {
@@ -81,7 +83,7 @@ type CallData struct {
 	Evaluator  string     `json:"evaluator,omitempty"` // "local" or "client"
 	Process
 	PauseInfo
-	Values       Values          `json:"-"` // nil means JSONInput{}
+	Values       CallValues      `json:"-"` // nil means JSONInput{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
 	CallSite     json.RawMessage `json:"call_site,omitempty"`
@@ -91,7 +93,7 @@ type CallData struct {
 // Input returns the value that expressions see as the variable input.
 func (d CallData) Input() json.RawMessage { return d.values().Input() }
 
-func (d CallData) values() Values {
+func (d CallData) values() CallValues {
 	if d.Values == nil {
 		return JSONInput{}
 	}
@@ -101,10 +103,10 @@ func (d CallData) values() Values {
 // MarshalJSON writes the call's fields and its values as members of one object.
 func (d CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
-	return mergeObjects(bare(d), d.values())
+	return mergeJSONObjects(bare(d), d.values())
 }
 
-func mergeObjects(parts ...any) ([]byte, error) {
+func mergeJSONObjects(parts ...any) ([]byte, error) {
 	out := []byte("{")
 	for _, part := range parts {
 		raw, err := protocol.Marshal(part)
@@ -124,12 +126,12 @@ func mergeObjects(parts ...any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// maxRecordValue is the size in bytes of the largest value in a record. Larger values are referenced by their CID.
-const maxRecordValue = 64 << 10
+// maxRecordValueBytes is the size in bytes of the largest value in a record. Larger values are referenced by their CID.
+const maxRecordValueBytes = 64 << 10
 
 // TruncationMarker returns the object that replaces a value that is too large for a record.
 func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
-	if len(v) <= maxRecordValue {
+	if len(v) <= maxRecordValueBytes {
 		return v
 	}
 	short, err := protocol.Marshal(struct {
@@ -170,10 +172,10 @@ type ClientKind string
 
 // The kinds of claudeless's own callers. Callers of the older debugger have an empty kind.
 const (
-	ClientRun      ClientKind = "claudeless"
-	ClientHook     ClientKind = "hook"
-	ClientProxy    ClientKind = "proxy"
-	ClientExternal ClientKind = "mcp_client" // calls made through the hub to an external server
+	ClientClaudeless ClientKind = "claudeless"
+	ClientHook       ClientKind = "hook"
+	ClientProxy      ClientKind = "proxy"
+	ClientExternal   ClientKind = "mcp_client" // calls made through the hub to an external server
 )
 
 // Record is a completed call.
@@ -211,5 +213,5 @@ type CallEnding struct {
 
 // MarshalJSON writes all parts of the record as one object.
 func (rec Record) MarshalJSON() ([]byte, error) {
-	return mergeObjects(rec.CallData, rec.CallEnding, rec.ExtraFields)
+	return mergeJSONObjects(rec.CallData, rec.CallEnding, rec.ExtraFields)
 }

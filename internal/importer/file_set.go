@@ -74,7 +74,7 @@ func (k *FileSet) Discard() {
 
 // WriteFile writes a complete file. Err reports a failure.
 func (k *FileSet) WriteFile(name string, data []byte) {
-	k.stamps[name] = stamp(string(data))
+	k.stamps[name] = textDigest(string(data))
 	f := k.Create(name)
 	f.Write(data)
 	f.Close()

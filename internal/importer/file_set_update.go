@@ -18,11 +18,11 @@ import (
 // StampedSection returns a section of a file: a comment with the title and a digest of the body, then the body. A later
 // import compares the digest with the body to see whether the user has edited the section.
 func StampedSection(title, body string) string {
-	return "# " + title + "; import " + stamp(body) + "\n" + body
+	return "# " + title + "; import " + textDigest(body) + "\n" + body
 }
 
-// stamp returns a digest of a text, without surrounding blank lines.
-func stamp(text string) string {
+// textDigest returns a digest of a text, without surrounding blank lines.
+func textDigest(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	return hex.EncodeToString(sum[:6])
 }
@@ -33,7 +33,7 @@ type section struct {
 	line                    int
 }
 
-func (s *section) isEdited() bool { return stamp(s.body) != s.stamp }
+func (s *section) isEdited() bool { return textDigest(s.body) != s.stamp }
 
 func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
 
@@ -150,10 +150,10 @@ func (k *FileSet) Update(main string) (notes []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if stamp(string(theirs)) == base[name] {
+		if textDigest(string(theirs)) == base[name] {
 			continue
 		}
-		if base[name] != now[name] && stamp(string(theirs)) != now[name] {
+		if base[name] != now[name] && textDigest(string(theirs)) != now[name] {
 			notes = append(notes, fmt.Sprintf("%s: the file was edited by hand and differs from the new session; your version is kept", at(name)))
 		}
 		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {

@@ -42,12 +42,12 @@ type RedactionCount struct {
 // the decisions about calls do not change.
 type Redactor struct {
 	redact *redact.Redactor
-	number redact.NumberedLabel
+	number redact.NumberedPlaceholders
 	at     session.Place
 	seen   []RedactionCount
 }
 
-// Placeholder implements [redact.Label].
+// Placeholder implements [redact.PlaceholderMaker].
 func (h *Redactor) Placeholder(kind, secret string) string {
 	i := slices.IndexFunc(h.seen, func(s RedactionCount) bool { return s.Kind == kind })
 	if i < 0 {
@@ -70,14 +70,14 @@ func (h *Redactor) Report() []RedactionCount {
 	return h.seen
 }
 
-var accountHome = sync.OnceValue(func() *regexp.Regexp {
+var accountHomePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
 })
 
 // NewRedactor returns a Redactor that knows secrets in the environment and the sessions, and recognizes others by form.
 func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
-	p := redact.Personal{Hosts: []string{hostName(place.Environ)}}
+	p := redact.PersonalData{Hosts: []string{hostName(place.Environ)}}
 	environ := slices.Clone(place.Environ)
 	homes := []string{place.Home}
 	for _, s := range sessions {
@@ -87,7 +87,7 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 		homes = append(homes, proc.Getenv(s.Environ, "HOME"))
 		for _, file := range append([]string{s.CWD}, s.Files...) {
 			if abs, err := filepath.Abs(file); err == nil {
-				homes = append(homes, accountHome().FindString(abs))
+				homes = append(homes, accountHomePattern().FindString(abs))
 			}
 		}
 	}
@@ -346,7 +346,7 @@ var (
 	gitHeader = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?mi)^\s*extraheader\s*=\s*.*?:\s*(?:\w+\s+)?(\S+)\s*$`)
 	})
-	netrcPass = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
+	netrcPasswordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
 func (k *knownSecretReader) readGitConfig(data []byte) {
@@ -360,7 +360,7 @@ func (k *knownSecretReader) readGitConfig(data []byte) {
 }
 
 func (k *knownSecretReader) readNetrc(data []byte) {
-	for _, m := range netrcPass().FindAllSubmatch(data, -1) {
+	for _, m := range netrcPasswordPattern().FindAllSubmatch(data, -1) {
 		k.values = append(k.values, string(m[1]))
 	}
 }

@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		return out, err
 	}
 	defer k.Discard()
-	if err := build(o, k, sessions, &out); err != nil {
+	if err := buildScenario(o, k, sessions, &out); err != nil {
 		return out, err
 	}
 	if out.Leaks = k.Leaks(); len(out.Leaks) > 0 {
@@ -134,7 +134,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return out, err
 }
 
-func build(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
+func buildScenario(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
 	typed := promptTexts(sessions)
 	h := NewRedactor(o.Environment, sessions)
 	if !o.Raw {

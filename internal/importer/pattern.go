@@ -70,7 +70,7 @@ func (p *patternChooser) choose(typed, shown string) pattern {
 	}
 	const most = 8
 	for n := 1; n <= most; n++ {
-		if part := p.bestPart(typed, shown, n); part != "" {
+		if part := p.longestDistinctWords(typed, shown, n); part != "" {
 			return pattern{"contains", "text", part}
 		}
 	}
@@ -82,8 +82,9 @@ func isVolatile(part string) bool {
 	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
 }
 
-// bestPart returns the longest run of n words that no other prompt has, from the first line with one; empty means none.
-func (p *patternChooser) bestPart(typed, shown string, n int) string {
+// longestDistinctWords returns the longest run of n words that no other prompt has, from the first line with one; empty
+// means none.
+func (p *patternChooser) longestDistinctWords(typed, shown string, n int) string {
 	best := ""
 	for line := range strings.Lines(shown) {
 		words := strings.Split(strings.TrimSpace(line), " ")

@@ -99,7 +99,7 @@ func (p *playPlans) methodFor(c *session.Call) playMethod {
 	case c.Agent != nil && (r == nil || !r.IsError):
 		return playBySubAgent
 	}
-	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.isServable(c) {
+	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.canUseFixture(c) {
 		return playByFixture
 	}
 	if _, _, ok := p.readsFile(c); ok {
@@ -218,9 +218,9 @@ func containsLines(found, content string) bool {
 	return true
 }
 
-// isServable reports whether a fixture can return the recorded result of a call: it is complete, the same for all calls
-// with this input, and neither it nor the input contains a placeholder.
-func (p *playPlans) isServable(c *session.Call) bool {
+// canUseFixture reports whether a fixture can return the recorded result of a call: it is complete, the same for all
+// calls with this input, and neither it nor the input contains a placeholder.
+func (p *playPlans) canUseFixture(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)

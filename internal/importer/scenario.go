@@ -100,13 +100,13 @@ func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title st
 			w.toml.WriteRaw("# " + w.origin(s) + "\n")
 		}
 		for _, at := range s.Compacted {
-			w.toml.WriteRaw(comment(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
+			w.toml.WriteRaw(commentLine(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
 		}
 	}
 	return w.origin(sessions[0])
 }
 
-func comment(text string) string { return "# " + commentText(text) + "\n" }
+func commentLine(text string) string { return "# " + commentText(text) + "\n" }
 
 // commentText returns a text that fits on one comment line.
 func commentText(text string) string {
@@ -131,7 +131,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		switch {
 		case p.TextMissing:
 			match = pattern{kind: "not"}
-			w.toml.WriteRaw(comment("review: the log does not contain the prompt; this rule answers any prompt"))
+			w.toml.WriteRaw(commentLine("review: the log does not contain the prompt; this rule answers any prompt"))
 			w.notes = append(w.notes, p.At.String()+": a stream-json log does not contain the prompt, so the rule answers any prompt; write the pattern of the rule in the scenario")
 		case p.IsNotice:
 			match = pattern{"contains", "text", "<task-notification>"}
@@ -181,7 +181,7 @@ func (w *scenarioWriter) writeHooks(ran []session.Hook) {
 		}
 	}
 	if len(names) > 0 {
-		w.toml.WriteRaw(comment("hooks ran: " + strings.Join(names, ", ")))
+		w.toml.WriteRaw(commentLine("hooks ran: " + strings.Join(names, ", ")))
 	}
 }
 
@@ -266,11 +266,11 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	how := w.plans.methodFor(c)
 	switch {
 	case how == playCanned && c.IsHarmless():
-		w.toml.WriteRaw(comment(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
+		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
 	case how == playCanned:
-		w.toml.WriteRaw(comment("review: the call changes something, so its result is canned"))
+		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is canned"))
 	case how == playDenied:
-		w.toml.WriteRaw(comment("it was denied; see tool_execution below"))
+		w.toml.WriteRaw(commentLine("it was denied; see tool_execution below"))
 	}
 	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
@@ -360,7 +360,7 @@ func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	status, message := f.APIError()
 	switch status {
 	case 0:
-		w.toml.WriteRaw(comment("review: " + plainText(f.Text)))
+		w.toml.WriteRaw(commentLine("review: " + plainText(f.Text)))
 		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
 		w.toml.WriteRaw("type = \"auth_error\"\n")
@@ -378,14 +378,14 @@ func (w *scenarioWriter) writeTools() {
 		return
 	}
 	if slices.ContainsFunc(names, session.IsUnlistedTool) {
-		w.toml.WriteRaw("\n" + comment("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
+		w.toml.WriteRaw("\n" + commentLine("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
 	}
 	for _, name := range names {
 		w.toml.WriteRaw("\n[tool_execution.tools." + quoteKey(name) + "]\nauto_approve = true\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
-			w.toml.WriteRaw("\n" + comment("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
+			w.toml.WriteRaw("\n" + commentLine("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
 				oneLine(RefusalText(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}

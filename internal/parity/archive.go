@@ -21,15 +21,15 @@ type archiveFile struct {
 	data    []byte
 }
 
-// archivePosition converts a position in the file to one in the archive.
-func (f *archiveFile) archivePosition(d diag.Diagnostic) diag.Diagnostic {
+// withArchivePosition converts a position in the file to one in the archive.
+func (f *archiveFile) withArchivePosition(d diag.Diagnostic) diag.Diagnostic {
 	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
 	d.Message = f.name + ": " + d.Message
 	return d
 }
 
 func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnostic {
-	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
+	return f.withArchivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
 // fileNames returns the file names with a meaning in an archive. argv, stdin and dialogue may have a number: argv.2.
@@ -113,7 +113,7 @@ func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 			break
 		}
 		for _, d := range diagnosticsOf(f.name, err) {
-			problems = append(problems, f.archivePosition(d))
+			problems = append(problems, f.withArchivePosition(d))
 		}
 	case "settings.json":
 		c.Settings = f.data
@@ -142,7 +142,7 @@ func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 			c.Servers = append(c.Servers, CaseServer{words[0], words[1]})
 		}
 	default:
-		d := f.archivePosition(diag.Diagnostic{Message: "unknown file in a case"})
+		d := f.withArchivePosition(diag.Diagnostic{Message: "unknown file in a case"})
 		d.Pos.Line-- // the line with the name of the file
 		d.Hint = diag.NameHint(f.name, fileNames())
 		d.Hint = cmp.Or(d.Hint, "a case has "+strings.Join(fileNames(), ", ")+", and files below cwd/ and home/")

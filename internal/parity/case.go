@@ -174,5 +174,5 @@ func checkJSON(f *archiveFile, list *diag.List) {
 		d = *doubt
 		d.Message = "invalid JSON: " + d.Message
 	}
-	*list = append(*list, f.archivePosition(d))
+	*list = append(*list, f.withArchivePosition(d))
 }

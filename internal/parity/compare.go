@@ -149,7 +149,7 @@ func sortListRequests(events []event) {
 		}
 		return 0
 	}
-	sortRuns(events, func(e event) bool { return rank(e) > 0 }, func(a, b event) int { return rank(a) - rank(b) })
+	sortAdjacentEvents(events, func(e event) bool { return rank(e) > 0 }, func(a, b event) int { return rank(a) - rank(b) })
 }
 
 // removeIDs removes the ids by which messages refer to each other.
@@ -208,11 +208,11 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
-			c.pair.theirs.unlinkLine(b[p[1]].value)
+			c.pair.theirs.reuseParentPlaceholder(b[p[1]].value)
 		case p[1] < 0:
-			c.pair.ours.unlinkLine(a[p[0]].value)
+			c.pair.ours.reuseParentPlaceholder(a[p[0]].value)
 		default:
-			c.pair.numberPair(a[p[0]].value, b[p[1]].value, "")
+			c.pair.numberIDs(a[p[0]].value, b[p[1]].value, "")
 		}
 	}
 	for n, p := range pairs {
@@ -233,7 +233,7 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
-		c.pair.numberPair(left[i], right[i], "")
+		c.pair.numberIDs(left[i], right[i], "")
 	}
 	a, b := renameFiles(ours.Transcripts, c.pair.ours), renameFiles(theirs.Transcripts, c.pair.theirs)
 	for _, name := range keysOf(a, b) {

@@ -232,12 +232,12 @@ func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	if !hasParallelAgents {
 		return events
 	}
-	sortRuns(events, func(e event) bool { return e.kind == "prompt" }, func(a, b event) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
+	sortAdjacentEvents(events, func(e event) bool { return e.kind == "prompt" }, func(a, b event) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
 	return events
 }
 
-// sortRuns sorts each run of neighbours that belong together.
-func sortRuns(events []event, belongs func(event) bool, compare func(a, b event) int) {
+// sortAdjacentEvents sorts each run of neighbours that belong together.
+func sortAdjacentEvents(events []event, belongs func(event) bool, compare func(a, b event) int) {
 	for i := 0; i < len(events); i++ {
 		from := i
 		for i < len(events) && belongs(events[i]) {

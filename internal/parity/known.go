@@ -55,23 +55,23 @@ func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
 	b.BindInto(v, (*[]string)(g))
 }
 
-// KnownFile is a file of known differences.
-type KnownFile struct {
+// KnownDifferenceFile is a file of known differences.
+type KnownDifferenceFile struct {
 	Known []*KnownDifference `toml:"known"`
 
 	name string
 }
 
-// DefaultKnown is the file of known differences in this repository. Elsewhere the embedded list is used.
-const DefaultKnown = "docs/parity/known.toml"
+// DefaultKnownFile is the file of known differences in this repository. Elsewhere the embedded list is used.
+const DefaultKnownFile = "docs/parity/known.toml"
 
-// LoadKnown reads a file of known differences. If [DefaultKnown] does not exist, the embedded list takes its place. If
-// another file does not exist, the result has no entries.
-func LoadKnown(name string) (*KnownFile, error) {
-	f := &KnownFile{name: name}
+// LoadKnownDifferences reads a file of known differences. If [DefaultKnownFile] does not exist, the embedded list takes
+// its place. If another file does not exist, the result has no entries.
+func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
+	f := &KnownDifferenceFile{name: name}
 	src, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if name != DefaultKnown {
+		if name != DefaultKnownFile {
 			return f, nil
 		}
 		src, err = docs.KnownDifferences, nil
@@ -94,7 +94,7 @@ func LoadKnown(name string) (*KnownFile, error) {
 }
 
 // MarkKnown marks the differences of a case that are known.
-func (f *KnownFile) MarkKnown(name, file, version string, found []Difference) {
+func (f *KnownDifferenceFile) MarkKnown(name, file, version string, found []Difference) {
 	for _, k := range f.Known {
 		cases := k.matchingCaseWords(name, file)
 		if !k.appliesTo(version) || cases == nil {
@@ -159,7 +159,7 @@ func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) 
 // Stale reports the patterns of entries that seem to be no longer needed: they matched a compared case, but no
 // difference. A pattern with `*` might still be needed for a case that was not compared. Therefore it is reported only
 // if the run compared every case that the file names.
-func (f *KnownFile) Stale(version string) diag.List {
+func (f *KnownDifferenceFile) Stale(version string) diag.List {
 	var list diag.List
 	whole := f.hasComparedAll(version)
 	for _, k := range f.Known {
@@ -176,7 +176,7 @@ func (f *KnownFile) Stale(version string) diag.List {
 const maxConfirmationAge = 90 * 24 * time.Hour
 
 // Overdue reports the entries that were last confirmed more than 90 days before now.
-func (f *KnownFile) Overdue(now time.Time) diag.List {
+func (f *KnownDifferenceFile) Overdue(now time.Time) diag.List {
 	var list diag.List
 	for _, k := range f.Known {
 		if k.Proved == "" {
@@ -195,7 +195,7 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 
 // NeedsRetry reports whether the case should be compared once more. This is so if an entry names the case but would be
 // reported as stale: the difference may not occur every time.
-func (f *KnownFile) NeedsRetry(name, file, version string) bool {
+func (f *KnownDifferenceFile) NeedsRetry(name, file, version string) bool {
 	whole := f.hasComparedAll(version)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
 		return len(k.Case) > 0 && k.appliesTo(version) && k.matchingCaseWords(name, file) != nil && len(k.unusedWords(whole)) > 0
@@ -203,7 +203,7 @@ func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 }
 
 // hasComparedAll reports whether the run compared all cases that the file names, without a `*`, for this version.
-func (f *KnownFile) hasComparedAll(version string) bool {
+func (f *KnownDifferenceFile) hasComparedAll(version string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {
 			if k.appliesTo(version) && !strings.Contains(c, "*") && !k.comparedWords[c] {

@@ -47,7 +47,7 @@ func TestKnown(t *testing.T) {
 			if err := os.WriteFile(file, []byte(test.src), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			known, err := parity.LoadKnown(file)
+			known, err := parity.LoadKnownDifferences(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,11 +81,11 @@ func TestKnownProblems(t *testing.T) {
 		if err := os.WriteFile(file, []byte(src), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parity.LoadKnown(file); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parity.LoadKnownDifferences(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", src, err, want)
 		}
 	}
-	if _, err := parity.LoadKnown(t.TempDir()); err == nil {
+	if _, err := parity.LoadKnownDifferences(t.TempDir()); err == nil {
 		t.Error("a directory is no list")
 	}
 }
@@ -109,7 +109,7 @@ func TestKnownAbsence(t *testing.T) {
 		if err := os.WriteFile(file, []byte("[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\npath = \"a\"\n"+test.absent), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		known, err := parity.LoadKnown(file)
+		known, err := parity.LoadKnownDifferences(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestKnownAge(t *testing.T) {
 	if err := os.WriteFile(file, []byte(entry+"proved = \"2026-01-01\"\n"+entry+"proved = \"soon\"\n"+entry), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	known, err := parity.LoadKnown(file)
+	known, err := parity.LoadKnownDifferences(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestKnownAge(t *testing.T) {
 // cases of other people.
 func TestDefaultKnown(t *testing.T) {
 	t.Chdir(t.TempDir())
-	known, err := parity.LoadKnown(parity.DefaultKnown)
+	known, err := parity.LoadKnownDifferences(parity.DefaultKnownFile)
 	if err != nil || len(known.Known) == 0 {
 		t.Fatalf("got %d entries, %v", len(known.Known), err)
 	}
@@ -166,7 +166,7 @@ func TestDefaultKnown(t *testing.T) {
 	if stale := known.Stale("2.1.329"); len(stale) > 0 {
 		t.Errorf("stale: %v", stale)
 	}
-	if other, err := parity.LoadKnown("other.toml"); err != nil || len(other.Known) > 0 {
+	if other, err := parity.LoadKnownDifferences("other.toml"); err != nil || len(other.Known) > 0 {
 		t.Errorf("a missing file holds %d entries, %v", len(other.Known), err)
 	}
 }

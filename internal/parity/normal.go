@@ -207,25 +207,25 @@ func newNormaliserPair(ours, theirs *Recording) *normaliserPair {
 	return p
 }
 
-// numberPair walks two values in parallel and numbers their ids.
-func (p *normaliserPair) numberPair(a, b any, key string) {
+// numberIDs walks two values in parallel and numbers their ids.
+func (p *normaliserPair) numberIDs(a, b any, key string) {
 	word, keyed := PlaceholderFor(key)
 	switch x := a.(type) {
 	case map[string]any:
 		y, _ := b.(map[string]any)
 		for _, k := range keysOf(x) {
 			if v, ok := y[k]; ok {
-				p.numberPair(x[k], v, k)
+				p.numberIDs(x[k], v, k)
 			}
 		}
 	case []any:
 		y, _ := b.([]any)
 		for i := range min(len(x), len(y)) {
-			p.numberPair(x[i], y[i], key)
+			p.numberIDs(x[i], y[i], key)
 		}
 	default:
 		if keyed && word == "" && isScalar(a) && isScalar(b) {
-			p.numberEqually(fmt.Sprint(a), fmt.Sprint(b))
+			p.assignSameNumber(fmt.Sprint(a), fmt.Sprint(b))
 			return
 		}
 		s, _ := a.(string)
@@ -233,20 +233,21 @@ func (p *normaliserPair) numberPair(a, b any, key string) {
 		left, right := p.ours.findIDs(s), p.theirs.findIDs(t)
 		if len(left) == len(right) {
 			for i := range left {
-				p.numberEqually(left[i], right[i])
+				p.assignSameNumber(left[i], right[i])
 			}
 		}
 	}
 }
 
-func (p *normaliserPair) numberEqually(a, b string) {
+func (p *normaliserPair) assignSameNumber(a, b string) {
 	if p.ours.ids[a] == "" && p.theirs.ids[b] == "" {
 		p.theirs.ids[b] = p.ours.ID(a)
 	}
 }
 
-// unlinkLine gives a line that only one side has its parent's placeholder, so that the next line follows the parent.
-func (n *Normaliser) unlinkLine(line any) {
+// reuseParentPlaceholder gives a line that only one side has its parent's placeholder, so that the next line follows
+// the parent.
+func (n *Normaliser) reuseParentPlaceholder(line any) {
 	object, _ := line.(map[string]any)
 	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])
 	if id != "" && parent != "" && n.ids[id] == "" {

@@ -50,28 +50,28 @@ func proseValues() []proseValue {
 }
 
 const (
-	proseWord     = "<prose>"
-	reminderStart = "<system-reminder>\n"
+	prosePlaceholder = "<prose>"
+	reminderStart    = "<system-reminder>\n"
 )
 
 // maskSentences replaces the words of the real CLI around the reports and ids of agents by a placeholder, in any JSON text.
 // It also replaces harnessSectionHash, because this hash is computed from those words.
 func maskSentences(json string) string {
 	for pattern, form := range map[string]string{
-		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + proseWord,
-		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + proseWord + ` $2 $3"`,
-		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                        "${1}note$2" + proseWord,
-		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + proseWord,
-		`"harnessSectionHash":"\w+"`:                               `"harnessSectionHash":"` + proseWord + `"`,
+		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + prosePlaceholder,
+		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + prosePlaceholder + ` $2 $3"`,
+		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                        "${1}note$2" + prosePlaceholder,
+		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + prosePlaceholder,
+		`"harnessSectionHash":"\w+"`:                               `"harnessSectionHash":"` + prosePlaceholder + `"`,
 	} {
 		json = regexp.MustCompile(pattern).ReplaceAllString(json, form)
 	}
 	return json
 }
 
-// MaskProse replaces the prose of the program by placeholders. In transcripts, a string becomes [proseWord], but the
-// tag of a reminder stays. Lists and objects of prose are replaced completely. Lists of agents and skills stay; only
-// the descriptions of the built-in ones are replaced.
+// MaskProse replaces the prose of the program by placeholders. In transcripts, a string becomes [prosePlaceholder], but
+// the tag of a reminder stays. Lists and objects of prose are replaced completely. Lists of agents and skills stay;
+// only the descriptions of the built-in ones are replaced.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
 		r.Runs[i].Stdout = maskSentences(maskDescriptions(r.Runs[i].Stdout))
@@ -205,11 +205,11 @@ func maskValue(value any) any {
 		case v == "":
 			return v
 		case strings.HasPrefix(v, reminderStart):
-			return reminderStart + proseWord
+			return reminderStart + prosePlaceholder
 		}
-		return proseWord
+		return prosePlaceholder
 	case []any:
-		return []any{proseWord}
+		return []any{prosePlaceholder}
 	case map[string]any:
 		return map[string]any{}
 	}
@@ -223,7 +223,7 @@ func maskBuiltInAgents(attachment map[string]any) {
 	texts, _ := attachment["addedLines"].([]any)
 	for i := range min(len(names), len(texts)) {
 		if slices.Contains(builtIn, names[i]) {
-			texts[i] = "- " + textOf(names[i]) + ": " + proseWord
+			texts[i] = "- " + textOf(names[i]) + ": " + prosePlaceholder
 		}
 	}
 }
@@ -247,7 +247,7 @@ func maskBuiltInSkills(attachment map[string]any) {
 		}
 		switch {
 		case starts && masked:
-			kept = append(kept, "- "+name+": "+proseWord)
+			kept = append(kept, "- "+name+": "+prosePlaceholder)
 		case !masked:
 			kept = append(kept, line)
 		}

@@ -284,17 +284,17 @@ func ShortenToScreen(texts []string) string {
 	return b.String()
 }
 
-// Show formats two recordings as they are compared, line by line.
-func Show(name string, ours, theirs *Recording) string {
+// FormatRecordings formats two recordings as they are compared, line by line.
+func FormatRecordings(name string, ours, theirs *Recording) string {
 	var b strings.Builder
 	for i, r := range []*Recording{ours, theirs} {
 		fmt.Fprintf(&b, "-- %s, %s --\n", name, [2]string{"ours", "real"}[i])
-		r.show(&b)
+		r.writeText(&b)
 	}
 	return b.String()
 }
 
-func (r *Recording) show(b *strings.Builder) {
+func (r *Recording) writeText(b *strings.Builder) {
 	n := New(r.Paths)
 	stream := func(name string, events []event, rank map[string]int) {
 		sortByCall(events, rank)

@@ -219,7 +219,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 // newFlow prepares a flow that refreshes a token.
 func (c *Client) newFlow(ctx context.Context, ch challenge) (*flow, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
-		return c.options.resume(ctx, c.credentials.Discovery)
+		return c.options.resumeDiscovery(ctx, c.credentials.Discovery)
 	}
 	return c.options.discover(ctx, ch, c.credentials.Discovery)
 }
@@ -277,7 +277,7 @@ func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) e
 	if f.metadata.authMethod() == secretInBody {
 		o.AuthStyle = oauth2.AuthStyleInParams
 	}
-	token, err := machineToken(context.WithValue(ctx, oauth2.HTTPClient, f.cache.client()), o, f.issuer(), c.options.Clock.Now())
+	token, err := requestMachineToken(context.WithValue(ctx, oauth2.HTTPClient, f.cache.client()), o, f.issuer(), c.options.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -359,9 +359,9 @@ func (c *Client) ClientSecret() string {
 	return s.Value
 }
 
-// machineToken gets a token for a client that logs in as itself (client_credentials), which mcp-go does not do. A
-// secret that is a private key signs an assertion (private_key_jwt, RFC 7523) and is not sent.
-func machineToken(ctx context.Context, o *clientcredentials.Config, issuer string, now time.Time) (*transport.Token, error) {
+// requestMachineToken gets a token for a client that logs in as itself (client_credentials), which mcp-go does not do.
+// A secret that is a private key signs an assertion (private_key_jwt, RFC 7523) and is not sent.
+func requestMachineToken(ctx context.Context, o *clientcredentials.Config, issuer string, now time.Time) (*transport.Token, error) {
 	if isPrivateKey(o.ClientSecret) {
 		assertion, err := signAssertion(o, issuer, now)
 		if err != nil {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	maxResponseBytes = 1 << 20
-	maxRedirects     = 5
-	requestTimeout   = 30 * time.Second
-	lastPageTimeout  = time.Second // how long the last page of a login may take to reach the browser
+	maxResponseBytes  = 1 << 20
+	maxRedirects      = 5
+	requestTimeout    = 30 * time.Second
+	resultPageTimeout = time.Second // how long the last page of a login may take to reach the browser
 )
 
 // metadataProtocolVersion is the revision of MCP that requests for metadata send (observed with 2.1.330).
@@ -184,8 +184,9 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 	return f, f.findServer(ctx)
 }
 
-// resume returns the flow of an earlier discovery. It reads only the metadata of the authorization server again.
-func (o Options) resume(ctx context.Context, known *storedDiscovery) (*flow, error) {
+// resumeDiscovery returns the flow of an earlier discovery. It reads only the metadata of the authorization server
+// again.
+func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*flow, error) {
 	state := *known
 	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}

@@ -85,7 +85,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 		}
 	}
 	scopes := c.scopes(f, ch)
-	id, secret, err := c.clientFor(ctx, f, redirectURI, scopes)
+	id, secret, err := c.findOrRegisterClient(ctx, f, redirectURI, scopes)
 	if err != nil {
 		return nil, c.flowError(err)
 	}
@@ -148,9 +148,9 @@ func (c *Client) scopes(f *flow, ch challenge) []string {
 	return scopes
 }
 
-// clientFor returns the client of a login. It is the configured client, else the stored one, else the one of the real
-// CLI's client metadata document, else a newly registered one.
-func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, scopes []string) (id, secret string, err error) {
+// findOrRegisterClient returns the client of a login. It is the configured client, else the stored one, else the one of
+// the real CLI's client metadata document, else a newly registered one.
+func (c *Client) findOrRegisterClient(ctx context.Context, f *flow, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":
 		return c.options.Config.ClientID, c.ClientSecret(), nil
@@ -285,7 +285,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
 		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPageTimeout) // for a page that a browser waits for
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultPageTimeout) // for a page that a browser waits for
 			defer cancel()
 			if server.Shutdown(ctx) != nil {
 				_ = server.Close()

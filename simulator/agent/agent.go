@@ -42,11 +42,11 @@ type Definition struct {
 
 // DefinitionSource finds agent types.
 type DefinitionSource interface {
-	Find(name string) (Definition, bool)
+	FindAgent(name string) (Definition, bool)
 	// Names lists the types, for messages.
-	Names() []string
+	AgentNames() []string
 	// Denied returns the rule that forbids an agent type, and its source; both are empty if no rule does.
-	Denied(name string) (rule, source string)
+	DenyRule(name string) (rule, source string)
 }
 
 // ModelSource creates the models of agents.
@@ -55,7 +55,7 @@ type ModelSource interface {
 	// If script is nil, the rules of the scenario answer, as in a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
 	// Name returns the model name that the environment substitutes for name.
-	Name(name string) string
+	ResolveModelName(name string) string
 }
 
 // Session is the session that agents belong to.
@@ -63,13 +63,13 @@ type Session interface {
 	// Options returns the current options of the main conversation.
 	Options() simulator.Options
 	// Name returns the name by which other sessions address this session.
-	Name() string
+	SessionName() string
 	// Isolate creates a git worktree in which the agent's calls work until Release. If Isolate fails, its error becomes
 	// the result of the Agent call.
-	Isolate(ctx context.Context, id string) (dir string, err error)
+	IsolateAgent(ctx context.Context, id string) (dir string, err error)
 	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it
 	// returns the path and the branch of the worktree.
-	Release(ctx context.Context, id string) (path, branch string)
+	ReleaseAgent(ctx context.Context, id string) (path, branch string)
 	// ShowsAgentText reports whether stdout shows the text blocks of agents for which the caller waits.
 	ShowsAgentText() bool
 }
@@ -158,9 +158,9 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	def, ok := a.findDefinition(name)
 	if !ok {
-		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.Names(), ", "))), nil
+		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.AgentNames(), ", "))), nil
 	}
-	if rule, source := a.options.Definitions.Denied(def.Name); rule != "" {
+	if rule, source := a.options.Definitions.DenyRule(def.Name); rule != "" {
 		return failedResult(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
@@ -171,7 +171,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	if isolated := def.UsesWorktree || in.Isolation == "worktree"; isolated {
 		id, _ = a.options.Tasks.Reserve(task.KindAgent)
 		var err error
-		if dir, err = a.options.Session.Isolate(ctx, id); err != nil {
+		if dir, err = a.options.Session.IsolateAgent(ctx, id); err != nil {
 			return failedResult(err.Error()), nil
 		}
 	}
@@ -192,7 +192,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	return w.start(ctx)
 }
 
-func conversationOf(call protocol.ToolUse) string {
+func callerConversationID(call protocol.ToolUse) string {
 	if call.Agent == nil {
 		return ""
 	}
@@ -201,7 +201,7 @@ func conversationOf(call protocol.ToolUse) string {
 
 // RecordCall records that a conversation calls a tool.
 func (a *Agents) RecordCall(call protocol.ToolUse) {
-	a.recordTool(conversationOf(call), call.Name, call.Round)
+	a.recordTool(callerConversationID(call), call.Name, call.Round)
 }
 
 // recordTool records that a conversation knows a tool. isNew is false if it knew the tool before this round.
@@ -223,12 +223,12 @@ func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 
 // findDefinition finds an agent type by its name, first exactly, then ignoring case.
 func (a *Agents) findDefinition(name string) (Definition, bool) {
-	if def, ok := a.options.Definitions.Find(name); ok {
+	if def, ok := a.options.Definitions.FindAgent(name); ok {
 		return def, true
 	}
-	for _, other := range a.options.Definitions.Names() {
+	for _, other := range a.options.Definitions.AgentNames() {
 		if strings.EqualFold(other, name) {
-			return a.options.Definitions.Find(other)
+			return a.options.Definitions.FindAgent(other)
 		}
 	}
 	return Definition{}, false

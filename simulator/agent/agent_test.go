@@ -103,7 +103,7 @@ func (c *fakeClock) NewID() string {
 // agentTypes are the agent types of the tests; one of them is denied.
 type agentTypes struct{}
 
-func (agentTypes) Find(name string) (agent.Definition, bool) {
+func (agentTypes) FindAgent(name string) (agent.Definition, bool) {
 	d, ok := map[string]agent.Definition{
 		"general-purpose": {Name: "general-purpose"},
 		"banned":          {Name: "banned"},
@@ -112,9 +112,9 @@ func (agentTypes) Find(name string) (agent.Definition, bool) {
 	return d, ok
 }
 
-func (agentTypes) Names() []string { return []string{"general-purpose", "reader"} }
+func (agentTypes) AgentNames() []string { return []string{"general-purpose", "reader"} }
 
-func (agentTypes) Denied(name string) (rule, source string) {
+func (agentTypes) DenyRule(name string) (rule, source string) {
 	if name == "banned" {
 		rule, source = "Agent(banned)", "userSettings"
 	}
@@ -130,21 +130,21 @@ type testSession struct {
 }
 
 func (a *testSession) Options() simulator.Options { return a.options }
-func (a *testSession) Name() string               { return "session" }
+func (a *testSession) SessionName() string        { return "session" }
 func (a *testSession) ShowsAgentText() bool       { return a.shown }
 
-func (a *testSession) Isolate(_ context.Context, id string) (string, error) {
+func (a *testSession) IsolateAgent(_ context.Context, id string) (string, error) {
 	return "/trees/" + id, a.isolation
 }
 
-func (a *testSession) Release(_ context.Context, id string) (path, branch string) {
+func (a *testSession) ReleaseAgent(_ context.Context, id string) (path, branch string) {
 	return "/trees/" + id, "worktree-" + id
 }
 
 // scriptPlayer plays agents by their script if the call has none.
 type scriptPlayer struct{ s script }
 
-func (scriptPlayer) Name(name string) string { return name }
+func (scriptPlayer) ResolveModelName(name string) string { return name }
 
 func (p scriptPlayer) AgentModel(own *protocol.SubagentScript) simulator.Model {
 	if own != nil {

@@ -99,7 +99,7 @@ func (a *Agents) listAgents() protocol.ToolResult {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var text strings.Builder
-	text.WriteString("This session is " + a.options.Session.Name() +
+	text.WriteString("This session is " + a.options.Session.SessionName() +
 		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
 	sections := []section{}
 	reachable := slices.DeleteFunc(slices.Clone(a.workers), func(w *agentRun) bool { return w.input.Name == "" && !w.task.Background && !w.isRunning })

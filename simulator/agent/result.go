@@ -216,7 +216,7 @@ func (k keptWorktree) describe() string {
 
 func (w *agentRun) leaveWorktree(ctx context.Context) {
 	if w.dir != "" {
-		w.worktree.Path, w.worktree.Branch = w.agents.options.Session.Release(context.WithoutCancel(ctx), w.task.ID)
+		w.worktree.Path, w.worktree.Branch = w.agents.options.Session.ReleaseAgent(context.WithoutCancel(ctx), w.task.ID)
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 		out.ToolStats = &w.progress.tools.stats
 	}
 	out.keptWorktree = w.worktree
-	if !claudecode.OnlyReports(w.task.AgentType) {
+	if !claudecode.ReturnsOnlyReport(w.task.AgentType) {
 		shown += "\nagentId: " + w.task.ID
 		if out.CanContinue {
 			shown += " (use SendMessage with to: '" + w.task.ID + "', summary: '<5-10 word recap>' to continue this agent)"
@@ -263,7 +263,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 func (w *agentRun) toolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
-		if w.agents.recordTool(conversationOf(w.call), name, w.call.Round) {
+		if w.agents.recordTool(callerConversationID(w.call), name, w.call.Round) {
 			names = append(names, name)
 		}
 	}

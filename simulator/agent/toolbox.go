@@ -65,8 +65,8 @@ func withAgentRef(ref protocol.AgentRef) executor.Middleware {
 	})
 }
 
-// reportMissing returns an error result for calls of tools that the session has but the agent does not.
-func reportMissing(session executor.Executor) executor.Middleware {
+// rejectExcludedTools returns an error result for calls of tools that the session has but the agent does not.
+func rejectExcludedTools(session executor.Executor) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
 		if !errors.Is(err, executor.ErrUnknownTool) {

@@ -110,7 +110,7 @@ func (w *agentRun) modelName() string {
 	if name == "inherit" {
 		return w.agents.options.Session.Options().State.Model()
 	}
-	return w.agents.options.Models.Name(name)
+	return w.agents.options.Models.ResolveModelName(name)
 }
 
 // run runs the agent to its end. The caller ends the task.
@@ -164,7 +164,7 @@ func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 // recordMessage records a message in the agent's transcript, but does not show it in the caller's conversation.
 func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
-	w.setRecipient(ev)
+	w.setAgentFields(ev)
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
@@ -253,7 +253,7 @@ func (w *agentRun) noticeText(end string) string {
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
-	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
+	chain := executor.Chain(s.Tools, withAgentRef(ref), rejectExcludedTools(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
@@ -282,7 +282,7 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 			return err
 		}
 		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil {
-			w.setRecipient(answer)
+			w.setAgentFields(answer)
 			w.task.Post(&protocol.HiddenEvent{Event: answer}) // stdout shows only the caller's own call
 			continue
 		}
@@ -310,7 +310,7 @@ func (w *agentRun) forward(ev protocol.Event) {
 		if ev.IsSynthetic || ev.SourceUUID == "" { // only results of its calls are shown
 			return
 		}
-		w.setRecipient(ev)
+		w.setAgentFields(ev)
 		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only errors
 			ev.ToolUseResult = nil
 		}
@@ -425,11 +425,11 @@ func (w *agentRun) promptEvent(text string) *protocol.User {
 		ev.Expansion = &protocol.Expansion{Name: w.skill}
 	}
 	ev.StartHooks, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
-	w.setRecipient(ev)
+	w.setAgentFields(ev)
 	return ev
 }
 
-func (w *agentRun) setRecipient(ev *protocol.User) {
+func (w *agentRun) setAgentFields(ev *protocol.User) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }

@@ -67,7 +67,7 @@ type Agents interface {
 // Models substitutes model names.
 type Models interface {
 	// Name returns the model name that the environment substitutes for a name.
-	Name(name string) string
+	ResolveModelName(name string) string
 }
 
 type customCommand struct {
@@ -92,7 +92,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools}
 	if c.definition.Model != "" {
-		x.Model = c.models.Name(c.definition.Model)
+		x.Model = c.models.ResolveModelName(c.definition.Model)
 	}
 	return nil, x
 }

@@ -70,13 +70,13 @@ func answerModel(o Options, name string) (text string, change *string) {
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {
 	case "", "?":
-		return "Current model: `" + modelText(o.State.Model()) + "`\n" + usage, nil
+		return "Current model: `" + modelLabel(o.State.Model()) + "`\n" + usage, nil
 	case "help":
 		return usage, nil
 	case "default":
 		name = ""
 	}
-	text = "Set model to `" + modelText(name) + "` for this session only"
+	text = "Set model to `" + modelLabel(name) + "` for this session only"
 	if full := claudecode.ResolveModel(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
 			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
@@ -84,8 +84,8 @@ func answerModel(o Options, name string) (text string, change *string) {
 	return text, &name
 }
 
-// modelText formats a model name as /model does.
-func modelText(name string) string {
+// modelLabel formats a model name as /model does.
+func modelLabel(name string) string {
 	shown := claudecode.DisplayModel(claudecode.ResolveModel(name))
 	if name == "opusplan" {
 		shown = "Opus in plan mode, else Sonnet"

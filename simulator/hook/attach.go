@@ -105,9 +105,9 @@ func (a *hookResult) errorOutput() string {
 	return "Failed with non-blocking status code: " + text
 }
 
-// attachBlock records a hook's refusal in the transcript. It records nothing if a message to the user or the model
+// attachRefusal records a hook's refusal in the transcript. It records nothing if a message to the user or the model
 // already contains the refusal.
-func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
+func (t *Trace) attachRefusal(c *hookCall, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
@@ -228,8 +228,8 @@ func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field)
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-// summarizeStop records in the transcript the results of the configured Stop hooks.
-func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
+// summarizeStopHooks records in the transcript the results of the configured Stop hooks.
+func (o *Outcome) summarizeStopHooks(c *hookCall, answers []hookResult) {
 	sum := protocol.StopHookSummary{Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...), Prevented: o.StopTurn, Reason: o.StopReason}
 	for i := range answers {
 		a := &answers[i]

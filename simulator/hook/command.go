@@ -68,7 +68,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	}
 	out.wait(outputDrainTimeout)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
-	r.releaseCommand(ctx, p, out)
+	r.releaseExitedCommand(ctx, p, out)
 	a.stdout = out.output()
 	select {
 	case <-out.asyncTime: // the command asked to run in the background and then exited
@@ -90,8 +90,8 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	return a
 }
 
-// releaseCommand releases an exited command. Closing the runner kills processes that it left in the background.
-func (r *Runner) releaseCommand(ctx context.Context, p *proc.Process, out *outputWatcher) {
+// releaseExitedCommand releases an exited command. Closing the runner kills processes that it left in the background.
+func (r *Runner) releaseExitedCommand(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
 	if stays {
@@ -316,8 +316,8 @@ func (r *Runner) envFile(c *hookCall, place int) string {
 
 func envFilePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
-// forgetEnv removes the files of the previous run of an event that can occur several times.
-func (r *Runner) forgetEnv(event string) {
+// removeEnvFiles removes the files of the previous run of an event that can occur several times.
+func (r *Runner) removeEnvFiles(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return
 	}

@@ -96,7 +96,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 		o.attachDecision(c, p.Allow)
 	}
 	if c.event == "Stop" {
-		o.summarizeStop(c, answers)
+		o.summarizeStopHooks(c, answers)
 	}
 	return o
 }
@@ -130,7 +130,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 	if claudecode.HookEventNamed(c.event).DecidesPermission {
 		o.Decision = "deny"
 	}
-	o.attachBlock(c, a, reason)
+	o.attachRefusal(c, a, reason)
 	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, the reason is in a result or a prompt
 		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
 	}
@@ -306,7 +306,7 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	case callback && a.noVerdict == noVerdictTimeout:
 		o.addTimeout(c, a)
 	case callback && a.noVerdict == noVerdictInvalid:
-		o.addInvalid(c, a)
+		o.addInvalidOutput(c, a)
 	default:
 		if callback {
 			o.Notices = append(o.Notices, callbackFailedEvent(c, a))
@@ -333,8 +333,8 @@ func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	}
 }
 
-// addInvalid handles a callback whose answer is for another event.
-func (o *Outcome) addInvalid(c *hookCall, a *hookResult) {
+// addInvalidOutput handles a callback whose answer is for another event.
+func (o *Outcome) addInvalidOutput(c *hookCall, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
 		o.refuseCall(unexpectedErrorText)

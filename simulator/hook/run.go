@@ -35,7 +35,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 			c.ids = append(c.ids, r.options.NewID())
 		}
 	}
-	r.forgetEnv(event)
+	r.removeEnvFiles(event)
 	showStart, _ := ctx.Value(startedKey{}).(func([]protocol.Event))
 	c.startShown = showStart != nil
 	answers := make([]hookResult, len(chosen))
@@ -57,7 +57,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 			if entry.callback == "" {
 				begun()
 			}
-			*a = r.runOne(protocol.WithRequestSent(ctx, begun), c, entry, i)
+			*a = r.runHook(protocol.WithRequestSent(ctx, begun), c, entry, i)
 			a.entry, a.id, a.duration = entry, id, r.options.Now().Sub(started)
 		})
 	}
@@ -73,7 +73,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		}
 	}
 	r.mu.Unlock()
-	r.recordReport(c, answers)
+	r.recordHookReport(c, answers)
 	if ctx.Err() != nil {
 		return Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
 	}
@@ -127,7 +127,7 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runOne(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
+func (r *Runner) runHook(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
 	switch {
 	case e.callback != "":
 		return r.askHost(ctx, c, e)
@@ -249,8 +249,8 @@ type Report struct {
 	Context     int           // bytes of additional context
 }
 
-// recordReport records which hooks ran, if Options.Reports is set.
-func (r *Runner) recordReport(c *hookCall, answers []hookResult) {
+// recordHookReport records which hooks ran, if Options.Reports is set.
+func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}

@@ -31,20 +31,20 @@ type HookedTools interface {
 	Server(tool string) *protocol.ServerRef
 	// Rewrite converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
 	// if the tool is unknown or the output does not have the tool's structure. The caller then keeps the result unchanged.
-	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
+	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
 	// ReplaceInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
 	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
 	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 	// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
 	// remembers the new content, so that a change is reported only once.
-	Reread(call protocol.ToolUse) string
+	RecheckFile(call protocol.ToolUse) string
 }
 
 type unknownTools struct{}
 
 func (unknownTools) Server(string) *protocol.ServerRef { return nil }
 
-func (unknownTools) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
+func (unknownTools) RewriteOutput(string, json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{}, false
 }
 
@@ -52,7 +52,7 @@ func (unknownTools) ReplaceInput(_ context.Context, call protocol.ToolUse) (prot
 	return call, nil
 }
 
-func (unknownTools) Reread(protocol.ToolUse) string { return "" }
+func (unknownTools) RecheckFile(protocol.ToolUse) string { return "" }
 
 type unknownLocation struct{}
 
@@ -97,7 +97,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	shown, ends := splitTurnEnds(h.visibleEvents(ctx, before))
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // only one call can be deferred to a later run
-		shown = append(shown, deferIgnoredEvent(use.Name))
+		shown = append(shown, ignoredDeferEvent(use.Name))
 	}
 	answer := hookRefusal(use, before)
 	if answer == nil && before.UpdatedInput != nil {
@@ -122,7 +122,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	}
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
-		h.runAfter(ctx, use, &result)
+		h.runAfterHooks(ctx, use, &result)
 	}
 	if now := cmp.Or(result.LeftTo, h.o.Location.Dir()); now != dir {
 		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
@@ -136,8 +136,8 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	return result, nil
 }
 
-// runAfter runs PostToolUse, or PostToolUseFailure if the tool failed.
-func (h *hookMiddleware) runAfter(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
+// runAfterHooks runs PostToolUse, or PostToolUseFailure if the tool failed.
+func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	if result.ExecutedInput != nil && !bytes.Equal(result.ExecutedInput, use.Input) {
 		use = withInput(use, result.ExecutedInput)
 	}
@@ -158,7 +158,7 @@ func (h *hookMiddleware) runAfter(ctx context.Context, use protocol.ToolUse, res
 	result.EventsBefore = append(result.EventsBefore, h.showFrames(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
-		if file := h.o.Tools.Reread(use); file != "" {
+		if file := h.o.Tools.RecheckFile(use); file != "" {
 			text, ev := hook.FileChanged(event+":"+hookToolName(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
@@ -180,7 +180,7 @@ func (h *hookMiddleware) applyRewrite(use protocol.ToolUse, result *executor.Res
 	}
 	content, ok := replacedContent(output), true
 	if ours {
-		content, ok = h.o.Tools.Rewrite(use.Name, output)
+		content, ok = h.o.Tools.RewriteOutput(use.Name, output)
 	}
 	if ok {
 		result.Content, result.Output = content, output
@@ -302,7 +302,7 @@ func hookRejection(text string) executor.Result {
 	return r
 }
 
-func deferIgnoredEvent(tool string) protocol.Event {
+func ignoredDeferEvent(tool string) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
 		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
 		{Key: "level", Value: "warning"},

@@ -61,7 +61,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		v := withHookVerdict(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
-			return runAccepted(ctx, use, next, v.Decision, now)
+			return runAcceptedCall(ctx, use, next, v.Decision, now)
 		case use.Agent != nil && use.Agent.NoPrompts:
 			r := denial(v)
 			r.Denied = nil
@@ -94,7 +94,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		if ev := applyUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowEarly(ctx, ev) {
 			before = append(before, ev)
 		}
-		result, err := runAccepted(ctx, use, next, permittedDecision(v.Decision, answer), now)
+		result, err := runAcceptedCall(ctx, use, next, permittedDecision(v.Decision, answer), now)
 		result.EventsBefore, result.Feedback = append(before, result.EventsBefore...), answer.Feedback
 		return result, err
 	})
@@ -235,9 +235,9 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 	return v
 }
 
-// runAccepted runs the call and records its duration. It also records the decision d, unless d is zero or an inner
+// runAcceptedCall runs the call and records its duration. It also records the decision d, unless d is zero or an inner
 // layer has already recorded a decision.
-func runAccepted(
+func runAcceptedCall(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
 ) (executor.Result, error) {
 	began := now()

@@ -66,28 +66,28 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		CommandName  any `json:"name"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		c.isComplete = c.kind == claudecode.ClassAsk || c.kind == claudecode.ClassNeverAsk || c.kind == claudecode.ClassUser
+		c.isComplete = c.kind == claudecode.ToolClassAsk || c.kind == claudecode.ToolClassNeverAsk || c.kind == claudecode.ToolClassUser
 		return c
 	}
 	switch c.kind {
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		c.command = firstString(in.Command)
 		c.isComplete = hasString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
-	case claudecode.ClassRead, claudecode.ClassWrite:
+	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
 		path := firstString(in.FilePath, in.NotebookPath, in.Path)
 		c.isComplete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
-		c.path = j.resolver.callPath(path)
-	case claudecode.ClassFetch:
+		c.path = j.resolver.resolveCallPath(path)
+	case claudecode.ToolClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
 			c.domain, c.urlPath = strings.Map(asciiForm, u.Hostname()), path.Join("/", u.Path)
 		}
-	case claudecode.ClassAgent:
+	case claudecode.ToolClassAgent:
 		c.subject = firstString(in.SubagentType)
-	case claudecode.ClassSkill:
+	case claudecode.ToolClassSkill:
 		c.subject = firstString(in.Skill, in.Command, in.CommandName)
 	default: // for other tools only the name matters
 	}
@@ -105,9 +105,9 @@ func asciiForm(r rune) rune {
 	return r
 }
 
-// isDocumentation reports whether the page to fetch belongs to a known documentation site. Such pages need no
+// fetchesDocumentation reports whether the page to fetch belongs to a known documentation site. Such pages need no
 // permission (observed with 2.1.329).
-func (c *call) isDocumentation() bool {
+func (c *call) fetchesDocumentation() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
 		return isBelow("/anthropics", c.urlPath)
@@ -315,7 +315,7 @@ func (r *rule) coversTool(c *call) bool {
 	case r.toolRE != nil:
 		// Allow rules must name tools, except the tools of MCP servers.
 		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == claudecode.ClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffective():
+	case c.kind == claudecode.ToolClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffective():
 		return false // only Edit rules decide about paths to write
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
 		// Bash rules that deny or ask also apply to Monitor. An allow rule applies if it is a Monitor rule without
@@ -327,9 +327,9 @@ func (r *rule) coversTool(c *call) bool {
 		return c.server != "" && r.tool == c.server
 	}
 	switch c.kind {
-	case claudecode.ClassRead:
+	case claudecode.ToolClassRead:
 		return r.tool == "Read" || r.tool == "Edit" && r.Behavior == BehaviorAllow
-	case claudecode.ClassWrite:
+	case claudecode.ToolClassWrite:
 		return r.tool == "Edit"
 	default:
 		return false
@@ -344,17 +344,17 @@ func (r *rule) matches(c *call) bool {
 	}
 	if r.content == "" {
 		// Read(*) and Write(*) allow only what is in a working directory (observed with 2.1.330).
-		files := c.kind == claudecode.ClassRead || c.kind == claudecode.ClassWrite
+		files := c.kind == claudecode.ToolClassRead || c.kind == claudecode.ToolClassWrite
 		return !r.isStar || r.Behavior != BehaviorAllow || !files || c.judge.resolver.isInWorkingDir(c.path)
 	}
 	switch c.kind {
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		return matchCommand(r.content, c.command, wholeCommandLine)
-	case claudecode.ClassRead, claudecode.ClassWrite:
+	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
 		return r.matchesPath(c)
-	case claudecode.ClassFetch:
+	case claudecode.ToolClassFetch:
 		return matchDomain(r.content, c.domain)
-	case claudecode.ClassSkill:
+	case claudecode.ToolClassSkill:
 		return matchSkill(r.content, c.subject)
 	default:
 		return false
@@ -367,7 +367,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.matchesParam(c) {
 		return true
 	}
-	if c.kind != claudecode.ClassShell || !r.coversTool(c) {
+	if c.kind != claudecode.ToolClassShell || !r.coversTool(c) {
 		return false
 	}
 	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool { return matchCommand(r.content, text, oneSimpleCommand) }) {

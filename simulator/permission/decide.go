@@ -108,7 +108,7 @@ func (d decider) decide(c *call) Verdict {
 	if asks := d.rules.firstRule(BehaviorAsk, c); asks != nil {
 		return c.askByRule(asks)
 	}
-	if c.kind == claudecode.ClassUser {
+	if c.kind == claudecode.ToolClassUser {
 		v := c.ask(c.unansweredMessage(), "", "")
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
@@ -128,10 +128,10 @@ func (d decider) decide(c *call) Verdict {
 	if q := c.safetyApproval(); q != nil {
 		return c.verdictFor(*q)
 	}
-	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
+	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
 		return c.allow("mode")
 	}
-	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite {
+	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
 		v.Suggestions = nil // a rule would not help, only another mode
 		return v
@@ -139,7 +139,7 @@ func (d decider) decide(c *call) Verdict {
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
 		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // even if rules allow it (observed with 2.1.330)
 	}
-	if q := c.suspiciousRead(); q != nil {
+	if q := c.suspiciousReadVerdict(); q != nil {
 		return *q
 	}
 	if d.rules.hasRule(BehaviorAllow, c) {
@@ -153,9 +153,9 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 		return new(c.denyByRule())
 	}
 	switch c.kind {
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		return newCommandLine(c).pathDenial()
-	case claudecode.ClassWrite:
+	case claudecode.ToolClassWrite:
 		return cmp.Or(c.denyByReadRule(), linkDenial(c))
 	default:
 		return nil
@@ -165,7 +165,7 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 // RefuseFile returns a refusal and true if a deny rule covers the file that a call reads or writes. It is called before
 // the tool checks the input. If it returns false, [Policy.Decide] must decide about the call.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
-	if k := classOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
+	if k := classOf(canonicalName(use.Name)); k != claudecode.ToolClassRead && k != claudecode.ToolClassWrite {
 		return Verdict{}, false
 	}
 	v := p.Decide(use)
@@ -175,31 +175,31 @@ func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 // decideByClass decides about a call to which no rule applies.
 func (d decider) decideByClass(c *call) Verdict {
 	switch c.kind {
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		return newCommandLine(c).decideShell()
-	case claudecode.ClassRead:
+	case claudecode.ToolClassRead:
 		if d.resolver.isInWorkingDir(c.path) || d.hasClassifier() {
 			return c.allow("mode")
 		}
-		return c.askOutside(c.unansweredMessage())
-	case claudecode.ClassWrite:
+		return c.askOutsideWorkingDir(c.unansweredMessage())
+	case claudecode.ToolClassWrite:
 		if !d.resolver.isInWorkingDir(c.path) {
-			return c.askOutside(c.unansweredMessage())
+			return c.askOutsideWorkingDir(c.unansweredMessage())
 		}
 		if d.allowsEdits() {
 			return c.allow("mode")
 		}
-	case claudecode.ClassNeverAsk:
+	case claudecode.ToolClassNeverAsk:
 		return c.allow("")
-	case claudecode.ClassAgent:
+	case claudecode.ToolClassAgent:
 		if !d.isDecidedByClassifier() {
 			return c.allow("")
 		}
-	case claudecode.ClassFetch:
-		if c.isDocumentation() {
+	case claudecode.ToolClassFetch:
+		if c.fetchesDocumentation() {
 			return c.allow("other")
 		}
-	case claudecode.ClassSkill:
+	case claudecode.ToolClassSkill:
 		if d.o.AskSkill == nil || !d.o.AskSkill(c.subject) {
 			return c.allow("")
 		}
@@ -238,7 +238,7 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	abs := p.resolver.callPath(path)
+	abs := p.resolver.resolveCallPath(path)
 	if p.mode == protocol.ModeBypass || p.resolver.isInWorkingDir(abs) {
 		return true
 	}
@@ -254,7 +254,7 @@ func (p *Policy) IsReadable(path string) bool {
 func (p *Policy) IsHidden(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rules.deniesPaths() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.callPath(path))
+	return p.rules.deniesPaths() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))
 }
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.

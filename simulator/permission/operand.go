@@ -116,7 +116,7 @@ type commandLine struct {
 }
 
 func newCommandLine(c *call) commandLine {
-	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.callPath("")}}
+	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.resolveCallPath("")}}
 }
 
 type fileOperand struct {
@@ -277,7 +277,7 @@ func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 		if !hasParentReference(path) {
 			continue
 		}
-		if abs := l.callPath(path); l.isInWorkingDir(abs) && l.isInWorkingDir(l.followLinks(path)) {
+		if abs := l.resolveCallPath(path); l.isInWorkingDir(abs) && l.isInWorkingDir(l.followLinks(path)) {
 			return approvalWithoutSuggestions("Path contains '..' traversal after a directory segment, which may follow a symlink outside the working directory")
 		}
 	}

@@ -56,7 +56,7 @@ func (p *pathResolver) absGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}
-	return joinUncleaned(escapeGlob(p.callPath("")), pattern)
+	return joinUncleaned(escapeGlob(p.resolveCallPath("")), pattern)
 }
 
 // hasParentReference reports whether a path contains ".." after the name of a directory. If that directory is a
@@ -81,7 +81,7 @@ func hasParentReference(path string) bool {
 func (p *pathResolver) followLinks(path string) string {
 	at := "/"
 	if !filepath.IsAbs(path) {
-		at = p.callPath("")
+		at = p.resolveCallPath("")
 	}
 	for step := range strings.SplitSeq(path, "/") {
 		switch step {
@@ -97,17 +97,17 @@ func (p *pathResolver) followLinks(path string) string {
 
 func (p *pathResolver) absolutePath(path string) string { return p.absFrom(p.cwd, path) }
 
-// callPath returns the absolute, clean form of a path in a call.
-func (p *pathResolver) callPath(path string) string {
+// resolveCallPath returns the absolute, clean form of a path in a call.
+func (p *pathResolver) resolveCallPath(path string) string {
 	if p.dir == nil {
 		return p.absolutePath(path)
 	}
 	return p.absFrom(p.dir(), path)
 }
 
-// shellPath resolves a path of a command line as the shell does: it follows a link before it applies "..".
-func (p *pathResolver) shellPath(path string) string {
-	abs := p.callPath(path)
+// resolveShellPath resolves a path of a command line as the shell does: it follows a link before it applies "..".
+func (p *pathResolver) resolveShellPath(path string) string {
+	abs := p.resolveCallPath(path)
 	if hasParentReference(path) {
 		if walked := p.followLinks(path); p.resolveLinks(walked) != p.resolveLinks(abs) {
 			return walked

@@ -18,7 +18,7 @@ import (
 // needs. The question is necessary even in mode bypassPermissions. Like the real CLI (observed with 2.1.330), it also
 // searches scripts that are arguments of a shell, and some texts that cannot be parsed.
 func (c commandLine) removalApproval() *approvalRequest {
-	if c.kind != claudecode.ClassShell {
+	if c.kind != claudecode.ToolClassShell {
 		return nil
 	}
 	scripts := append([]commandLine{c}, c.shellScripts(maxScriptDepth)...)
@@ -48,7 +48,7 @@ var hiddenScript = sync.OnceValue(func() *regexp.Regexp {
 // analysed: it uses a variable or argument whose value is unclear, or a function or case contains it.
 func (c commandLine) unclearScriptApproval() *approvalRequest {
 	for _, cmd := range slices.Concat(c.script.Commands, c.script.Coprocesses) {
-		script := cmd.WithValues().ShellScript()
+		script := cmd.WithVariableValues().ShellScript()
 		if cmd.IsHidden && hiddenScript().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
 			return dangerousApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
 				"A script of a shell runs rm and could not be checked")
@@ -125,7 +125,7 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 			cmd.IsTimed && cmd.Interleaved {
 			continue
 		}
-		if q := c.commandRemovalApproval(cmd.WithValues(), moves); q != nil {
+		if q := c.commandRemovalApproval(cmd.WithVariableValues(), moves); q != nil {
 			return q
 		}
 	}
@@ -157,7 +157,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	}
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
-		script := cmd.WithValues().ShellScript()
+		script := cmd.WithVariableValues().ShellScript()
 		if strings.TrimSpace(script) == "" {
 			continue
 		}
@@ -207,7 +207,7 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *a
 		return nil
 	}
 	for _, target := range operands {
-		if q := c.dangerousTarget(name, target, moves); q != nil {
+		if q := c.dangerousTargetApproval(name, target, moves); q != nil {
 			return q
 		}
 	}
@@ -259,8 +259,8 @@ func isOnlyCommandOutput(target string) bool {
 	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
 }
 
-// dangerousTarget returns the question about one operand that must not be removed without permission, or nil.
-func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalRequest {
+// dangerousTargetApproval returns the question about one operand that must not be removed without permission, or nil.
+func (c commandLine) dangerousTargetApproval(name, target string, moves bool) *approvalRequest {
 	home := c.judge.resolver.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
@@ -285,14 +285,14 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approvalR
 			"Dangerous "+name+" operation after a change of directory")
 	}
 	if relative {
-		target, dir = joinUncleaned(c.judge.resolver.callPath(""), target), joinUncleaned(c.judge.resolver.callPath(""), dir)
+		target, dir = joinUncleaned(c.judge.resolver.resolveCallPath(""), target), joinUncleaned(c.judge.resolver.resolveCallPath(""), dir)
 	}
-	what := c.describeCritical(target)
+	what := c.describeCriticalDirectory(target)
 	if relative {
-		what = c.describeCritical(filepath.Clean(strings.TrimRight(filepath.Clean(target), " \t")))
+		what = c.describeCriticalDirectory(filepath.Clean(strings.TrimRight(filepath.Clean(target), " \t")))
 	}
 	if all {
-		what = cmp.Or(what, c.describeCritical(dir))
+		what = cmp.Or(what, c.describeCriticalDirectory(dir))
 		if what == "" && (slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
 			what = "what can't be told before it runs"
 		}
@@ -389,13 +389,14 @@ func emptiedDirectory(target string) (dir string, all bool) {
 
 const workspaceDirectory = "a workspace directory (the working directory, an additional working directory, or one of their parent directories)"
 
-// describeCritical describes an absolute path that must not be removed by accident; empty means that it may be removed.
-func (c commandLine) describeCritical(abs string) string {
+// describeCriticalDirectory describes an absolute path that must not be removed by accident; empty means that it may be
+// removed.
+func (c commandLine) describeCriticalDirectory(abs string) string {
 	clean := filepath.Clean(abs)
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(append([]string{c.judge.resolver.callPath("")}, c.judge.resolver.dirs...), func(work string) bool {
+	if slices.ContainsFunc(append([]string{c.judge.resolver.resolveCallPath("")}, c.judge.resolver.dirs...), func(work string) bool {
 		return isBelow(clean, work) || isBelow(c.judge.resolver.resolveLinks(clean), c.judge.resolver.resolveLinks(work))
 	}) {
 		return workspaceDirectory

@@ -37,7 +37,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if classOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
+	if classOf(use.Name) != claudecode.ToolClassUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.describe(use), r.Description)
 	}

@@ -78,17 +78,17 @@ func parseRule(r Rule) (rule, error) {
 	}
 	var err error
 	if strings.Contains(name, "*") {
-		if out.toolRE, err = compileStars(out.tool); err != nil {
+		if out.toolRE, err = compileWildcards(out.tool); err != nil {
 			return fail(err.Error())
 		}
 	}
 	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != contentParameter(out.tool) {
 		out.param = key
-		if out.value, err = compileStars(value); err != nil {
+		if out.value, err = compileWildcards(value); err != nil {
 			return fail(err.Error())
 		}
 	}
-	if kind := classOf(out.tool); out.content != "" && (kind == claudecode.ClassRead || kind == claudecode.ClassWrite) {
+	if kind := classOf(out.tool); out.content != "" && (kind == claudecode.ToolClassRead || kind == claudecode.ToolClassWrite) {
 		if out.glob, err = match.CompileGitignore(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
@@ -98,8 +98,9 @@ func parseRule(r Rule) (rule, error) {
 	return out, nil
 }
 
-// compileStars compiles text in which * matches any text to a regular expression. Invalid UTF-8 is replaced as in JSON.
-func compileStars(text string) (*regexp.Regexp, error) {
+// compileWildcards compiles text in which * matches any text to a regular expression. Invalid UTF-8 is replaced as in
+// JSON.
+func compileWildcards(text string) (*regexp.Regexp, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }

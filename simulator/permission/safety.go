@@ -50,10 +50,10 @@ var windowsNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 })
 
-// suspiciousRead returns the question about reading a file whose name has another meaning on Windows. Nil means that
-// the name is not suspicious, or that a rule allows the whole tool.
-func (c *call) suspiciousRead() *Verdict {
-	if c.kind != claudecode.ClassRead || !windowsNamePattern().MatchString(c.path) ||
+// suspiciousReadVerdict returns the question about reading a file whose name has another meaning on Windows. Nil means
+// that the name is not suspicious, or that a rule allows the whole tool.
+func (c *call) suspiciousReadVerdict() *Verdict {
+	if c.kind != claudecode.ToolClassRead || !windowsNamePattern().MatchString(c.path) ||
 		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
 		return nil
 	}
@@ -95,22 +95,23 @@ func isSensitiveName(name string) bool {
 // commands; nil means none. No allow rule replaces this approval.
 func (c *call) safetyApproval() *approvalRequest {
 	switch c.kind {
-	case claudecode.ClassWrite:
+	case claudecode.ToolClassWrite:
 		q := c.sensitiveFileApproval(c.path)
 		if q != nil {
 			q.blockedPath, q.suggestions = "", c.suggestUpdates()
 		}
 		return q
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		return newCommandLine(c).sensitiveChangeApproval()
 	default:
 	}
 	return nil
 }
 
-// sensitivePath returns the question about a path of the command line; nil means that the path is not sensitive.
-func (c commandLine) sensitivePath(path string) *approvalRequest {
-	abs := c.judge.resolver.shellPath(path)
+// sensitivePathApproval returns the question about a path of the command line; nil means that the path is not
+// sensitive.
+func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
+	abs := c.judge.resolver.resolveShellPath(path)
 	if strings.HasPrefix(path, "//") { // Windows reads this as a host
 		abs = "/" + abs
 	}
@@ -126,14 +127,14 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := c.script.UnwrappedForRemoval(cmd)
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.ReadOnly() {
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() {
 			for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
-				q := c.sensitivePath(path)
+				q := c.sensitivePathApproval(path)
 				if hasParentReference(path) {
 					q = c.tokenApproval(name, path)
 				}
 				if q != nil {
-					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)
+					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}, c.editSuggestion()...)
 					return q
 				}
 			}
@@ -145,8 +146,8 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 			continue
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
-			if q := c.sensitivePath(path); q != nil {
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.shellPath(path))}
+			if q := c.sensitivePathApproval(path); q != nil {
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}
 				return q
 			}
 		}
@@ -157,7 +158,7 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 // tokenApproval returns the question about removing or moving a directory that contains the sign-in tokens of the CLI.
 func (c commandLine) tokenApproval(name, path string) *approvalRequest {
 	tokens := filepath.Join(c.judge.resolver.home, ".claude", ".credentials.json")
-	if abs := c.judge.resolver.shellPath(path); c.judge.resolver.home == "" || name != "rm" && name != "mv" || !isBelow(filepath.Clean(abs), tokens) {
+	if abs := c.judge.resolver.resolveShellPath(path); c.judge.resolver.home == "" || name != "rm" && name != "mv" || !isBelow(filepath.Clean(abs), tokens) {
 		return nil
 	}
 	message := "This command changes a directory that contains " + tokens + ", which tools may not change."

@@ -14,7 +14,7 @@ import (
 // then about changes of the directory, then about paths; everything else is decided part by part.
 func (c commandLine) decideShell() Verdict {
 	q := obstacleApproval(c.script.Obstacle, c.isEveryPartAllowed())
-	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
+	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundInText()) {
 		q = unclearApproval("Parse error").withReasonCode(missTooComplex)
 	}
 	if q != nil {
@@ -92,12 +92,12 @@ func (c commandLine) decidePart(i int) commandVerdict {
 		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", code: ruleReasonCode(source)}
 		return out
 	}
-	inner := cmd.Unwrapped()
+	inner := cmd.WithoutPlainWrappers()
 	if q := wrapperApproval(inner); q != nil {
 		out.approval = q
 		return out
 	}
-	if q := c.approvalForMovedWrite(inner); q != nil {
+	if q := c.writeAfterCDApproval(inner); q != nil {
 		out.approval, out.changedDirectory = q, true
 		return out
 	}
@@ -109,7 +109,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
 		out.isAllowed, out.byRule = true, exact
-	case cmd.ReadOnly():
+	case cmd.IsReadOnly():
 		out.isAllowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
 	case c.judge.allowsEdits() && (isAllowedEdit(cmd) || writesOnlyThroughRedirects(cmd)):
 		out.isAllowed, out.byMode = true, true
@@ -125,7 +125,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 
 // readsListedFiles reports whether the command shows files whose names come from another command.
 func readsListedFiles(cmd shellcmd.Command) bool {
-	if cmd.Unwrapped().Name() != "xargs" {
+	if cmd.WithoutPlainWrappers().Name() != "xargs" {
 		return false
 	}
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
@@ -134,7 +134,7 @@ func readsListedFiles(cmd shellcmd.Command) bool {
 // isAllowedEdit reports whether the permission mode acceptEdits allows the command. The command touch is allowed only
 // as the first word, without quotes and options (observed with 2.1.330).
 func isAllowedEdit(cmd shellcmd.Command) bool {
-	inner := cmd.Wrapped()
+	inner := cmd.WithoutWrappers()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
 	switch {
 	case slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDynamic }), cmd.Interleaved, cmd.IsTimed && len(cmd.Assignments) > 0,
@@ -143,7 +143,7 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 	case inner.Name() == "touch":
 		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
 	case inner.Name() == "sed":
-		return inner.IsPlainSubstitution() || inner.ReadOnly()
+		return inner.IsPlainSubstitution() || inner.IsReadOnly()
 	}
 	return isFileChangingCommand(inner.Name())
 }
@@ -234,7 +234,7 @@ func reasonCode(refused []commandVerdict) string {
 func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	written := hasWriteRedirect(cmd.Redirects)
 	cmd.Redirects = nil
-	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
+	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.IsReadOnly()
 }
 
 // wrapperPattern matches programs that only run another program, such as nohup. A rule for the other program also
@@ -256,7 +256,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 		text, spaced := cmd.SourceFrom(i)
 		texts = append(texts, spelling{text, spaced})
 	}
-	own := len(cmd.Args) - len(cmd.Wrapped().Args)
+	own := len(cmd.Args) - len(cmd.WithoutWrappers().Args)
 	switch {
 	case cmd.Redirected || cmd.Interleaved:
 	case len(cmd.Args) > 1 && cmd.Args[0] == "xargs":
@@ -283,15 +283,15 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 
 // The reason codes of shell commands (observed with 2.1.330).
 const (
-	unknownReasonCode = "unknown"
-	missNoRule        = "bashMiss:no-rule-match"
-	missTooComplex    = "bashMiss:too-complex"
-	missSemantics     = "bashMiss:semantics"
-	missOperators     = "bashMiss:shell-operators"
-	missManyMoves     = "bashMiss:multi-cd"
-	missMovedGit      = "bashMiss:cd-git-compound"
-	missMovedOutput   = "bashMiss:cd-compound-redirect"
-	missMovedWrite    = "bashMiss:cd-compound-write"
-	missFlags         = "bashMiss:flag-validation"
-	missSed           = "bashMiss:sed-dangerous"
+	unknownReasonCode  = "unknown"
+	missNoRule         = "bashMiss:no-rule-match"
+	missTooComplex     = "bashMiss:too-complex"
+	missSemantics      = "bashMiss:semantics"
+	missOperators      = "bashMiss:shell-operators"
+	missMultipleCD     = "bashMiss:multi-cd"
+	missCDWithGit      = "bashMiss:cd-git-compound"
+	missCDWithRedirect = "bashMiss:cd-compound-redirect"
+	missCDWithWrite    = "bashMiss:cd-compound-write"
+	missFlags          = "bashMiss:flag-validation"
+	missSed            = "bashMiss:sed-dangerous"
 )

@@ -50,7 +50,7 @@ func (c commandLine) pathDenial() *Verdict {
 // hidesPaths reports whether, because of an obstacle, some paths of the line cannot be found (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
-	case shellcmd.ObstacleNested, shellcmd.ObstacleNestedInQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
+	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleQuotedSubstitution, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
 		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleOpenHeredoc, shellcmd.ObstacleHiddenRedirect, shellcmd.ObstacleEscapedSpace, shellcmd.ObstacleCodedText:
 		return true
 	default:
@@ -76,7 +76,7 @@ func (c commandLine) denialAfterCD(places []string, name string, read []fileOper
 			if abs := c.judge.resolver.absFrom(place, path); c.judge.rules.coversPath(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.judge.rules.denyingSource(func(r rule) bool {
-					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: abs})
+					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ToolClassRead, path: abs})
 				})
 				return new(v.withRuleSource(c.judge.rules.pathDenySource()))
 			}
@@ -88,7 +88,7 @@ func (c commandLine) denialAfterCD(places []string, name string, read []fileOper
 // nestedDenyApproval returns the question about a script that is an argument of a shell, as in sh -c "rm x", if a rule
 // denies a command of the script; nil means none.
 func (c commandLine) nestedDenyApproval() *approvalRequest {
-	if c.kind != claudecode.ClassShell || !c.judge.rules.hasCommandRules(c.call) {
+	if c.kind != claudecode.ToolClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil
 	}
 	for _, inner := range c.shellScripts(maxScriptDepth) {

@@ -13,7 +13,7 @@ import (
 func (c commandLine) directoryChangeApproval() *approvalRequest {
 	cds, git, redirected := 0, false, hasWriteRedirect(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
-		name := cmd.Unwrapped().Name()
+		name := cmd.WithoutPlainWrappers().Name()
 		switch name {
 		case "cd":
 			cds++
@@ -25,33 +25,33 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withReasonCode(missManyMoves)
+		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withReasonCode(missMultipleCD)
 	case git:
-		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(missMovedGit)
+		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(missCDWithGit)
 	case redirected:
 		return &approvalRequest{
-			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other", code: missMovedOutput,
-			reason: "Compound command contains cd with output redirection" + pathResolution,
+			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", code: missCDWithRedirect,
+			reason: "Compound command contains cd with output redirection" + pathResolutionText,
 		}
 	}
 	return nil
 }
 
 const (
-	pathResolution = " - manual approval required to prevent path resolution bypass"
-	ensurePaths    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
+	pathResolutionText = " - manual approval required to prevent path resolution bypass"
+	ensurePathsText    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
-// approvalForMovedWrite returns the question about a command that changes files, if its command line also changes the
+// writeAfterCDApproval returns the question about a command that changes files, if its command line also changes the
 // directory; it returns nil for other commands.
-func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approvalRequest {
-	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
+func (c commandLine) writeAfterCDApproval(inner shellcmd.Command) *approvalRequest {
+	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutPlainWrappers().Name() == "cd" })
 	if !moves || !isFileChangingCommand(inner.Name()) {
 		return nil
 	}
 	q := &approvalRequest{
-		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other", code: missMovedWrite,
-		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
+		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", code: missCDWithWrite,
+		reason: "Compound command contains cd with write operation" + pathResolutionText, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.judge.allowsEdits() {
 		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), acceptEditsUpdate())
@@ -76,7 +76,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 			return q
 		}
 		for _, path := range op.paths {
-			if q := c.redirectApproval(r, c.judge.resolver.shellPath(path)); q != nil {
+			if q := c.redirectApproval(r, c.judge.resolver.resolveShellPath(path)); q != nil {
 				return q
 			}
 		}
@@ -111,13 +111,13 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 // both are nil if no path does. outside must be asked even if a rule allows the command. inside is about a path in a
 // working directory and is asked only if nothing else allows the command.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
-	inner := cmd.Wrapped()
+	inner := cmd.WithoutWrappers()
 	name := inner.Name()
 	verb := readingVerb(name)
 	switch {
 	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff" && !slices.Contains(inner.Args, "--no-index")):
 		verb = ""
-	case name == "sed" && cmd.ReadOnly():
+	case name == "sed" && cmd.IsReadOnly():
 		verb = "edit files in"
 	}
 	if verb != "" {
@@ -126,13 +126,13 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.judge.resolver.shellPath(path); !c.judge.isAccessible("Read", abs) {
+				if abs := c.judge.resolver.resolveShellPath(path); !c.judge.isAccessible("Read", abs) {
 					return c.readApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
 		}
 	}
-	if !isFileChangingCommand(name) && name != "tee" || cmd.ReadOnly() {
+	if !isFileChangingCommand(name) && name != "tee" || cmd.IsReadOnly() {
 		return nil, nil
 	}
 	return c.changeApprovals(inner)
@@ -185,7 +185,7 @@ func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest
 			return nil, q
 		}
 		for _, path := range op.paths {
-			abs := c.judge.resolver.shellPath(path)
+			abs := c.judge.resolver.resolveShellPath(path)
 			if strings.HasSuffix(path, "/") && abs != "/" {
 				abs += "/"
 			}
@@ -196,7 +196,7 @@ func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest
 }
 
 func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
-	q := &approvalRequest{message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
+	q := &approvalRequest{message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.allowedDirectoriesText() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
 	if dir := c.directoryOf(abs); dir != "/" {
 		read := addRuleUpdate("Read", "/"+dir+"/**")
 		read.Destination = "session"
@@ -208,9 +208,9 @@ func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 // writeApproval returns the question about a path that a command or a redirection changes. what names the change in the
 // message. inside is true if the path is in a working directory, command is false for a redirection.
 func (c commandLine) writeApproval(what, abs string, inside, command bool) *approvalRequest {
-	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
+	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
-		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
+		where = " needs approval. The path is outside the working directories for this session ('" + c.allowedDirectoriesText() + "'). Allowing runs the command as written."
 	}
 	q := &approvalRequest{message: what + where, blockedPath: abs, suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(abs)}}
 	if command {
@@ -223,7 +223,7 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approvalRequest{
 		message: reason, reasonType: "other", reason: reason, blockedPath: path, code: "other",
-		suggestions: append([]protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(c.judge.resolver.callPath(path))}, c.editSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(c.judge.resolver.resolveCallPath(path))}, c.editSuggestion()...),
 	}
 }
 

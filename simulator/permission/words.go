@@ -129,7 +129,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 // askByRule asks because a rule requires it. If the command line has another reason to ask, the question is about that.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
-	if c.kind == claudecode.ClassShell {
+	if c.kind == claudecode.ToolClassShell {
 		if own := newCommandLine(c).verdictWithoutRule(r); own != nil {
 			v = *own
 		}
@@ -142,7 +142,7 @@ func (c *call) askByRule(r *rule) Verdict {
 	return v
 }
 
-func (c *call) askOutside(message string) Verdict {
+func (c *call) askOutsideWorkingDir(message string) Verdict {
 	v := c.ask(message, "workingDir", "Path is outside allowed working directories")
 	v.Decision.ReasonCode = "workingDir"
 	return v
@@ -168,10 +168,10 @@ func (c *call) denyFile(message, source string) Verdict {
 
 // denyByReadRule refuses to change a file that a deny rule protects from reading; nil means that no rule does.
 func (c *call) denyByReadRule() *Verdict {
-	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
+	if c.kind != claudecode.ToolClassWrite || c.name == "NotebookEdit" {
 		return nil
 	}
-	reading := &call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: c.path}
+	reading := &call{judge: c.judge, name: "Read", kind: claudecode.ToolClassRead, path: c.path}
 	hides := func(r rule) bool {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read removes the tool, but does not protect files
 		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
@@ -218,17 +218,17 @@ func (c *call) denyByRule() Verdict {
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		return c.denyCommand()
-	case claudecode.ClassRead:
+	case claudecode.ToolClassRead:
 		what = "read " + c.path
 	default:
 	}
 	message := "Permission to " + what + " has been denied."
-	if c.kind == claudecode.ClassSkill {
+	if c.kind == claudecode.ToolClassSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool {
+	if c.kind == claudecode.ToolClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.matchesAnyPart(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
@@ -283,7 +283,7 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 	return &protocol.PermissionDenied{Type: "system", Subtype: "permission_denied", ToolName: c.use.Name, ToolUseID: c.use.ID, DecisionReasonType: reasonType, DecisionReason: reason, Message: message}
 }
 
-func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
+func (c *call) allowedDirectoriesText() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
 const needsApprovalText = "This command requires approval"
 
@@ -322,7 +322,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	default:
 		code := missTooComplex
 		switch o.Kind {
-		case shellcmd.ObstacleEvaluates, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleSubscriptTest:
+		case shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleSubscriptTest:
 			code = missSemantics
 		default:
 		}
@@ -343,16 +343,16 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 			shellcmd.ObstacleLoneEquals:          "This command can't be checked before it runs",
 			shellcmd.ObstacleClosedDescriptor:    "A closed file descriptor",
 			shellcmd.ObstacleHiddenLine:          "A quoted line that begins with #",
-			shellcmd.ObstacleSubscript:           "This command can't be checked before it runs",
+			shellcmd.ObstacleSubscriptAssignment: "This command can't be checked before it runs",
 			shellcmd.ObstacleDescriptorVariable:  "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
-			shellcmd.ObstacleEvaluates:           "'" + o.Text + "' evaluates arguments as shell code",
+			shellcmd.ObstacleEval:                "'" + o.Text + "' evaluates arguments as shell code",
 			shellcmd.ObstacleGroup:               "A group in braces or double parentheses" + unknown,
 			shellcmd.ObstacleFunction:            "A function definition" + unknown,
-			shellcmd.ObstacleList:                "A list of values" + unknown,
+			shellcmd.ObstacleArrayAssignment:     "A list of values" + unknown,
 			shellcmd.ObstacleCountingLoop:        "A counting for loop" + unknown,
 			shellcmd.ObstacleCase:                "A case statement" + unknown,
-			shellcmd.ObstacleNested:              "A nested command" + unknown,
-			shellcmd.ObstacleNestedInQuotes:      "Quoted text" + unknown,
+			shellcmd.ObstacleCommandSubstitution: "A nested command" + unknown,
+			shellcmd.ObstacleQuotedSubstitution:  "Quoted text" + unknown,
 			shellcmd.ObstacleProcessSubstitution: "A command used as a file" + unknown,
 			shellcmd.ObstacleAssignedVariable:    "A variable set" + unknown,
 			shellcmd.ObstacleBracedVariable:      "A variable in braces" + unknown,
@@ -385,11 +385,11 @@ func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 func (c *call) unansweredMessage() string {
 	what := "use " + c.use.Name
 	switch c.kind {
-	case claudecode.ClassRead:
+	case claudecode.ToolClassRead:
 		what = "read from " + c.path
-	case claudecode.ClassWrite:
+	case claudecode.ToolClassWrite:
 		what = "write to " + c.path
-	case claudecode.ClassSkill:
+	case claudecode.ToolClassSkill:
 		return "Execute skill: " + c.subject + ". The user can add the allow rule Skill(" + c.subject + ") to .claude/settings.local.json to let it run without asking."
 	default:
 	}
@@ -401,9 +401,9 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 	outside := !c.judge.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
-	case claudecode.ClassShell:
+	case claudecode.ToolClassShell:
 		return []protocol.PermissionUpdate{suggestPrefixRule(c.command)}
-	case claudecode.ClassRead:
+	case claudecode.ToolClassRead:
 		if !outside {
 			return nil
 		}
@@ -413,7 +413,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		u := addRuleUpdate("Read", "/"+strings.TrimSuffix(dir, "/")+"/**")
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
-	case claudecode.ClassWrite:
+	case claudecode.ToolClassWrite:
 		if c.judge.mode == protocol.ModePlan {
 			return nil // plan mode must end first
 		}
@@ -422,12 +422,12 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 			updates = append(updates, protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{dir}, Destination: "session"})
 		}
 		return updates
-	case claudecode.ClassFetch:
+	case claudecode.ToolClassFetch:
 		if c.domain == "" {
 			return nil
 		}
 		return []protocol.PermissionUpdate{addRuleUpdate(c.name, "domain:"+c.domain)}
-	case claudecode.ClassSkill:
+	case claudecode.ToolClassSkill:
 		return []protocol.PermissionUpdate{addRuleUpdate(c.name, c.subject)}
 	default:
 		return []protocol.PermissionUpdate{addRuleUpdate(c.use.Name, "")}

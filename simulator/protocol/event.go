@@ -410,14 +410,14 @@ type Field struct {
 func (s *System) MarshalJSON() ([]byte, error) {
 	head := []Field{{"type", "system"}, {"subtype", s.Subtype}}
 	tail := []Field{{"session_id", s.SessionID}, {"uuid", s.UUID}}
-	if s.uuidFirst() {
+	if s.hasUUIDFirst() {
 		slices.Reverse(tail)
 	}
 	return marshalFields(head, s.Fields, tail)
 }
 
-// uuidFirst reports whether the real CLI writes uuid before session_id for this event.
-func (s *System) uuidFirst() bool {
+// hasUUIDFirst reports whether the real CLI writes uuid before session_id for this event.
+func (s *System) hasUUIDFirst() bool {
 	switch s.Subtype {
 	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational",
 		"task_started", "task_progress", "task_updated", "task_notification":

@@ -330,7 +330,7 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 
 func hookFault(at string, raw json.RawMessage) *invalidHook {
 	var value any
-	if json.Unmarshal(raw, &value) != nil || validHook(value) {
+	if json.Unmarshal(raw, &value) != nil || isValidHook(value) {
 		return nil
 	}
 	fields, ok := value.(map[string]any)
@@ -368,7 +368,7 @@ func hookFaults(v any) (first, second []Fault) {
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]
-		if !known.CanGuardPermissions || !there || validMatchers(value) {
+		if !known.CanGuardPermissions || !there || areValidMatchers(value) {
 			continue
 		}
 		key := "hooks." + event

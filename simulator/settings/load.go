@@ -27,7 +27,7 @@ func Load(o Options) (Settings, error) {
 	}
 	o.GlobalFile = cmp.Or(o.GlobalFile, filepath.Join(o.StateDir, ".claude.json"))
 	var s Settings
-	for _, f := range o.files() {
+	for _, f := range o.fileLayers() {
 		s.addFile(o, f)
 	}
 	if o.FlagValue != "" || len(o.HostSettings) > 0 {
@@ -40,13 +40,13 @@ func Load(o Options) (Settings, error) {
 	if err := s.addManaged(o); err != nil {
 		return Settings{}, err
 	}
-	s.dropUnmanaged()
-	s.dropUntrusted(o)
+	s.dropDisabledRulesAndHooks()
+	s.dropUntrustedPermissions(o)
 	return s, nil
 }
 
-// files lists the settings files to read, in rising precedence.
-func (o Options) files() []Layer {
+// fileLayers lists the settings files to read, in rising precedence.
+func (o Options) fileLayers() []Layer {
 	all := []struct {
 		name string
 		file Layer
@@ -183,7 +183,7 @@ func (s *Settings) merge(layer Layer) {
 	memory := !s.NoMemory
 	decode(d, "autoMemoryEnabled", &memory)
 	s.NoMemory = !memory
-	d.decodeDisable("disableAutoMode", &s.Permissions.DisableAuto)
+	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
 	d.decodeEnv()
 	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)
@@ -218,8 +218,8 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	for _, path := range d.appendStrings(nil, "additionalDirectories") {
 		s.Permissions.Directories = append(s.Permissions.Directories, Directory{Path: path, Source: layer.Source})
 	}
-	d.decodeDisable("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
-	d.decodeDisable("disableAutoMode", &s.Permissions.DisableAuto)
+	d.decodeDisableFlag("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
+	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
 }
 
 func (s *Settings) readRules(d decoder, behavior string) []string {
@@ -295,7 +295,7 @@ func (d decoder) appendStrings(have []string, key string) []string {
 	return have
 }
 
-func (d decoder) decodeDisable(key string, target *bool) {
+func (d decoder) decodeDisableFlag(key string, target *bool) {
 	var value string
 	decode(d, key, &value)
 	*target = *target || value == "disable"
@@ -347,8 +347,9 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 	return invalidKeys(file)
 }
 
-// dropUntrusted removes the allow rules and directories of an untrusted project's file (spec: cli-contract 6.1).
-func (s *Settings) dropUntrusted(o Options) {
+// dropUntrustedPermissions removes the allow rules and directories of an untrusted project's file (spec: cli-contract
+// 6.1).
+func (s *Settings) dropUntrustedPermissions(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
 	dir := func(d Directory) bool { return d.Source == SourceProject }

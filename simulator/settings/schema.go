@@ -42,8 +42,8 @@ func faultRank(key string) int {
 func knownKeys() map[string]validator {
 	checks := map[string]validator{
 		"$schema":                 isText,
-		"attribution":             anyOf(isBool, checkObject(map[string]validator{"commit": isText, "pr": isText})),
-		"autoMode":                checkObject(map[string]validator{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
+		"attribution":             anyOf(isBool, objectOf(map[string]validator{"commit": isText, "pr": isText})),
+		"autoMode":                objectOf(map[string]validator{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
 		"autoUpdatesChannel":      oneOf("latest", "stable"),
 		"blockedMarketplaces":     allowNull(listOf(isObject)),
 		"cleanupPeriodDays":       isPositiveInteger,
@@ -51,23 +51,23 @@ func knownKeys() map[string]validator {
 		"disableAutoMode":         allowNull(oneOf("disable")),
 		"enabledPlugins":          mapOf(anyOf(isBool, listOf(isText))),
 		"feedbackSurveyRate":      isFraction,
-		"fileSuggestion":          requireFields(checkObject(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"fileSuggestion":          requireFields(objectOf(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"forceLoginOrgUUID":       anyOf(isText, listOf(isText)),
 		"modelOverrides":          mapOf(isText),
 		"pluginConfigs":           mapOf(isObject),
-		"remote":                  checkObject(map[string]validator{"defaultEnvironmentId": isText}),
-		"spinnerVerbs":            requireFields(checkObject(map[string]validator{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
-		"statusLine":              requireFields(checkObject(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"remote":                  objectOf(map[string]validator{"defaultEnvironmentId": isText}),
+		"spinnerVerbs":            requireFields(objectOf(map[string]validator{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
+		"statusLine":              requireFields(objectOf(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"strictKnownMarketplaces": allowNull(listOf(isObject)),
 		"tui":                     oneOf("default", "fullscreen"),
-		"worktree":                checkObject(map[string]validator{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
-		"hooks":                   validGuardHooks,
-		"permissions": checkObject(map[string]validator{
+		"worktree":                objectOf(map[string]validator{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
+		"hooks":                   areValidGuardHooks,
+		"permissions": objectOf(map[string]validator{
 			"allow": isList, "deny": isList, "ask": isList, "additionalDirectories": listOf(isText),
 			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
 			"disableBypassPermissionsMode": oneOf("disable"), "disableAutoMode": oneOf("disable"),
 		}),
-		"sandbox": checkObject(map[string]validator{"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject, "excludedCommands": listOf(isText)}),
+		"sandbox": objectOf(map[string]validator{"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject, "excludedCommands": listOf(isText)}),
 	}
 	set := func(c validator, names ...string) {
 		for _, name := range names {
@@ -133,7 +133,7 @@ func mapOf(c validator) validator {
 	}
 }
 
-func checkObject(fields map[string]validator) validator {
+func objectOf(fields map[string]validator) validator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for key, valid := range fields {
@@ -156,24 +156,24 @@ func requireFields(c validator, keys ...string) validator {
 	}
 }
 
-// validGuardHooks validates the hooks of events that guard permissions. It ignores hooks of other events, because
+// areValidGuardHooks validates the hooks of events that guard permissions. It ignores hooks of other events, because
 // pruneHooks removes them one by one if they are invalid.
-func validGuardHooks(v any) bool {
+func areValidGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
-		if claudecode.HookEventNamed(event).CanGuardPermissions && !validMatchers(value) {
+		if claudecode.HookEventNamed(event).CanGuardPermissions && !areValidMatchers(value) {
 			return false
 		}
 	}
 	return true
 }
 
-func validMatchers(v any) bool {
-	return listOf(requireFields(checkObject(map[string]validator{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
+func areValidMatchers(v any) bool {
+	return listOf(requireFields(objectOf(map[string]validator{"matcher": isText, "hooks": listOf(isValidHook)}), "hooks"))(v)
 }
 
-func validHook(v any) bool {
-	hook := requireFields(checkObject(map[string]validator{
+func isValidHook(v any) bool {
+	hook := requireFields(objectOf(map[string]validator{
 		"type": oneOf(hookKinds()...), "command": isText, "prompt": isText, "url": isText,
 		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
 	}), "type")

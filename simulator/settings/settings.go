@@ -345,9 +345,9 @@ func isRestrictiveKey(key string) bool {
 	return false
 }
 
-// dropUnmanaged removes the rules and hooks that settings disable as a whole. disableAllHooks in managed settings
-// removes all hooks. In other settings, it removes all hooks except the managed ones.
-func (s *Settings) dropUnmanaged() {
+// dropDisabledRulesAndHooks removes the rules and hooks that settings disable as a whole. disableAllHooks in managed
+// settings removes all hooks. In other settings, it removes all hooks except the managed ones.
+func (s *Settings) dropDisabledRulesAndHooks() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {
 		var file struct {

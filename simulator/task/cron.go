@@ -146,7 +146,7 @@ func (c Schedule) String() string {
 			return everyText(n, "hour") + minuteText(m)
 		}
 	case fixed && daily:
-		if days := cronDays(weekday); days != "" {
+		if days := weekdayText(weekday); days != "" {
 			return days + " at " + time.Date(0, 1, 1, h, m, 0, 0, time.UTC).Format("3:04 PM")
 		}
 	}
@@ -175,7 +175,7 @@ func minuteText(m int) string {
 	return fmt.Sprintf(" at :%02d", m)
 }
 
-func cronDays(weekday string) string {
+func weekdayText(weekday string) string {
 	switch {
 	case weekday == "*":
 		return "Every day"

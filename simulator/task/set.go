@@ -155,7 +155,7 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
 		s.waitingAgents = append(s.waitingAgents, run)
-		s.signalReady()
+		s.signalEventsReady()
 		return
 	}
 	go run()
@@ -167,7 +167,7 @@ func (s *Set) finishTask(t *Task) {
 	if s.options.Ordered && t.Kind == KindAgent {
 		s.agentRunning = false
 	}
-	s.signalReady()
+	s.signalEventsReady()
 }
 
 // Stop cancels the context of a running task. A command then counts as ended immediately, but an agent only when it
@@ -274,7 +274,7 @@ func (s *Set) MarkLaunched() {
 	defer s.mu.Unlock()
 	if s.isLaunching {
 		s.isLaunching = false
-		s.signalReady()
+		s.signalEventsReady()
 	}
 }
 
@@ -409,10 +409,10 @@ func (s *Set) queueEvents(t *Task, behind bool, events ...protocol.Event) {
 		s.queue = append(s.queue, queuedEvent{ev, t, behind, t.interrupted})
 	}
 	t.unshownEvents += len(events)
-	s.signalReady()
+	s.signalEventsReady()
 }
 
-func (s *Set) signalReady() {
+func (s *Set) signalEventsReady() {
 	select {
 	case s.ready <- struct{}{}:
 	default:

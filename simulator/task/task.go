@@ -117,7 +117,7 @@ func (t *Task) changeWaitCount(n int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.waitCount += n
-	t.set.signalReady()
+	t.set.signalEventsReady()
 }
 
 // WaitShown waits until all posted events have been shown, so that later ones follow them, or until ctx is cancelled.
@@ -251,7 +251,7 @@ func (t *Task) ReportEvent(text string) {
 		return
 	}
 	s.notices = append(s.notices, Notification{Text: t.eventNotification(text), Origin: runOrigin("")})
-	s.signalReady()
+	s.signalEventsReady()
 }
 
 func (t *Task) eventNotification(text string) string {

@@ -113,7 +113,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	for _, ev := range ev.StartHooks {
 		if added, ok := ev.(*protocol.AttachmentAdded); ok {
 			added.AgentID = id
-			hooks = append(hooks, a.conversation.attachmentAdded(added))
+			hooks = append(hooks, a.conversation.addedAttachmentLine(added))
 		}
 	}
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
@@ -126,7 +126,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 		return err
 	}
 	path := a.conversation.agentPath(id)
-	if err := a.conversation.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
+	if err := a.conversation.writer.replaceFile(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
 	if a.conversation.writer.onLine == nil || a.conversation.writer.isDisabled {

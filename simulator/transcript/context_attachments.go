@@ -93,7 +93,7 @@ type (
 		Type string `json:"type"` // "date"
 		Date string `json:"date"`
 	}
-	sessionChange struct {
+	remoteSessionAttachment struct {
 		Type          string  `json:"type"` // "remote_session_change"
 		URL           *string `json:"url"`
 		Commit        string  `json:"commit"`
@@ -135,7 +135,7 @@ func (l *contextAttachments) writeContext() error {
 	l.contextPending = false
 	var lines []any
 	if !l.conversation.resumed && !l.conversation.isFirstInTerminal() {
-		lines = append(lines, l.conversation.latchLine())
+		lines = append(lines, l.conversation.sessionLatchLine())
 	}
 	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
 }
@@ -257,7 +257,7 @@ func (l *contextAttachments) commitTextAttachment(agentID string) []any {
 	if l.conversation.options.Context != nil {
 		author = l.conversation.options.Context.CurrentModel().Name
 	}
-	signed := sessionChange{
+	signed := remoteSessionAttachment{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	}

@@ -36,8 +36,8 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.filesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptOf returns the prompt id of an event. The lines that follow get it too, unless the event is injected text.
-func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
+// promptIDOf returns the prompt id of an event. The lines that follow get it too, unless the event is injected text.
+func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
 	}
@@ -51,7 +51,7 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	}
 	e := protocol.Envelope{
 		LineHead:    protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
-		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOr(timestamp)},
+		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOrNow(timestamp)},
 		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
 	}
 	if agentID == "" {
@@ -81,7 +81,7 @@ func (th *conversation) dirOf(agentID string) string {
 	return cmp.Or(own, th.options.Context.CurrentDirectory(), th.options.CWD)
 }
 
-func (th *conversation) timestampOr(timestamp string) string {
+func (th *conversation) timestampOrNow(timestamp string) string {
 	if timestamp != "" {
 		return timestamp
 	}
@@ -96,7 +96,7 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
 }
 
-func (th *conversation) attachmentAdded(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
+func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := attachmentLineOf(th.newEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
@@ -110,6 +110,6 @@ func (th *conversation) reminderLine(agentID string, value any, text string) pro
 	return line
 }
 
-func (th *conversation) latchLine() protocol.LatchLine {
+func (th *conversation) sessionLatchLine() protocol.LatchLine {
 	return protocol.LatchLine{Type: "atis-latch", SessionID: th.id}
 }

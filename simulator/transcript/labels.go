@@ -37,7 +37,7 @@ func (l *sessionListWriter) openingLines() []any {
 		lines = append(lines, l.modeLines()...)
 	}
 	if l.conversation.forked || l.conversation.isFirstInTerminal() {
-		lines = append(lines, l.conversation.latchLine())
+		lines = append(lines, l.conversation.sessionLatchLine())
 	}
 	if l.conversation.resumed && len(l.tools) > 0 {
 		lines = append(lines, l.toolsUsedLine())
@@ -60,7 +60,7 @@ func (l *sessionListWriter) closingLines() []any {
 		lines = append(lines, l.modeLines()...)
 	}
 	if !appended {
-		lines = append(lines, l.conversation.latchLine())
+		lines = append(lines, l.conversation.sessionLatchLine())
 	}
 	return append(lines, l.worktreeLines()...)
 }

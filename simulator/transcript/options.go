@@ -170,7 +170,7 @@ func (e *AmbiguousTitleError) Error() string {
 func (o Options) findTranscript() (string, error) {
 	switch {
 	case o.Resume != "":
-		return o.findResume()
+		return o.findResumedTranscript()
 	case o.Continue:
 		for c := range o.conversations() {
 			return c.path, nil
@@ -179,10 +179,10 @@ func (o Options) findTranscript() (string, error) {
 	return "", nil
 }
 
-func (o Options) findResume() (string, error) {
+func (o Options) findResumedTranscript() (string, error) {
 	switch {
 	case isSessionID(o.Resume):
-		return o.findID(o.Resume)
+		return o.findBySessionID(o.Resume)
 	case strings.HasSuffix(o.Resume, ".jsonl"):
 		path := o.Resume
 		if !filepath.IsAbs(path) {
@@ -193,10 +193,10 @@ func (o Options) findResume() (string, error) {
 		}
 		return path, nil
 	}
-	return o.findTitle()
+	return o.findByTitle()
 }
 
-func (o Options) findTitle() (string, error) {
+func (o Options) findByTitle() (string, error) {
 	var named []transcriptFile
 	for c, t := range o.conversations() {
 		if strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
@@ -217,7 +217,7 @@ func (o Options) findTitle() (string, error) {
 	return "", several
 }
 
-func (o Options) findID(id string) (string, error) {
+func (o Options) findBySessionID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}
 	projects := filepath.Join(o.StateDir, "projects")

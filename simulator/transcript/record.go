@@ -101,7 +101,7 @@ func endsReply(ev protocol.Event) bool {
 
 // recordQueued prepares the lines for a prompt that entered and left the queue. They are written with the next lines.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
-	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOr(ev.Timestamp), SessionID: r.conversation.id}
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOrNow(ev.Timestamp), SessionID: r.conversation.id}
 	out := in
 	out.Operation = "dequeue"
 	if ev.Content.Blocks == nil {
@@ -126,7 +126,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.lostResultLines(ev.PromptID)
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
-	e.PromptID = r.conversation.promptOf(ev)
+	e.PromptID = r.conversation.promptIDOf(ev)
 	line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local"}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
@@ -238,7 +238,7 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) er
 		e := r.conversation.newEnvelope("", text.uuid, ev.Timestamp)
 		line := text.line
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
-		line.PromptID = r.conversation.promptOf(ev)
+		line.PromptID = r.conversation.promptIDOf(ev)
 		lines = append(lines, line)
 	}
 	return r.lines.write(lines...)

@@ -160,7 +160,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	for _, e := range t.entries {
 		var line struct{ Hash, ShapeHash string }
 		if !forked && strings.HasPrefix(e.kind, "api-request-") && json.Unmarshal(e.raw, &line) == nil {
-			l.recordHash("", cmp.Or(line.Hash, line.ShapeHash))
+			l.recordBlobHash("", cmp.Or(line.Hash, line.ShapeHash))
 		}
 	}
 }
@@ -321,13 +321,13 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	for i, t := range shape.Tools {
 		names[i] = t.Name
 	}
-	at := l.conversation.timestampOr("")
+	at := l.conversation.timestampOrNow("")
 	shapeHash := hashOf(agentID, strings.Join(names, " "))
-	if l.recordHash(agentID, shapeHash) {
+	if l.recordBlobHash(agentID, shapeHash) {
 		lines = append(lines, protocol.RequestShapeLine{Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape})
 	}
 	for i := range c.messages {
-		if line := l.blobLine(agentID, c, i, now.MessageConfig); line != nil {
+		if line := l.messageBlobLine(agentID, c, i, now.MessageConfig); line != nil {
 			lines = append(lines, line)
 		}
 	}
@@ -379,8 +379,8 @@ func (l *requestLog) lastRequestID(agentID string) string {
 	return l.inputOf(agentID).request
 }
 
-// blobLine marks a message as sent, and returns its blob line if it needs one.
-func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
+// messageBlobLine marks a message as sent, and returns its blob line if it needs one.
+func (l *requestLog) messageBlobLine(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
 	m := &c.messages[i]
 	if m.hash != "" {
 		return nil
@@ -390,7 +390,7 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 	if m.role == "system" && !c.effortSent {
 		c.effortSent, message.OutputConfig = true, effort
 	}
-	if !m.needsBlob(message.Content) || !l.recordHash(agentID, m.hash) {
+	if !m.needsBlob(message.Content) || !l.recordBlobHash(agentID, m.hash) {
 		return nil
 	}
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
@@ -402,7 +402,7 @@ func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isBlockOfType(b, "tool_result") })
 }
 
-func (l *requestLog) recordHash(agentID, hash string) bool {
+func (l *requestLog) recordBlobHash(agentID, hash string) bool {
 	known := l.written[agentID+hash]
 	l.written[agentID+hash] = true
 	return !known

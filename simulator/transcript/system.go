@@ -80,7 +80,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	}
 	failure := protocol.RequestError{Message: ev.Body, Formatted: ev.Message, Status: ev.Status, RequestID: ev.RequestID}
 	if ev.Status == 0 {
-		failure.Connection = &protocol.ConnectionError{Code: connectionCode(ev.Message), Message: ev.Message}
+		failure.Connection = &protocol.ConnectionError{Code: connectionErrorCode(ev.Message), Message: ev.Message}
 	} else {
 		failure.Formatted = strconv.Itoa(ev.Status) + " " + ev.Message
 	}
@@ -97,7 +97,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	})...)
 }
 
-func connectionCode(message string) string {
+func connectionErrorCode(message string) string {
 	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		if len(word) > 3 && strings.HasPrefix(word, "E") {
 			return word
@@ -125,7 +125,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		r.fallback = ev
 		return r.lines.write(lines...)
 	case "compact_boundary":
-		return r.recordBoundary(ev)
+		return r.recordCompactionBoundary(ev)
 	case "task_started":
 		return r.agents.recordStart(ev)
 	case "task_notification":
@@ -171,8 +171,9 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	})
 }
 
-// recordBoundary starts a new chain of lines: the boundary has no parent, and is the parent of the next message.
-func (r *recorder) recordBoundary(ev *protocol.System) error {
+// recordCompactionBoundary starts a new chain of lines: the boundary has no parent, and is the parent of the next
+// message.
+func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
 	meta, _ := fieldValue(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.leaves, "")
@@ -207,7 +208,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		return r.recordCompactionInTurn(ev, line)
 	}
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.conversation.promptOf(ev.Command)
+	e.PromptID = r.conversation.promptIDOf(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
 	if err := r.lines.write(line); err != nil {
 		return err
@@ -293,7 +294,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			return err
 		}
 	}
-	return r.writeTo(ev.AgentID, r.conversation.attachmentAdded(ev))
+	return r.writeTo(ev.AgentID, r.conversation.addedAttachmentLine(ev))
 }
 
 type unansweredCall struct{ id, message string }

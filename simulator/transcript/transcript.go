@@ -53,7 +53,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
+	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptFilter()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.findTranscript()
 	if err != nil {
@@ -281,7 +281,7 @@ func (s *Transcript) ScenarioState() []byte {
 // write error is returned once per session, here or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
-	return s.conversation.writer.replace(s.statePath(s.conversation.id), state, 0o600)
+	return s.conversation.writer.replaceFile(s.statePath(s.conversation.id), state, 0o600)
 }
 
 func (s *Transcript) statePath(id string) string {

@@ -124,7 +124,7 @@ func (w *transcriptWriter) close() error {
 	return file.Close()
 }
 
-func (w *transcriptWriter) replace(path string, data []byte, mode os.FileMode) error {
+func (w *transcriptWriter) replaceFile(path string, data []byte, mode os.FileMode) error {
 	if w.isDisabled {
 		return nil
 	}

@@ -29,7 +29,7 @@ func TestCompatibilityStates(t *testing.T) {
 	if want := strings.Count(strings.TrimSpace(table), "\n") + 1; len(rows) != want {
 		t.Errorf("%d of %d rows have a state and cases", len(rows), want)
 	}
-	known, err := parity.LoadKnown(filepath.Join(tree.Root, "docs", "parity", "known.toml"))
+	known, err := parity.LoadKnownDifferences(filepath.Join(tree.Root, "docs", "parity", "known.toml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +83,12 @@ func parityCases(t *testing.T) (names []string) {
 
 // acceptedDifferences returns the differences that known.toml accepts in this case but not in all cases; empty means
 // none. It ignores transcripts and estimated tokens, which have separate rows.
-func acceptedDifferences(all *parity.KnownFile, name string) string {
+func acceptedDifferences(all *parity.KnownDifferenceFile, name string) string {
 	for _, k := range all.Known {
 		if len(k.Case) == 0 || slices.Contains(k.Case, "*") {
 			continue
 		}
-		one := &parity.KnownFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
+		one := &parity.KnownDifferenceFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
 		one.MarkKnown(name, "tests/parity/"+name+".txtar", "", found)
 		if found[0].Known == "" {

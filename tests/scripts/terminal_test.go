@@ -46,7 +46,7 @@ func startTerminal(t *testing.T, scenario string) *terminalRun {
 		t.Fatal(err)
 	}
 	r := &terminalRun{exited: make(chan *os.ProcessState, 1), written: make(chan struct{}, 1)}
-	pair, err := emulator.OpenPair(emulator.Size{Cols: 100, Rows: 30})
+	pair, err := emulator.OpenTerminalPair(emulator.Size{Cols: 100, Rows: 30})
 	if errors.Is(err, emulator.ErrUnsupported) {
 		t.Skip(err)
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 // Tools returns the Bash, Monitor and TaskStop tools.
-func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), Stop(c)} }
+func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), TaskStop(c)} }
 
 // Bash returns the tool that runs a shell command.
 func Bash(c *Commands) tool.Tool {
 	background := []tool.Property{tool.Optional("run_in_background", tool.Boolean("Do not wait for the command"))}
-	if c.foregroundOnly() {
+	if c.isForegroundOnly() {
 		background = nil
 	}
 	return tool.Tool{
@@ -54,14 +54,14 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 // isHiddenChar reports whether a character could hide a part of a command from a person who reviews it.
 func isHiddenChar(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
-// ReadOnly reports whether a Bash call only reads.
-func ReadOnly(input json.RawMessage) bool {
+// IsReadOnly reports whether a Bash call only reads.
+func IsReadOnly(input json.RawMessage) bool {
 	in, err := tool.Decode[bashInput](input)
 	if err != nil || in.RunInBackground {
 		return false
 	}
 	script, err := shellcmd.Parse(in.Command)
-	return err == nil && script.ReadOnly()
+	return err == nil && script.IsReadOnly()
 }
 
 func refuseLongSleep(in bashInput) *protocol.ToolResult {

@@ -75,7 +75,7 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-func (c *Commands) foregroundOnly() bool {
+func (c *Commands) isForegroundOnly() bool {
 	return c != nil && isEnabled(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // nil: only definitions
 }
 
@@ -94,8 +94,8 @@ type stopInput struct {
 	ShellID string `json:"shell_id"`
 }
 
-// Stop returns the tool that stops a background task.
-func Stop(c *Commands) tool.Tool {
+// TaskStop returns the tool that stops a background task.
+func TaskStop(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "TaskStop",
 		Description: "Stops a background task.",

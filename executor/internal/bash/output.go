@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	defaultOutputLimit = 30_000  // maximum number of bytes that are shown of a command's output
-	maxOutputLimit     = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
-	maxCapturedBytes   = 64 << 20
-	outputPreviewUnits = 2000 // UTF-16 code units, as in JavaScript
+	defaultOutputLimit      = 30_000  // maximum number of bytes that are shown of a command's output
+	maxOutputLimit          = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
+	maxCapturedBytes        = 64 << 20
+	outputPreviewUTF16Units = 2000 // UTF-16 code units, as in JavaScript
 )
 
 type bashOutput struct {
@@ -62,9 +62,9 @@ func PrintedResult(s string) protocol.ToolResult {
 	return r
 }
 
-// ReplaceOutput returns the text that the model receives if a hook replaced the output of Bash. It returns false if the
-// new output does not have the structure of Bash output.
-func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
+// DecodeReplacedOutput returns the text that the model receives if a hook replaced the output of Bash. It returns false
+// if the new output does not have the structure of Bash output.
+func DecodeReplacedOutput(output json.RawMessage) (protocol.Content, bool) {
 	var out struct {
 		Stdout, Stderr *string
 		Interrupted    *bool
@@ -148,18 +148,18 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		tool.FormatSize(len(raw)), path, preview(out.Stdout))
 }
 
-// preview returns the beginning of an output, at most [outputPreviewUnits] long. If more follows, it adds "...". If the
-// second half of the preview contains a line end, the preview stops there.
+// preview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it adds "...".
+// If the second half of the preview contains a line end, the preview stops there.
 func preview(output string) string {
 	units := utf16.Encode([]rune(output))
-	if len(units) <= outputPreviewUnits {
+	if len(units) <= outputPreviewUTF16Units {
 		return output
 	}
-	end := outputPreviewUnits
+	end := outputPreviewUTF16Units
 	if low := units[end]; 0xdc00 <= low && low < 0xe000 {
 		end-- // the character is not cut in two
 	}
-	for i := end - 1; i > outputPreviewUnits/2; i-- {
+	for i := end - 1; i > outputPreviewUTF16Units/2; i-- {
 		if units[i] == '\n' {
 			end = i
 			break

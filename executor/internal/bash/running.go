@@ -74,7 +74,7 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		return interruptedResult()
 	default:
 		// A command that begins with a sleep is stopped, because it is not worth continuing.
-		if r.commands.options.Tasks != nil && !r.commands.foregroundOnly() && !tool.BeginsWithSleep(r.in.Command) {
+		if r.commands.options.Tasks != nil && !r.commands.isForegroundOnly() && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
@@ -154,7 +154,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.task.Detach()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
-	if r.endsBefore(ctx, minForegroundTime-r.limit) {
+	if r.waitForExit(ctx, minForegroundTime-r.limit) {
 		code := r.cmd.Wait()
 		result, end := r.commandResult(code, out), r.taskEnd(code)
 		end.KnownToModel = true
@@ -186,8 +186,8 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	return result
 }
 
-// endsBefore waits until the command exits, d has passed or ctx is cancelled. It reports whether the command exited.
-func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
+// waitForExit waits until the command exits, d has passed or ctx is cancelled. It reports whether the command exited.
+func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
 	}

@@ -137,7 +137,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	if in.OldString == in.NewString {
 		return no("No changes to make: old_string and new_string are exactly the same.")
 	}
-	data, err := readRegular(p.path)
+	data, err := readRegularFile(p.path)
 	p.contentBefore = string(data)
 	p.wasRead, p.isCurrent, p.wasShown = f.seen.lookup(p.path, p.contentBefore)
 	switch {
@@ -168,7 +168,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		p.contentAfter = in.NewString
 		return p, nil
 	}
-	in.OldString, in.NewString = matchText(p.contentBefore, in.OldString, in.NewString)
+	in.OldString, in.NewString = adaptEditText(p.contentBefore, in.OldString, in.NewString)
 	p.replacedText = in.OldString
 	switch n := strings.Count(p.contentBefore, in.OldString); {
 	case n == 0 && p.wasRead && !p.isCurrent:
@@ -185,9 +185,9 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// matchText adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
-func matchText(content, old, replacement string) (string, string) {
-	old, replacement = matchQuotes(content, old, replacement)
+// adaptEditText adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
+func adaptEditText(content, old, replacement string) (string, string) {
+	old, replacement = adaptQuotes(content, old, replacement)
 	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
 		return escaped, escapeUnicode(replacement)
 	}
@@ -250,12 +250,12 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// matchQuotes adapts an edit to the quotes of a file if content contains before only with other quotes.
-func matchQuotes(content, before, after string) (from, to string) {
+// adaptQuotes adapts an edit to the quotes of a file if content contains before only with other quotes.
+func adaptQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
 	}
-	if found := findQuoted(content, before); found != "" {
+	if found := findIgnoringQuotes(content, before); found != "" {
 		return found, withCurlyQuotes(found, after)
 	}
 	return before, after
@@ -263,8 +263,8 @@ func matchQuotes(content, before, after string) (from, to string) {
 
 var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
 
-// findQuoted returns the part of content that equals old except for the kind of quotes; "" means none.
-func findQuoted(content, old string) string {
+// findIgnoringQuotes returns the part of content that equals old except for the kind of quotes; "" means none.
+func findIgnoringQuotes(content, old string) string {
 	from := []rune(content)
 	at := strings.Index(straightQuotes.Replace(content), straightQuotes.Replace(old))
 	if at < 0 {

@@ -87,9 +87,10 @@ func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-// RecordResumed records that the model saw this content of a file in an earlier run. content has "\n" between lines.
-func (f *Files) RecordResumed(path, content string) {
-	if data, err := readRegular(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
+// RecordFromEarlierRun records that the model saw this content of a file in an earlier run. content has "\n" between
+// lines.
+func (f *Files) RecordFromEarlierRun(path, content string) {
+	if data, err := readRegularFile(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
 	}
 	f.seen.recordShown(path, content)
@@ -111,7 +112,7 @@ func (unrestrictedAccess) IsReadable(string) bool { return true }
 // that the model has seen the file.
 func (f *Files) RecordPrinted(file, printed string) {
 	path := f.options.Paths.Path(file)
-	if data, err := readRegular(path); err == nil && string(data) == printed {
+	if data, err := readRegularFile(path); err == nil && string(data) == printed {
 		f.seen.recordShown(path, printed)
 	}
 }
@@ -119,7 +120,7 @@ func (f *Files) RecordPrinted(file, printed string) {
 // RecordViewed records that the model has seen a part of a file, which a command printed.
 func (f *Files) RecordViewed(file string) {
 	path := f.options.Paths.Path(file)
-	data, err := readRegular(path)
+	data, err := readRegularFile(path)
 	if err != nil {
 		return
 	}
@@ -128,15 +129,15 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted
-// it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the
-// new content.
-func (f *Files) Reread(call protocol.ToolUse) string {
+// RecheckFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook
+// formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
+// seen the new content.
+func (f *Files) RecheckFile(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
 	}
 	path := f.TargetFile(call)
-	data, err := readRegular(path)
+	data, err := readRegularFile(path)
 	if err != nil {
 		return ""
 	}

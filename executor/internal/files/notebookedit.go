@@ -75,7 +75,7 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *proto
 	if in.EditMode == "insert" && in.CellType == "" {
 		return no("Cell type is required when using edit_mode=insert.")
 	}
-	data, err := readRegular(p.path)
+	data, err := readRegularFile(p.path)
 	if read, current, _ := f.seen.lookup(p.path, string(data)); !read {
 		return no(notReadText)
 	} else if err == nil && !current {

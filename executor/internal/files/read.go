@@ -84,7 +84,7 @@ func similarNameHint(path string) string {
 
 func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	data, err := readRegular(path)
+	data, err := readRegularFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.options.Paths.Dir(), similarNameHint(path))

@@ -97,7 +97,7 @@ func (s *seenFiles) changes() []ChangedFile {
 		if err != nil || info.ModTime().Equal(w.modified) {
 			continue
 		}
-		data, err := readRegular(w.path)
+		data, err := readRegularFile(w.path)
 		if err != nil {
 			continue
 		}

@@ -12,8 +12,8 @@ import (
 
 const maxFileSize = 1 << 30
 
-// readRegular reads a whole file. It returns an error for directories, devices and pipes.
-func readRegular(path string) ([]byte, error) {
+// readRegularFile reads a whole file. It returns an error for directories, devices and pipes.
+func readRegularFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -55,7 +55,7 @@ func Write(f *Files) tool.Tool {
 // checkWritable refuses a file that cannot be replaced, or whose current content the session has not read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	old, err := readRegular(path)
+	old, err := readRegularFile(path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
 	}
@@ -75,7 +75,7 @@ func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolRes
 
 func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	old, err := readRegular(path)
+	old, err := readRegularFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tool.Fail("%s", describeError(err, "open", path))
 	}

@@ -31,14 +31,14 @@ type Issue struct {
 func (i Issue) MarshalJSON() ([]byte, error) {
 	type plain Issue
 	switch i.order {
-	case formatAfterCode:
+	case keyOrderFormatAfterCode:
 		return protocol.Marshal(struct {
 			Code    string `json:"code"`
 			Format  string `json:"format"`
 			Path    []any  `json:"path"`
 			Message string `json:"message"`
 		}{i.Code, i.Format, i.Path, i.Message})
-	case messageBeforePath:
+	case keyOrderMessageBeforePath:
 		return protocol.Marshal(struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
@@ -52,8 +52,8 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 type issueKeyOrder int
 
 const (
-	formatAfterCode issueKeyOrder = iota + 1
-	messageBeforePath
+	keyOrderFormatAfterCode issueKeyOrder = iota + 1
+	keyOrderMessageBeforePath
 )
 
 // CustomIssue returns an issue that is not about a type or limit of the schema.
@@ -64,7 +64,7 @@ func CustomIssue(message string, path ...any) Issue {
 // WithMessageFirst returns the issue in the form whose JSON has the message before the path. Checks of a single key
 // report issues in this form.
 func (i Issue) WithMessageFirst() Issue {
-	i.order = messageBeforePath
+	i.order = keyOrderMessageBeforePath
 	return i
 }
 

@@ -115,7 +115,7 @@ func (s Schema) AppendJSON(b []byte) []byte {
 	if s.Type == "object" {
 		key("properties")
 		b = appendProps(b, s.Properties)
-		if required := requiredOf(s.Properties); len(required) > 0 {
+		if required := requiredNames(s.Properties); len(required) > 0 {
 			key("required")
 			b = appendStrings(b, required)
 		}
@@ -125,7 +125,7 @@ func (s Schema) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-func requiredOf(props []Property) []string {
+func requiredNames(props []Property) []string {
 	var names []string
 	for _, p := range props {
 		if p.Required {

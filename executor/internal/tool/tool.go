@@ -57,8 +57,8 @@ func (t Tool) Definition() protocol.Tool {
 	return protocol.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly}
 }
 
-// Prepared returns an input after t.Prepare. An input that is not an object is unchanged.
-func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
+// PrepareInput returns an input after t.Prepare. An input that is not an object is unchanged.
+func (t Tool) PrepareInput(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
 	}
@@ -73,8 +73,8 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	return out
 }
 
-// WithAliases returns an input with the keys of the tool instead of aliases, and a note for a successful result.
-func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note string) {
+// ResolveAliases returns an input with the keys of the tool instead of aliases, and a note for a successful result.
+func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note string) {
 	if t.RenameAliases == nil {
 		return input, ""
 	}
@@ -275,8 +275,9 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// NeedsResult returns the error result of a call that only a scenario can answer. Its text begins with name and reason.
-func NeedsResult(name, reason string) protocol.ToolResult {
+// FailWithoutResult returns the error result of a call that only a scenario can answer. Its text begins with name and
+// reason.
+func FailWithoutResult(name, reason string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }
 

@@ -91,7 +91,7 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 		found = append(found, tooBig("string", s.Max, path))
 	}
 	if s.URL && !isURL(value) {
-		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: formatAfterCode})
+		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: keyOrderFormatAfterCode})
 	}
 	return found
 }

@@ -200,10 +200,10 @@ type sideText struct {
 type sideTextOrder int
 
 const (
-	orderHook sideTextOrder = iota
-	orderMentionedFile
-	orderOther
-	orderClaudeCode // texts about Claude Code, the machine or the available tools
+	sideTextOrderHook sideTextOrder = iota
+	sideTextOrderMentionedFile
+	sideTextOrderOther
+	sideTextOrderClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
 // contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often has several of them.
@@ -237,7 +237,7 @@ func cutFirstContext(text string) (first, rest string) {
 			return text, ""
 		}
 		at += n + 2
-		if classifyContext(text[at:]).rank != orderOther {
+		if classifyContext(text[at:]).rank != sideTextOrderOther {
 			return text[:at-2], text[at:]
 		}
 	}
@@ -247,17 +247,17 @@ const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
 func classifyContext(text string) sideText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
-		return sideText{file, orderMentionedFile}
+		return sideText{file, sideTextOrderMentionedFile}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return sideText{said, orderHook}
+			return sideText{said, sideTextOrderHook}
 		}
 	}
 	if slices.ContainsFunc(contextOpenings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return sideText{text, orderClaudeCode}
+		return sideText{text, sideTextOrderClaudeCode}
 	}
-	return sideText{text, orderOther}
+	return sideText{text, sideTextOrderOther}
 }
 
 // WorkingDirectory returns the working directory that Claude Code reports, or "".

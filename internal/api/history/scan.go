@@ -18,7 +18,7 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 		return errSyntax
 	}
 	if i = skipSpace(raw, i+1); i < len(raw) && raw[i] == closing {
-		return checkEnd(raw, i+1)
+		return checkJSONEnd(raw, i+1)
 	}
 	for {
 		key := ""
@@ -38,7 +38,7 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 		i = skipSpace(raw, end)
 		switch {
 		case i < len(raw) && raw[i] == closing:
-			return checkEnd(raw, i+1)
+			return checkJSONEnd(raw, i+1)
 		case i >= len(raw) || raw[i] != ',':
 			return errSyntax
 		}
@@ -64,7 +64,7 @@ func readMemberKey(raw []byte, i int) (key string, at int, err error) {
 	return key, skipSpace(raw, i+1), nil
 }
 
-func checkEnd(raw []byte, i int) error {
+func checkJSONEnd(raw []byte, i int) error {
 	if skipSpace(raw, i) < len(raw) {
 		return errSyntax
 	}

@@ -15,16 +15,17 @@ func suggestionLine(word string, options []Option) string {
 	if !long {
 		return ""
 	}
-	return nearest("--", bare, suggestibleNames(options))
+	return nearestNamesLine("--", bare, suggestibleNames(options))
 }
 
-// UnknownCommand returns the error about an unknown subcommand. It suggests the names that are similar.
-func UnknownCommand(word string, names []string) string {
-	return "error: unknown command '" + word + "'" + nearest("", word, names)
+// UnknownCommandText returns the error about an unknown subcommand. It suggests the names that are similar.
+func UnknownCommandText(word string, names []string) string {
+	return "error: unknown command '" + word + "'" + nearestNamesLine("", word, names)
 }
 
-// nearest returns a line that suggests the names nearest to a word, each after prefix; "" means none is similar.
-func nearest(prefix, word string, names []string) string {
+// nearestNamesLine returns a line that suggests the names nearest to a word, each after prefix; "" means none is
+// similar.
+func nearestNamesLine(prefix, word string, names []string) string {
 	best := 3
 	var near []string
 	for _, candidate := range names {

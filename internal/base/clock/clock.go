@@ -48,8 +48,8 @@ func New(o Options) *Source {
 	return s
 }
 
-// SelectRun makes a seeded source generate the ids of the n-th run with its seed, not those of the first run.
-func (s *Source) SelectRun(n int) {
+// ReseedForRun makes a seeded source generate the ids of the n-th run with its seed, not those of the first run.
+func (s *Source) ReseedForRun(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.o.Seed != nil {

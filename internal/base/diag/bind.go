@@ -36,7 +36,7 @@ type Binding struct {
 // errors. Targets can be strings, booleans, numbers, pointers, slices, string-keyed maps, structs, any,
 // [json.RawMessage] (keys in file order), [Value] and types with [Binder]. A wrong value leaves its field unchanged.
 func Bind(tree map[string]any, target any, ix *SourceIndex) List {
-	ix.root = fromAny(tree, ix.root)
+	ix.root = valueFromAny(tree, ix.root)
 	return ix.Bind(target)
 }
 

@@ -61,8 +61,8 @@ func (l List) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Count returns a number and its noun, such as "1 call" and "2 calls". The plural of noun must end in s.
-func Count(n int, noun string) string {
+// FormatCount returns a number and its noun, such as "1 call" and "2 calls". The plural of noun must end in s.
+func FormatCount(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// fromAny converts a decoded value (map, slice or scalar) to a Value. like is the value at the same place in the index.
-// As far as the contents are equal, the result has the positions and the order of keys of like.
-func fromAny(x any, like Value) Value {
+// valueFromAny converts a decoded value (map, slice or scalar) to a Value. like is the value at the same place in the
+// index. As far as the contents are equal, the result has the positions and the order of keys of like.
+func valueFromAny(x any, like Value) Value {
 	v := Value{offset: like.offset}
 	switch t := x.(type) {
 	case nil:
@@ -63,7 +63,7 @@ func itemsFrom(from []any, like Value) []Value {
 		if known := like.Items(); i < len(known) {
 			hint = known[i]
 		}
-		items[i] = fromAny(x, hint)
+		items[i] = valueFromAny(x, hint)
 	}
 	return items
 }
@@ -74,12 +74,12 @@ func tableFrom(m map[string]any, like Value) *table {
 	for _, f := range like.Fields() {
 		if x, ok := m[f.Key]; ok {
 			done[f.Key] = true
-			t.add(Field{Key: f.Key, offset: f.offset, Value: fromAny(x, f.Value)})
+			t.add(Field{Key: f.Key, offset: f.offset, Value: valueFromAny(x, f.Value)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !done[key] {
-			t.add(Field{Key: key, offset: like.offset, Value: fromAny(m[key], Value{offset: like.offset})})
+			t.add(Field{Key: key, offset: like.offset, Value: valueFromAny(m[key], Value{offset: like.offset})})
 		}
 	}
 	return t

@@ -97,7 +97,7 @@ func (ix *SourceIndex) Root() Value { return ix.root }
 // index is incomplete.
 func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
-		ix.root = fromAny(tree, ix.root)
+		ix.root = valueFromAny(tree, ix.root)
 	}
 	ix.root = convert(ix.root)
 }
@@ -243,7 +243,7 @@ func (s *jsonScanner) scanDocument() Value {
 	if !utf8.ValidString(s.src) {
 		s.fail(0, "the file is not valid UTF-8")
 	}
-	v, ok := s.value()
+	v, ok := s.scanValue()
 	s.skipSpace()
 	if ok && s.pos < len(s.src) {
 		s.fail(s.pos, "expected the end of the file")
@@ -263,7 +263,7 @@ func (s *jsonScanner) skipSpace() {
 	}
 }
 
-func (s *jsonScanner) value() (Value, bool) {
+func (s *jsonScanner) scanValue() (Value, bool) {
 	s.skipSpace()
 	v := Value{offset: int32(s.pos)}
 	var ok bool
@@ -277,9 +277,9 @@ func (s *jsonScanner) value() (Value, bool) {
 		v.list.items, ok = s.scanArray()
 	case '"':
 		v.Kind = KindString
-		v.Text, ok = s.stringValue()
+		v.Text, ok = s.scanString()
 	default:
-		v.Kind, v.Text, ok = s.bareValue()
+		v.Kind, v.Text, ok = s.scanBareValue()
 	}
 	return v, ok
 }
@@ -310,7 +310,7 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 		if s.peek() != '"' {
 			return t, s.fail(s.pos, "expected a key in double quotes")
 		}
-		key, ok := s.stringValue()
+		key, ok := s.scanString()
 		if !ok {
 			return t, false
 		}
@@ -319,7 +319,7 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 			return t, s.fail(s.pos, "expected `:` after the key")
 		}
 		s.pos++
-		v, ok := s.value()
+		v, ok := s.scanValue()
 		if t.find(key) != nil {
 			return t, s.fail(off, "key `"+key+"` is defined twice")
 		}
@@ -351,7 +351,7 @@ func (s *jsonScanner) scanArray() ([]Value, bool) {
 		return items, true
 	}
 	for {
-		v, ok := s.value()
+		v, ok := s.scanValue()
 		items = append(items, v)
 		if !ok {
 			return items, false
@@ -369,7 +369,7 @@ func (s *jsonScanner) scanArray() ([]Value, bool) {
 	}
 }
 
-func (s *jsonScanner) stringValue() (string, bool) {
+func (s *jsonScanner) scanString() (string, bool) {
 	start := s.pos
 	plain := true
 	for i := start + 1; i < len(s.src); i++ {
@@ -394,7 +394,7 @@ func (s *jsonScanner) stringValue() (string, bool) {
 	return "", s.fail(start, "the string is not closed")
 }
 
-func (s *jsonScanner) bareValue() (Kind, string, bool) {
+func (s *jsonScanner) scanBareValue() (Kind, string, bool) {
 	start := s.pos
 	for s.pos < len(s.src) && (isBareKeyByte(s.src[s.pos]) || s.src[s.pos] == '+' || s.src[s.pos] == '.') {
 		s.pos++

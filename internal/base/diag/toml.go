@@ -79,9 +79,9 @@ func (s *tomlScanner) scan() {
 		if s.src[s.pos] == '[' {
 			ok = s.scanHeader()
 		} else {
-			ok = s.keyValue(s.current)
+			ok = s.scanKeyValue(s.current)
 		}
-		if !ok || !s.endOfLine() {
+		if !ok || !s.scanLineEnd() {
 			s.skipLine()
 		}
 	}
@@ -161,7 +161,7 @@ func (s *tomlScanner) skipLine() {
 	}
 }
 
-func (s *tomlScanner) endOfLine() bool {
+func (s *tomlScanner) scanLineEnd() bool {
 	s.skipSpace()
 	switch {
 	case s.pos >= len(s.src) || s.src[s.pos] == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
@@ -190,7 +190,7 @@ func (s *tomlScanner) scanHeader() bool {
 			s.tableDepth = maxNestingDepth
 			return s.enterLevel() && s.fail(off, tooDeepText)
 		}
-		key, ok := s.key()
+		key, ok := s.scanKey()
 		if !ok {
 			return false
 		}
@@ -287,14 +287,14 @@ func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	return element
 }
 
-// keyValue reads a.b = value into t.
-func (s *tomlScanner) keyValue(t *table) bool {
+// scanKeyValue reads a.b = value into t.
+func (s *tomlScanner) scanKeyValue(t *table) bool {
 	depth := s.depth
 	defer func() { s.depth = depth }()
 	for {
 		s.skipSpace()
 		off := s.pos
-		key, ok := s.key()
+		key, ok := s.scanKey()
 		if !ok {
 			return false
 		}
@@ -305,7 +305,7 @@ func (s *tomlScanner) keyValue(t *table) bool {
 			if !s.enterLevel() {
 				return false
 			}
-			if t = s.dottedTable(t, key, off); t == nil {
+			if t = s.openDottedTable(t, key, off); t == nil {
 				return false
 			}
 			continue
@@ -315,7 +315,7 @@ func (s *tomlScanner) keyValue(t *table) bool {
 			return s.fail(s.pos, "expected `=` after the key")
 		}
 		s.skipSpace()
-		v, ok := s.value()
+		v, ok := s.scanValue()
 		if t.find(key) != nil {
 			return s.fail(off, "key `"+key+"` is defined twice")
 		}
@@ -325,9 +325,9 @@ func (s *tomlScanner) keyValue(t *table) bool {
 	}
 }
 
-// dottedTable returns the table that a part of a dotted key names, such as a in a.b = 1; it is not called for the last
-// part. It creates the table if it is missing.
-func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
+// openDottedTable returns the table that a part of a dotted key names, such as a in a.b = 1; it is not called for the
+// last part. It creates the table if it is missing.
+func (s *tomlScanner) openDottedTable(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
 		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
@@ -341,7 +341,7 @@ func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
 	return nil
 }
 
-func (s *tomlScanner) key() (string, bool) {
+func (s *tomlScanner) scanKey() (string, bool) {
 	switch c := s.peek(); c {
 	case '"', '\'':
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {

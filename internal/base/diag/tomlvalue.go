@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func (s *tomlScanner) value() (Value, bool) {
+func (s *tomlScanner) scanValue() (Value, bool) {
 	v := Value{offset: int32(s.pos)}
 	var ok bool
 	switch c := s.peek(); c {
@@ -25,9 +25,9 @@ func (s *tomlScanner) value() (Value, bool) {
 		v.list.items, ok = s.scanArray()
 	case '{':
 		v.Kind = KindTable
-		v.table, ok = s.inlineTable()
+		v.table, ok = s.scanInlineTable()
 	default:
-		v.Kind, v.Text, ok = s.bareValue()
+		v.Kind, v.Text, ok = s.scanBareValue()
 	}
 	return v, ok
 }
@@ -173,7 +173,7 @@ func (s *tomlScanner) scanArray() ([]Value, bool) {
 			s.pos++
 			return items, true
 		}
-		v, ok := s.value()
+		v, ok := s.scanValue()
 		items = append(items, v)
 		if !ok {
 			return items, false
@@ -191,7 +191,7 @@ func (s *tomlScanner) scanArray() ([]Value, bool) {
 	}
 }
 
-func (s *tomlScanner) inlineTable() (*table, bool) {
+func (s *tomlScanner) scanInlineTable() (*table, bool) {
 	t := s.newTable()
 	defer func() { s.depth-- }()
 	if !s.enterLevel() {
@@ -205,7 +205,7 @@ func (s *tomlScanner) inlineTable() (*table, bool) {
 		return t, true
 	}
 	for {
-		if !s.keyValue(t) {
+		if !s.scanKeyValue(t) {
 			t.isClosed = true
 			return t, false
 		}
@@ -244,8 +244,8 @@ func lazyRegexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// bareValue reads a value without quotes: boolean, number or date-time.
-func (s *tomlScanner) bareValue() (Kind, string, bool) {
+// scanBareValue reads a value without quotes: boolean, number or date-time.
+func (s *tomlScanner) scanBareValue() (Kind, string, bool) {
 	start := s.pos
 	s.skipBare()
 	text := s.src[start:s.pos]
@@ -257,7 +257,7 @@ func (s *tomlScanner) bareValue() (Kind, string, bool) {
 			text = s.src[start:s.pos]
 		}
 	}
-	switch kind := bareKind(text); {
+	switch kind := kindOfUnquoted(text); {
 	case kind != KindNull:
 		return kind, text, true
 	case text == "":
@@ -273,8 +273,9 @@ func (s *tomlScanner) skipBare() {
 	}
 }
 
-// bareKind returns the kind of an unquoted value. KindNull means that text is not a value or is longer than 64 bytes.
-func bareKind(text string) Kind {
+// kindOfUnquoted returns the kind of an unquoted value. KindNull means that text is not a value or is longer than 64
+// bytes.
+func kindOfUnquoted(text string) Kind {
 	if text == "true" || text == "false" {
 		return KindBool
 	}

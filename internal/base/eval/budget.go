@@ -154,11 +154,11 @@ type costPatcher struct{}
 func (l *costPatcher) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
-		n.Node = &ast.SequenceNode{Nodes: []ast.Node{callNode(countStepFunction), n.Node}}
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{newCallNode(countStepFunction), n.Node}}
 	case *ast.BuiltinNode:
 		if n.Name == "reduce" && len(n.Arguments) > 1 {
 			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
-				p.Node = callNode(chargeTreeFunction, p.Node)
+				p.Node = newCallNode(chargeTreeFunction, p.Node)
 			}
 		}
 		addValueCharge(node)
@@ -191,7 +191,7 @@ func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	if isScalar(left) && isScalar(right) {
 		name = checkedIntMathFunction
 	}
-	ast.Patch(node, callNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+	ast.Patch(node, newCallNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
 	if name == checkedMathFunction {
 		addValueCharge(node)
 	}
@@ -207,9 +207,9 @@ func addValueCharge(node *ast.Node) {
 	switch {
 	case isScalar(t):
 	case t != nil && t.Kind() == reflect.String:
-		ast.Patch(node, callNode(toStringFunction, *node))
+		ast.Patch(node, newCallNode(toStringFunction, *node))
 	default:
-		ast.Patch(node, callNode(chargeFunction, *node))
+		ast.Patch(node, newCallNode(chargeFunction, *node))
 	}
 }
 
@@ -222,12 +222,12 @@ func addComparisonCharge(n ast.Node) ast.Node {
 	if t := n.Type(); t != nil && t.Kind() == reflect.String {
 		return n
 	}
-	wrapped := callNode(chargeTreeFunction, n)
+	wrapped := newCallNode(chargeTreeFunction, n)
 	wrapped.SetLocation(n.Location())
 	return wrapped
 }
 
-func callNode(name string, args ...ast.Node) ast.Node {
+func newCallNode(name string, args ...ast.Node) ast.Node {
 	all := append([]ast.Node{&ast.IdentifierNode{Value: budgetVariable}}, args...)
 	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: all}
 }

@@ -51,17 +51,17 @@ func ExpressionIndices(src string) []ListIndex {
 	ast.Walk(&tree.Node, found)
 	all := make([]ListIndex, 0, len(found.members))
 	for _, m := range found.members {
-		all = append(all, ListIndex{Name: m.list.Value, Value: numberOf(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditional[m.node]})
+		all = append(all, ListIndex{Name: m.list.Value, Value: integerValue(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditional[m.node]})
 	}
 	return all
 }
 
-func numberOf(n ast.Node) int {
+func integerValue(n ast.Node) int {
 	switch n := n.(type) {
 	case *ast.IntegerNode:
 		return n.Value
 	case *ast.UnaryNode:
-		return -numberOf(n.Node)
+		return -integerValue(n.Node)
 	}
 	return 0
 }

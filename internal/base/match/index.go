@@ -90,8 +90,8 @@ func gramAt(text string, at int) uint32 {
 // hashSlot hashes a piece for a table of size 1<<(32-shift).
 func hashSlot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift }
 
-// shiftFor returns the shift to pass to hashSlot for a table with room for n pieces.
-func shiftFor(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
+// hashShift returns the shift to pass to hashSlot for a table with room for n pieces.
+func hashShift(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
 
 // gramCounts holds how many literals contain a piece. The counts are approximate: pieces with the same hash share one.
 type gramCounts struct {
@@ -100,7 +100,7 @@ type gramCounts struct {
 }
 
 func newGramCounts(pieces int) gramCounts {
-	shift := shiftFor(pieces)
+	shift := hashShift(pieces)
 	return gramCounts{n: make([]uint32, 1<<(32-shift)), shift: shift}
 }
 
@@ -135,7 +135,7 @@ type gramCell struct {
 }
 
 func newGramTable(n int) gramTable {
-	shift := shiftFor(n)
+	shift := hashShift(n)
 	return gramTable{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]gramCell, 0, n)}
 }
 

@@ -16,7 +16,7 @@ func SyntaxError(raw []byte) error {
 		return nil
 	}
 	s := scanner{rest: raw}
-	err := s.value()
+	err := s.scanValue()
 	if err == nil {
 		err = syntaxError("Unable to parse JSON string")
 	}
@@ -47,7 +47,7 @@ func (s *scanner) takeByte(c byte) bool {
 	return true
 }
 
-func (s *scanner) value() error {
+func (s *scanner) scanValue() error {
 	switch c := s.peek(); {
 	case len(s.rest) == 0:
 		return syntaxError("Unexpected EOF")
@@ -56,7 +56,7 @@ func (s *scanner) value() error {
 	case s.takeByte('['):
 		return s.scanArray()
 	case s.takeByte('"'):
-		return s.stringValue()
+		return s.scanString()
 	case c == '\'':
 		return syntaxError("Single quotes (') are not allowed in JSON")
 	case c == '-' || '0' <= c && c <= '9':
@@ -64,7 +64,7 @@ func (s *scanner) value() error {
 	case strings.IndexByte("]},:.()", c) >= 0:
 		return syntaxError(fmt.Sprintf("Unexpected token '%c'", c))
 	}
-	return s.literalValue()
+	return s.scanLiteral()
 }
 
 func (s *scanner) scanObject() error {
@@ -78,13 +78,13 @@ func (s *scanner) scanObject() error {
 		if !s.takeByte('"') {
 			return syntaxError("Property name must be a string literal")
 		}
-		if err := s.stringValue(); err != nil {
+		if err := s.scanString(); err != nil {
 			return err
 		}
 		if !s.takeByte(':') {
 			return syntaxError("Expected ':' before value in object property definition")
 		}
-		if err := s.value(); err != nil {
+		if err := s.scanValue(); err != nil {
 			return err
 		}
 		if s.takeByte('}') {
@@ -101,7 +101,7 @@ func (s *scanner) scanArray() error {
 		return nil
 	}
 	for {
-		if err := s.value(); err != nil {
+		if err := s.scanValue(); err != nil {
 			return err
 		}
 		if s.takeByte(']') {
@@ -116,8 +116,8 @@ func (s *scanner) scanArray() error {
 	}
 }
 
-// stringValue reads the rest of a string, after its opening quote.
-func (s *scanner) stringValue() error {
+// scanString reads the rest of a string, after its opening quote.
+func (s *scanner) scanString() error {
 	for i := 0; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {
 		case c == '"':
@@ -184,7 +184,7 @@ func (s *scanner) scanDigits() string {
 	return taken
 }
 
-func (s *scanner) literalValue() error {
+func (s *scanner) scanLiteral() error {
 	end := bytes.IndexFunc(s.rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' })
 	if end < 0 {
 		end = len(s.rest)

@@ -44,8 +44,8 @@ const (
 	defaultStdinLimit = 64 << 20
 	// groupWaitLimit limits the wait for a killed group. The group exists until its last zombie is reaped, which may
 	// take long.
-	groupWaitLimit = 100 * time.Millisecond
-	ringSize       = 64 << 10
+	groupWaitLimit  = 100 * time.Millisecond
+	stderrTailBytes = 64 << 10
 )
 
 // Process is a child that is running or has exited. All methods may be called from many goroutines.
@@ -76,7 +76,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{
 		grace:     orDefault(o.Grace, defaultStopGrace),
 		termGrace: orDefault(o.TermGrace, defaultStopGrace),
-		tail:      &tailBuffer{limit: ringSize},
+		tail:      &tailBuffer{limit: stderrTailBytes},
 		done:      make(chan struct{}),
 		drained:   make(chan struct{}),
 		stopped:   make(chan struct{}),
@@ -384,9 +384,9 @@ func (r *tailBuffer) String() string {
 	return string(r.buf)
 }
 
-// Replace replaces this process with the command. The current directory stays, and so do open files that may be
+// ReplaceProcess replaces this process with the command. The current directory stays, and so do open files that may be
 // inherited. Replace returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
-func Replace(c Command) error {
+func ReplaceProcess(c Command) error {
 	path, err := c.LookPath()
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func TestStderr(t *testing.T) {
 	<-p.Done()
 	tail := p.StderrTail()
 	p.Stop(t.Context())
-	if len(tail) != ringSize || !strings.HasSuffix(tail, "\nlast\n") || mirror.Len() != 2048*1024+5 {
+	if len(tail) != stderrTailBytes || !strings.HasSuffix(tail, "\nlast\n") || mirror.Len() != 2048*1024+5 {
 		t.Errorf("tail %d, mirror %d", len(tail), mirror.Len())
 	}
 }

@@ -58,7 +58,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	}
 	cmd.Stdin = bytes.NewReader(o.Stdin)
 	limit := orDefault(o.Limit, defaultOutputLimit)
-	out := &capture{limit: limit, tee: o.Tee}
+	out := &outputCapture{limit: limit, tee: o.Tee}
 	errs := out
 	var pp pipes
 	stdout := pp.pipeFromChild(&cmd.Stdout)
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if o.Combined {
 		cmd.Stderr = cmd.Stdout
 	} else {
-		errs = &capture{limit: limit}
+		errs = &outputCapture{limit: limit}
 		stderr = pp.pipeFromChild(&cmd.Stderr)
 	}
 	aside := pp.passFD(cmd, o.NoteFD)
@@ -172,19 +172,19 @@ func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 	closedWithin(all, d)
 }
 
-// capture keeps the first limit bytes of a stream and discards the rest.
-type capture struct {
+// outputCapture keeps the first limit bytes of a stream and discards the rest.
+type outputCapture struct {
 	limit     int
 	tee       io.Writer // nil means none
 	buf       bytes.Buffer
 	truncated bool
 }
 
-func (c *capture) readFrom(r *os.File) {
+func (c *outputCapture) readFrom(r *os.File) {
 	_, _ = io.Copy(c, r) // a read error counts as the end of the stream
 }
 
-func (c *capture) Write(p []byte) (int, error) {
+func (c *outputCapture) Write(p []byte) (int, error) {
 	if c.tee != nil {
 		_, _ = c.tee.Write(p) // must not fail
 	}

@@ -21,7 +21,7 @@ func TestEarlySignal(t *testing.T) {
 	other := make(chan os.Signal, 1)
 	s.Notify(other, syscall.SIGUSR1)()
 	full := make(chan os.Signal) // no goroutine receives from it
-	ctx, signals := s.Watch(t.Context())
+	ctx, signals := s.WatchSignals(t.Context())
 	defer signals.Stop()
 	s.Notify(full, syscall.SIGINT)()
 	<-ctx.Done()

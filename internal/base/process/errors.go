@@ -14,12 +14,12 @@ import (
 
 // The exit codes of the program. A bad command line also exits with 1, never with 2.
 const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitExpect      = 3 // --expect: an expectation of the scenario was not met
-	exitHangup      = 129
-	ExitInterrupted = 130 // Ctrl-C before the first screen
-	exitSIGTERM     = 143
+	ExitOK               = 0
+	ExitFailed           = 1
+	ExitUnmetExpectation = 3 // --expect: an expectation of the scenario was not met
+	exitHangup           = 129
+	ExitInterrupted      = 130 // Ctrl-C before the first screen
+	exitSIGTERM          = 143
 )
 
 // VerbatimError is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
@@ -63,11 +63,11 @@ type SignalError struct{ Signal os.Signal }
 
 func (e *SignalError) Error() string { return e.Signal.String() }
 
-// Exit prints err to w and returns the exit code.
+// ReportError prints err to w and returns the exit code.
 //
 // Errors of claudeless are printed as "claudeless: error: …" and "hint: …" lines in lower case without a full stop.
 // Texts of the real CLI and diagnostics are printed unchanged; a signal prints nothing.
-func Exit(w io.Writer, err error) int {
+func ReportError(w io.Writer, err error) int {
 	var (
 		code     *ExitError
 		sig      *SignalError
@@ -83,7 +83,7 @@ func Exit(w io.Writer, err error) int {
 		return signalExitCode(sig.Signal)
 	case errors.As(err, &code):
 		if code.Err != nil {
-			Exit(w, code.Err)
+			ReportError(w, code.Err)
 		}
 		return code.Code
 	case errors.Is(err, context.Canceled):

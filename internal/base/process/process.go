@@ -226,7 +226,7 @@ type Terminal interface {
 	io.Reader
 	io.Writer
 	// Raw switches off echo, line editing and keys that send signals. The returned function restores the modes.
-	Raw() (restore func() error, err error)
+	MakeRaw() (restore func() error, err error)
 	// Size returns the numbers of columns and rows; zeros means unknown.
 	Size() (cols, rows int)
 }
@@ -244,7 +244,7 @@ func openTerminal() Terminal {
 func (t standardTerminal) Read(p []byte) (int, error)  { return t.in.Read(p) }
 func (t standardTerminal) Write(p []byte) (int, error) { return t.out.Write(p) }
 
-func (t standardTerminal) Raw() (func() error, error) {
+func (t standardTerminal) MakeRaw() (func() error, error) {
 	state, err := term.MakeRaw(int(t.in.Fd()))
 	if err != nil {
 		return nil, err

@@ -31,14 +31,14 @@ func TestExit(t *testing.T) {
 		"usage":         {&argv.Error{Text: "error: x"}, 1, "error: x\n"},
 		"real words":    {process.Verbatimf("Error: %d", 7), 1, "Error: 7\n"},
 		"diagnostics":   {diag.List{{Pos: diag.Position{File: "f", Line: 1, Col: 2}, Message: "bad"}}, 1, "f:1:2: bad\n"},
-		"code":          {&process.ExitError{Code: process.ExitExpect}, 3, ""},
-		"code and text": {&process.ExitError{Code: process.ExitExpect, Err: errors.New("missed")}, 3, "claudeless: error: missed\n"},
+		"code":          {&process.ExitError{Code: process.ExitUnmetExpectation}, 3, ""},
+		"code and text": {&process.ExitError{Code: process.ExitUnmetExpectation, Err: errors.New("missed")}, 3, "claudeless: error: missed\n"},
 		"interrupt":     {&process.SignalError{Signal: syscall.SIGINT}, 0, ""},
 		"terminate":     {fmt.Errorf("reading: %w", &process.SignalError{Signal: syscall.SIGTERM}), 143, ""},
 		"hang up":       {&process.SignalError{Signal: syscall.SIGHUP}, 129, ""},
 	} {
 		var w bytes.Buffer
-		if code := process.Exit(&w, tt.err); code != tt.code || w.String() != tt.text {
+		if code := process.ReportError(&w, tt.err); code != tt.code || w.String() != tt.text {
 			t.Errorf("%s: exit code %d, text %q; want %d, %q", name, code, w.String(), tt.code, tt.text)
 		}
 	}

@@ -21,7 +21,7 @@ type Lifetime interface {
 	// Kill ends this process by a signal; it returns only on failure.
 	Kill(sig syscall.Signal) error
 	// Parent returns the current parent process id.
-	Parent() int
+	ParentPID() int
 }
 
 type processLifetime struct {
@@ -73,7 +73,7 @@ func RedeliverSignals(early chan os.Signal) {
 	}
 }
 
-func (processLifetime) Parent() int { return os.Getppid() }
+func (processLifetime) ParentPID() int { return os.Getppid() }
 
 // Kill ends the process by a signal. Go's runtime would handle most signals itself, some with a trace and exit code 2.
 // Therefore a shell replaces this process with the same pid and sends the signal to itself.
@@ -105,8 +105,9 @@ type Signals struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// Watch handles signals until [Signals.Stop]. A signal cancels the returned context, with a [SignalError] as the cause.
-func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
+// WatchSignals handles signals until [Signals.Stop]. A signal cancels the returned context, with a [SignalError] as the
+// cause.
+func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
 	if s.Lifetime == nil {
@@ -136,7 +137,7 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	return ctx, w
 }
 
-// Stop stops the relaying and cancels the context of [System.Watch].
+// Stop stops the relaying and cancels the context of [System.WatchSignals].
 func (w *Signals) Stop() { w.stop() }
 
 // CancelOnInterrupt sets the function that the next SIGINT calls; that SIGINT does not end the run. The returned function
@@ -198,16 +199,16 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// SignalOr returns the signal that cancelled ctx, or err if no signal did.
-func SignalOr(ctx context.Context, err error) error {
+// SignalErrorOr returns the signal that cancelled ctx, or err if no signal did.
+func SignalErrorOr(ctx context.Context, err error) error {
 	if sig, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
 		return sig
 	}
 	return err
 }
 
-// UntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels; the signal is not its cause.
-func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
+// ContextUntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels; the signal is not its cause.
+func (s *System) ContextUntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {
 		return ctx, cancel
@@ -224,18 +225,19 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { release(); cancel() }
 }
 
-// UntilOrphan returns a context cancelled within 500 ms after the parent's exit, so that servers do not outlive tests.
-func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
+// ContextUntilOrphaned returns a context cancelled within 500 ms after the parent's exit, so that servers do not
+// outlive tests.
+func (s *System) ContextUntilOrphaned(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {
 		return ctx, cancel
 	}
-	parent := s.Lifetime.Parent()
+	parent := s.Lifetime.ParentPID()
 	go func() { // returns when ctx is cancelled
 		const pause = 500 * time.Millisecond
 		ticker := time.NewTicker(pause)
 		defer ticker.Stop()
-		for s.Lifetime.Parent() == parent {
+		for s.Lifetime.ParentPID() == parent {
 			select {
 			case <-ctx.Done():
 				return

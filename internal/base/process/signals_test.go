@@ -32,7 +32,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
 		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: signalCapture{notified: &relay}}
-		_, signals := system.Watch(t.Context())
+		_, signals := system.WatchSignals(t.Context())
 		defer signals.Stop()
 		defer r.Close()
 		system = signals.LimitWrites(system)

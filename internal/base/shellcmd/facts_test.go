@@ -64,8 +64,8 @@ func commandFacts(c Command) string {
 	}
 	text := func(c Command) string { return strings.Join(c.Args, " ") }
 	add("programs", strings.Join(c.Programs(), " | "))
-	add("unwrapped", text(c.Unwrapped()))
-	add("wrapped", text(c.Wrapped()))
+	add("unwrapped", text(c.WithoutPlainWrappers()))
+	add("wrapped", text(c.WithoutWrappers()))
 	add("removal", text(Script{}.UnwrappedForRemoval(c)))
 	add("innermost", text(c.Innermost()))
 	if script := c.NestedScript(); script != "" {
@@ -113,7 +113,7 @@ func scriptFacts(s Script) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{s.ReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.SubshellList, "list in a subshell"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
+	}{{s.IsReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.SubshellList, "list in a subshell"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}

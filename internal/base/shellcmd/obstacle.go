@@ -36,7 +36,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 		}
 		return r.descriptorObstacle(n)
 	case *syntax.LetClause:
-		return Obstacle{Kind: ObstacleEvaluates, Text: "let"}
+		return Obstacle{Kind: ObstacleEval, Text: "let"}
 	case *syntax.ProcSubst:
 		return Obstacle{Kind: ObstacleProcessSubstitution}
 	case *syntax.CmdSubst:
@@ -52,7 +52,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 			return Obstacle{Kind: ObstacleCodedText}
 		}
 	case *syntax.Word:
-		if hiddenLine().MatchString(r.sourceText(n)) && !r.mayHaveHashLines(n) {
+		if hiddenLinePattern().MatchString(r.sourceText(n)) && !r.mayHaveHashLines(n) {
 			return Obstacle{Kind: ObstacleHiddenLine}
 		}
 	case *syntax.Lit:
@@ -109,16 +109,16 @@ func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.DblQuoted:
-			return Obstacle{Kind: ObstacleNestedInQuotes}
+			return Obstacle{Kind: ObstacleQuotedSubstitution}
 		case *syntax.Assign:
 			if !n.Naked {
 				return Obstacle{}
 			}
 		case *syntax.Stmt:
-			return Obstacle{Kind: ObstacleNested}
+			return Obstacle{Kind: ObstacleCommandSubstitution}
 		}
 	}
-	return Obstacle{Kind: ObstacleNested}
+	return Obstacle{Kind: ObstacleCommandSubstitution}
 }
 
 func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
@@ -139,7 +139,7 @@ func (r *scriptReader) isQuotedPWDWord() bool {
 	return ok && r.sourceText(word) == `"$PWD"`
 }
 
-var numberLiteral = lazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
+var numberLiteralPattern = lazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
@@ -147,7 +147,7 @@ func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	}
 	syntax.Walk(n.X, func(node syntax.Node) bool {
 		if w, ok := node.(*syntax.Word); ok && found.Kind == NoObstacle {
-			if lit := w.Lit(); !numberLiteral().MatchString(lit) {
+			if lit := w.Lit(); !numberLiteralPattern().MatchString(lit) {
 				found = Obstacle{Kind: ObstacleArithmetic, Text: lit}
 			}
 		}
@@ -174,15 +174,15 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	}
 	switch name {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
-		return Obstacle{Kind: ObstacleEvaluates, Text: name}
+		return Obstacle{Kind: ObstacleEval, Text: name}
 	case "test", "[":
 		return testWordsObstacle(n.Args)
 	}
 	return Obstacle{}
 }
 
-// hiddenLine finds a line that begins with # but is not a comment of the script.
-var hiddenLine = lazyPattern(`\n\s*['"]*#`)
+// hiddenLinePattern finds a line that begins with # but is not a comment of the script.
+var hiddenLinePattern = lazyPattern(`\n\s*['"]*#`)
 
 // mayHaveHashLines reports whether lines that begin with # are allowed in a word. They are allowed in the text of a
 // here-document, and in a word with a command substitution, whose own words are checked separately.

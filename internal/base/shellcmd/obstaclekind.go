@@ -11,8 +11,8 @@ const (
 	ObstacleGroup                            // { … } and (( … ))
 	ObstacleFunction                         // name() { … }
 	ObstacleCase                             // case … esac
-	ObstacleNested                           // $( … ) and backquotes
-	ObstacleNestedInQuotes                   // "$( … )"
+	ObstacleCommandSubstitution              // $( … ) and backquotes
+	ObstacleQuotedSubstitution               // "$( … )"
 	ObstacleProcessSubstitution              // <( … )
 	ObstacleBareVariable                     // $NAME
 	ObstacleAssignedVariable                 // $NAME that the same script sets
@@ -24,11 +24,11 @@ const (
 	ObstacleOpenHeredoc                      // << EOF, in which the text is expanded
 	ObstacleUnclearRedirect                  // a redirection of a compound command, << followed by > FILE, or a descriptor above 9
 	ObstacleHiddenRedirect                   // <> FILE or {name}> FILE
-	ObstacleEvaluates                        // eval and similar commands; Text is the command
+	ObstacleEval                             // eval and similar commands; Text is the command
 	ObstacleArithmeticTest                   // [[ a -eq b ]]; Text = "[[ ... -eq ..."
 	ObstacleSubscriptTest                    // test -v a[x]; Text = "test -v"
-	ObstacleList                             // a=(x y)
-	ObstacleSubscript                        // a[x]=y
+	ObstacleArrayAssignment                  // a=(x y)
+	ObstacleSubscriptAssignment              // a[x]=y
 	ObstacleCountingLoop                     // a loop such as for ((…))
 	ObstacleDescriptorVariable               // {a[x]}<file
 	ObstacleForeignSpace                     // a no-break space or similar character
@@ -48,9 +48,9 @@ type Obstacle struct {
 	Text string // details of Kind; usually empty
 }
 
-// InText reports whether this kind of obstacle is found in the plain text, without parsing. Such an obstacle is found
-// even in a script with syntax errors.
-func (o Obstacle) InText() bool {
+// IsFoundInText reports whether this kind of obstacle is found in the plain text, without parsing. Such an obstacle is
+// found even in a script with syntax errors.
+func (o Obstacle) IsFoundInText() bool {
 	switch o.Kind {
 	case ObstacleEscapedSpace, ObstacleForeignSpace, ObstacleNamedDirectory, ObstacleEqualsExpansion, ObstacleQuotedBrace:
 		return true

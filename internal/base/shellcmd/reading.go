@@ -37,7 +37,7 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxCommentRepairs {
 		stmts, err := parseStatements(text)
-		seen := newCoverage(text)
+		seen := newWordCoverage(text)
 		for _, s := range stmts {
 			syntax.Walk(s, seen.visit)
 		}
@@ -102,7 +102,7 @@ type wordCoverage struct {
 	ambiguous  bool     // shells differ in how they read the script, as for an expansion that continues on another line
 }
 
-func newCoverage(text string) *wordCoverage {
+func newWordCoverage(text string) *wordCoverage {
 	return &wordCoverage{text: text, words: make([]bool, len(text))}
 }
 

@@ -83,7 +83,7 @@ func TestSecondReading(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCoverage(tt.script)
+		c := newWordCoverage(tt.script)
 		for _, s := range stmts {
 			syntax.Walk(s, c.visit)
 		}
@@ -125,7 +125,7 @@ func TestTextObstacle(t *testing.T) {
 		},
 	} {
 		for _, in := range commands {
-			if got := textObstacle(in); got.Kind != kind || got.InText() != (kind != NoObstacle) {
+			if got := textObstacle(in); got.Kind != kind || got.IsFoundInText() != (kind != NoObstacle) {
 				t.Errorf("textObstacle(%q) = %+v, want %d", in, got, kind)
 			}
 		}
@@ -153,8 +153,8 @@ func TestContinuedPipe(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", in, diff)
 		}
 		continued := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.IsContinued })
-		if continued != strings.Contains(strings.Join(want, ""), `\`) || continued == s.ReadOnly() {
-			t.Errorf("%q: continued = %v, read-only = %v", in, continued, s.ReadOnly())
+		if continued != strings.Contains(strings.Join(want, ""), `\`) || continued == s.IsReadOnly() {
+			t.Errorf("%q: continued = %v, read-only = %v", in, continued, s.IsReadOnly())
 		}
 	}
 }

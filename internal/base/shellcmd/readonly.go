@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// ReadOnly reports that the script changes no file and no state outside its own
+// IsReadOnly reports that the script changes no file and no state outside its own
 // shell. It is conservative: false may also mean "unknown".
-func (s Script) ReadOnly() bool {
+func (s Script) IsReadOnly() bool {
 	if s.IsOpaque || len(s.Commands) == 0 || hasWrite(s.Redirects) {
 		return false
 	}
-	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.ReadOnly() })
+	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
 }
 
-// ReadOnly reports that this command is known to only read.
-func (c Command) ReadOnly() bool {
+// IsReadOnly reports that this command is known to only read.
+func (c Command) IsReadOnly() bool {
 	if hasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || !c.HasOnlyHarmlessAssignments() {
 		return false
 	}
-	inner := c.Unwrapped()
+	inner := c.WithoutPlainWrappers()
 	if len(inner.Args) < len(c.Args) && slices.Contains([]string{"test", "[", "command", "builtin"}, inner.Args[0]) {
 		return false
 	}
@@ -115,7 +115,7 @@ func isReadOnlyWith(name string, args []string) bool {
 	case "jq":
 		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--slurp" || a == "--raw-output" })
 		return !hasOption(args, "fL0123456789", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--raw-output0", "--run-tests") &&
-			!slices.ContainsFunc(args, func(a string) bool { return jqReadsMore().MatchString(a) })
+			!slices.ContainsFunc(args, func(a string) bool { return jqOtherInputPattern().MatchString(a) })
 	case "ip":
 		return slices.Equal(args, []string{"addr"})
 	case "history":
@@ -157,8 +157,8 @@ func isReadOnlyDocker(args []string) bool {
 	return false
 }
 
-// jqReadsMore matches constructs of a jq program that read more than its input.
-var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
+// jqOtherInputPattern matches constructs of a jq program that read more than its input.
+var jqOtherInputPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
 // psPrintsEnvironment reports whether ps may show the variables of processes.
 func psPrintsEnvironment(args []string) bool {
@@ -271,7 +271,7 @@ func hasOption(args []string, short string, long ...string) bool {
 // such as sort and grep. Any other input may contain any file name.
 func (s Script) InputListsFiles(i int) bool {
 	for i--; i >= 0 && s.IsPipeline; i-- {
-		c := s.Commands[i].Unwrapped()
+		c := s.Commands[i].WithoutPlainWrappers()
 		switch c.Name() {
 		case "ls", "fd":
 			return true

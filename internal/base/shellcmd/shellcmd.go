@@ -96,7 +96,7 @@ func Parse(cmd string) (Script, error) {
 	}
 	for _, c := range r.script.Commands {
 		for i := range c.Words {
-			c.Words[i] = c.Words[i].withValues(!r.isUnresolved)
+			c.Words[i] = c.Words[i].withVariableValues(!r.isUnresolved)
 		}
 	}
 	return r.script, err

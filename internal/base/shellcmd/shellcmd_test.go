@@ -225,7 +225,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("Parse(%q): %v", tt.in, err)
 			continue
 		}
-		if got := s.ReadOnly(); got != tt.want {
+		if got := s.IsReadOnly(); got != tt.want {
 			t.Errorf("%q: ReadOnly = %v, want %v", tt.in, got, tt.want)
 		}
 	}
@@ -240,7 +240,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s.ReadOnly()
+		s.IsReadOnly()
 		for _, c := range s.Commands {
 			if len(c.Args) != len(c.Words) {
 				t.Fatalf("%q: %d args, %d words", in, len(c.Args), len(c.Words))
@@ -274,7 +274,7 @@ func TestPrograms(t *testing.T) {
 		if diff := cmp.Diff(tt.want, s.Commands[0].Programs()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
 		}
-		if got := strings.Join(s.Commands[0].Wrapped().Args, " "); got != tt.wrapped {
+		if got := strings.Join(s.Commands[0].WithoutWrappers().Args, " "); got != tt.wrapped {
 			t.Errorf("%q: wrapped is %q, want %q", tt.in, got, tt.wrapped)
 		}
 	}

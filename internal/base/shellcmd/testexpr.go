@@ -106,9 +106,9 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 func assignObstacle(n *syntax.Assign) Obstacle {
 	switch {
 	case n.Array != nil:
-		return Obstacle{Kind: ObstacleList}
+		return Obstacle{Kind: ObstacleArrayAssignment}
 	case n.Index != nil:
-		return Obstacle{Kind: ObstacleSubscript}
+		return Obstacle{Kind: ObstacleSubscriptAssignment}
 	}
 	return Obstacle{}
 }

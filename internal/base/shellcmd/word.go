@@ -35,7 +35,7 @@ type Word struct {
 	resolved string // Shape, but variables that the script has set are replaced by their values
 }
 
-func (w Word) withValues(use bool) Word {
+func (w Word) withVariableValues(use bool) Word {
 	if !use {
 		w.Value = ""
 	} else if w.Shape != string(PlaceholderDirectory) {

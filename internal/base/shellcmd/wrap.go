@@ -78,9 +78,9 @@ func (w wrapper) operandsAfter(args []string) []string {
 	return nil
 }
 
-// Unwrapped returns the command without the programs builtin and command, and without a plain timeout such as `timeout
-// 5`, which only run the rest. Any other command is returned unchanged.
-func (c Command) Unwrapped() Command {
+// WithoutPlainWrappers returns the command without the programs builtin and command, and without a plain timeout such
+// as `timeout 5`, which only run the rest. Any other command is returned unchanged.
+func (c Command) WithoutPlainWrappers() Command {
 	for len(c.Args) > 1 && (c.Args[0] == "builtin" || c.Args[0] == "command") {
 		own := 1
 		if c.Args[1] == "--" || c.Args[0] == "command" && c.Args[1] == "-p" {
@@ -97,16 +97,16 @@ func (c Command) Unwrapped() Command {
 	return c
 }
 
-// Wrapped returns the innermost command, without wrappers such as nice and their options. Wrappers that change the
-// user, such as sudo, are kept.
-func (c Command) Wrapped() Command {
+// WithoutWrappers returns the innermost command, without wrappers such as nice and their options. Wrappers that change
+// the user, such as sudo, are kept.
+func (c Command) WithoutWrappers() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
 // IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
 func (s Script) IsAnalysed() bool {
 	switch s.Obstacle.Kind {
-	case NoObstacle, ObstacleAssignedVariable, ObstacleHiddenLine, ObstacleBackground, ObstacleEvaluates, ObstacleArithmeticTest:
+	case NoObstacle, ObstacleAssignedVariable, ObstacleHiddenLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest:
 		return true
 	default:
 		return false
@@ -189,8 +189,8 @@ func (s Script) Assignments() string {
 	return b.String()
 }
 
-// WithValues returns the command with the values of the variables that its script has set.
-func (c Command) WithValues() Command {
+// WithVariableValues returns the command with the values of the variables that its script has set.
+func (c Command) WithVariableValues() Command {
 	c.Args = slices.Clone(c.Args)
 	for i, w := range c.Words {
 		c.Args[i] = cmp.Or(w.Value, c.Args[i])

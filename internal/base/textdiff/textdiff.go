@@ -24,14 +24,14 @@ const maxEdits = 1000
 
 // Hunks compares before and after with the given lines of context. For equal texts it returns an empty, non-nil list.
 func Hunks(before, after string, context int) []Hunk {
-	a, b := split(before), split(after)
+	a, b := splitLines(before), splitLines(after)
 	d := differ{a: a, b: b}
 	d.trimCommon()
 	d.markChanges()
 	return d.buildHunks(max(context, 0))
 }
 
-func split(s string) []string {
+func splitLines(s string) []string {
 	lines := strings.SplitAfter(s, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]

@@ -43,8 +43,9 @@ func (p *Conn) Events() io.Writer { return p.out.lines }
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
 func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }
 
-// State returns the session's state: idle, running, or requires_action while a permission request awaits an answer.
-func (p *Conn) State() string {
+// SessionState returns the session's state: idle, running, or requires_action while a permission request awaits an
+// answer.
+func (p *Conn) SessionState() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
 		return "requires_action"
@@ -54,8 +55,8 @@ func (p *Conn) State() string {
 	return "idle"
 }
 
-// TurnStarted reports whether a turn has started yet.
-func (p *Conn) TurnStarted() bool { return p.scheduler.hasTurnStarted() }
+// HasTurnStarted reports whether a turn has started yet.
+func (p *Conn) HasTurnStarted() bool { return p.scheduler.hasTurnStarted() }
 
 // EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
@@ -69,8 +70,8 @@ func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	return gone.lifecycleEvents("cancelled"), true
 }
 
-// ConnectingServers reports whether the servers listed in initialize are still being connected.
-func (p *Conn) ConnectingServers() bool { return p.scheduler.isConnectingServers() }
+// IsConnectingServers reports whether the servers listed in initialize are still being connected.
+func (p *Conn) IsConnectingServers() bool { return p.scheduler.isConnectingServers() }
 
 // StoreHandshakes stores the answers that servers inside the host have already given, by server
 // name. They are used once instead of asking the server.
@@ -96,8 +97,8 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	p.session = s
 	defer context.AfterFunc(life, func() { p.out.lines.failWrites(context.Cause(life)) })()
 	go p.out.lines.run() // returns after close, or when its writer fails
-	p.outgoing.begin()
-	p.pending.begin()
+	p.outgoing.acceptRequests()
+	p.pending.acceptRequests()
 	p.scheduler.begin(s.FirstPrompt())
 	go func() { // returns at EOF
 		if err := p.readLines(life); err != nil {

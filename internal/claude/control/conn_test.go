@@ -58,7 +58,7 @@ func TestReadAnswer(t *testing.T) {
 // A request before Serve fails at once instead of waiting forever.
 func TestAskBeforeServe(t *testing.T) {
 	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Metadata: &sequentialIDs{}})
-	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
+	if _, err := p.CallHook(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -221,7 +221,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 		s := mcpSession{silentSession{}, func(ctx context.Context) {
 			defer close(connected)
 			for range 2 {
-				if _, err := peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
+				if _, err := peer.SendToServer(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
 					t.Error(err)
 				}
 			}

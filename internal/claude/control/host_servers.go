@@ -98,8 +98,9 @@ type initialConnect struct {
 	answered  <-chan struct{}
 }
 
-// begin starts the connecting of servers; end ends it. In between, noteContact calls reached and returns answered. The
-// caller closes answered after it has answered the initialize request: the servers' answers may be used only then.
+// begin starts the connecting of servers; end ends it. In between, recordServerContact calls reached and returns
+// answered. The caller closes answered after it has answered the initialize request: the servers' answers may be used
+// only then.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -112,8 +113,8 @@ func (i *initialConnect) end() {
 	i.onContact = nil
 }
 
-// noteContact records a message to a server. The channel closes when the answer may be used; nil means at once.
-func (i *initialConnect) noteContact() <-chan struct{} {
+// recordServerContact records a message to a server. The channel closes when the answer may be used; nil means at once.
+func (i *initialConnect) recordServerContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.onContact == nil {

@@ -167,7 +167,7 @@ func (p *Conn) interrupt(f incomingFrame) {
 	in := plainjson.DecodeOrZero[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
-	defer p.out.lines.holdTurns()()
+	defer p.out.lines.holdTurnOutput()()
 	p.session.Interrupt()
 	p.scheduler.interrupt(in.CancelQueued, func(still, gone []*prompt) {
 		answer := interruptResult{StillQueued: promptUUIDs(still)}

@@ -29,7 +29,7 @@ type lineWriter struct {
 	queue   []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
-	holds   int   // number of calls of holdTurns that were not released
+	holds   int   // number of calls of holdTurnOutput that were not released
 	haltErr error // error that every write of a turn returns; nil means that turns may write
 	err     error // first error of w; nothing is written after an error
 }
@@ -106,8 +106,8 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Grouped queues a function. The lines that f writes are not mixed with other lines.
-func (l *lineWriter) Grouped(f func(w io.Writer) error) error {
+// WriteGroup queues a function. The lines that f writes are not mixed with other lines.
+func (l *lineWriter) WriteGroup(f func(w io.Writer) error) error {
 	return l.addWhenAllowed(queuedLine{write: f})
 }
 
@@ -125,9 +125,9 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	return nil
 }
 
-// holdTurns makes turns wait with their output until release is called. Other lines that are queued in the meantime are
-// written before this output.
-func (l *lineWriter) holdTurns() (release func()) {
+// holdTurnOutput makes turns wait with their output until release is called. Other lines that are queued in the
+// meantime are written before this output.
+func (l *lineWriter) holdTurnOutput() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -51,7 +51,7 @@ func TestGrouped(t *testing.T) {
 	l := newLineWriter(&out)
 	go l.run()
 	l.put([]byte("one"))
-	err := l.Grouped(func(w io.Writer) error {
+	err := l.WriteGroup(func(w io.Writer) error {
 		for range 3 {
 			l.put([]byte("later"))
 			if _, err := io.WriteString(w, "x"); err != nil {

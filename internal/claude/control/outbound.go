@@ -62,7 +62,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	}
 	q.DisplayName = cmp.Or(q.DisplayName, q.ToolName)
 	p.out.showState("requires_action")
-	raw, err := p.outgoing.ask(ctx, q, kindPermission)
+	raw, err := p.outgoing.ask(ctx, q, permissionRequest)
 	if ctx.Err() != nil {
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
@@ -80,24 +80,24 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	return permission.ReadAnswer(raw), nil
 }
 
-// Callback asks the host to run one of its hooks; see hook.Callback. After EOF on stdin, the error is both
+// CallHook asks the host to run one of its hooks; see hook.Callback. After EOF on stdin, the error is both
 // [ErrClosed] and [hook.ErrHostGone].
-func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.outgoing.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 		ToolUseID  string          `json:"tool_use_id,omitempty"`
-	}{"hook_callback", callbackID, input, toolUseID}, kindTurnOrTask)
+	}{"hook_callback", callbackID, input, toolUseID}, turnOrTaskRequest)
 	if errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w: %w", hook.ErrHostGone, err)
 	}
 	return out, err
 }
 
-// Message sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
+// SendToServer sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
 // for a notification; see mcp.Options.SDK.
-func (p *Conn) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+func (p *Conn) SendToServer(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
 	if known, ok := p.hostServers.answerFromStored(server, message); ok {
 		return known, nil
 	}
@@ -108,11 +108,11 @@ func (p *Conn) Message(ctx context.Context, server string, message json.RawMessa
 		Subtype string          `json:"subtype"`
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
-	}{"mcp_message", server, message}, kindServerMessage)
+	}{"mcp_message", server, message}, serverMessageRequest)
 	if err != nil {
 		return nil, err
 	}
-	told := p.initialConnect.noteContact()
+	told := p.initialConnect.recordServerContact()
 	raw, err := p.outgoing.await(ctx, q)
 	if told != nil {
 		select {
@@ -155,7 +155,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if q.URL != "" {
 		ask.Mode = "url"
 	}
-	raw, err := p.outgoing.ask(ctx, ask, kindElicitation)
+	raw, err := p.outgoing.ask(ctx, ask, elicitationRequest)
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}
@@ -187,8 +187,9 @@ func propertyOrder(schema json.RawMessage) []string {
 	return names
 }
 
-// Absorb removes the prompts that join the running turn from the queue and returns them; see [simulator.Prompts].
-func (p *Conn) Absorb() []protocol.UserMessage { return p.scheduler.absorb() }
+// TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see
+// [simulator.Prompts].
+func (p *Conn) TakeJoiningPrompts() []protocol.UserMessage { return p.scheduler.takeJoiningPrompts() }
 
-// Waiting counts the queued prompts that users wrote; see [simulator.Prompts].
-func (p *Conn) Waiting() int { return p.scheduler.countWaiting() }
+// CountWaiting counts the queued prompts that users wrote; see [simulator.Prompts].
+func (p *Conn) CountWaiting() int { return p.scheduler.countWaiting() }

@@ -33,10 +33,10 @@ type outgoingRequest struct {
 type requestKind int
 
 const (
-	kindServerMessage requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
-	kindTurnOrTask                       // part of a turn or task; withdrawn if that is interrupted
-	kindPermission                       // like kindTurnOrTask, but repeated to a host that sends initialize again
-	kindElicitation                      // withdrawn if any turn is interrupted
+	serverMessageRequest requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
+	turnOrTaskRequest                       // part of a turn or task; withdrawn if that is interrupted
+	permissionRequest                       // like turnOrTaskRequest, but repeated to a host that sends initialize again
+	elicitationRequest                      // withdrawn if any turn is interrupted
 )
 
 type hostReply struct {
@@ -44,7 +44,7 @@ type hostReply struct {
 	err      error
 }
 
-func (qs *outgoingRequests) begin() {
+func (qs *outgoingRequests) acceptRequests() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.open = true
@@ -111,11 +111,11 @@ func (qs *outgoingRequests) withdrawAbandoned() {
 		q := qs.pending[id]
 		select {
 		case <-q.abandoned:
-			if q.kind != kindServerMessage {
+			if q.kind != serverMessageRequest {
 				qs.withdraw(id)
 			}
 		default:
-			if q.kind == kindElicitation {
+			if q.kind == elicitationRequest {
 				qs.withdraw(id)
 			}
 		}
@@ -164,7 +164,7 @@ func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 	defer qs.mu.Unlock()
 	frames := []json.RawMessage{}
 	for _, id := range slices.Sorted(maps.Keys(qs.pending)) {
-		if q := qs.pending[id]; q.kind == kindPermission {
+		if q := qs.pending[id]; q.kind == permissionRequest {
 			frames = append(frames, q.frame)
 		}
 	}

@@ -13,7 +13,7 @@ type pendingRequests struct {
 	cancels map[string]context.CancelFunc
 }
 
-func (e *pendingRequests) begin() {
+func (e *pendingRequests) acceptRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = true

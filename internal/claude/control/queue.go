@@ -80,13 +80,13 @@ func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	return events
 }
 
-type queue struct {
+type promptQueue struct {
 	waiting   []*prompt
 	seenUUIDs map[string]bool
 }
 
 // push adds a prompt after those with the same or a higher priority.
-func (q *queue) push(in *prompt) {
+func (q *promptQueue) push(in *prompt) {
 	at := len(q.waiting)
 	for at > 0 && q.waiting[at-1].priority < in.priority {
 		at--
@@ -95,7 +95,7 @@ func (q *queue) push(in *prompt) {
 }
 
 // markSeen records a uuid and reports whether it was already recorded. It returns false for an empty uuid.
-func (q *queue) markSeen(uuid string) bool {
+func (q *promptQueue) markSeen(uuid string) bool {
 	if uuid == "" {
 		return false
 	}
@@ -107,12 +107,12 @@ func (q *queue) markSeen(uuid string) bool {
 	return known
 }
 
-func (q *queue) contains(uuid string) bool {
+func (q *promptQueue) contains(uuid string) bool {
 	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
 }
 
 // pop removes the next prompt, merged with the following prompts that share its turn.
-func (q *queue) pop(merge bool) *prompt {
+func (q *promptQueue) pop(merge bool) *prompt {
 	in := q.waiting[0]
 	q.waiting = q.waiting[1:]
 	for merge && len(q.waiting) > 0 && in.canMerge(q.waiting[0]) {
@@ -123,7 +123,7 @@ func (q *queue) pop(merge bool) *prompt {
 }
 
 // takeMergeable removes the prompts that may become part of the running turn.
-func (q *queue) takeMergeable() []*prompt {
+func (q *promptQueue) takeMergeable() []*prompt {
 	var taken []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
 		fits := in.priority == 0 && in.isMergeable()
@@ -136,7 +136,7 @@ func (q *queue) takeMergeable() []*prompt {
 }
 
 // remove removes a waiting prompt. It returns nil if none has this uuid.
-func (q *queue) remove(uuid string) *prompt {
+func (q *promptQueue) remove(uuid string) *prompt {
 	i := slices.IndexFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid && uuid != "" })
 	if i < 0 {
 		return nil
@@ -148,7 +148,7 @@ func (q *queue) remove(uuid string) *prompt {
 
 // clear removes and returns the waiting prompts. A prompt that the host has interrupted stays, because its turn must
 // still start and end.
-func (q *queue) clear() []*prompt {
+func (q *promptQueue) clear() []*prompt {
 	var dropped []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
 		if !in.interrupted {

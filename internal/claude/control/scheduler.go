@@ -19,7 +19,7 @@ type scheduler struct {
 	wake            chan struct{} // capacity 1; signals that the queue or the input has changed
 
 	mu          sync.Mutex // guards the following fields
-	queue       queue
+	queue       promptQueue
 	firstPrompt *prompt // run before all others; nil means none
 	turn        runningTurn
 	input       inputState
@@ -131,7 +131,7 @@ func (d *scheduler) announcePrompt(in *prompt) {
 
 // supersedeTurn stops the running turn in favour of a prompt with priority "now"; d.mu is held.
 func (d *scheduler) supersedeTurn() {
-	defer d.out.lines.holdTurns()()
+	defer d.out.lines.holdTurnOutput()()
 	d.turn.prompt.cancelled = true
 	d.turn.interrupt(simulator.ErrSuperseded)
 	d.outgoing.withdrawAbandoned()
@@ -223,8 +223,8 @@ func (d *scheduler) cancel(uuid string) *prompt {
 	return d.queue.remove(uuid)
 }
 
-// absorb removes the prompts that become part of the running turn and returns their messages.
-func (d *scheduler) absorb() []protocol.UserMessage {
+// takeJoiningPrompts removes the prompts that become part of the running turn and returns their messages.
+func (d *scheduler) takeJoiningPrompts() []protocol.UserMessage {
 	if d.separateTurns {
 		return nil
 	}

@@ -66,18 +66,18 @@ func agentProblems(name string, agent plainjson.Object) []string {
 		{"description", stringCheck("Description cannot be empty", func(text string) bool { return text != "" })},
 		{"tools", stringsProblem},
 		{"disallowedTools", stringsProblem},
-		{"prompt", typeProblem("string")},
+		{"prompt", typeCheck("string")},
 		{"model", stringCheck("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
 		{"effort", effortProblem},
 		{"permissionMode", permissionModeProblem},
-		{"mcpServers", typeProblem("array")},
-		{"hooks", typeProblem("record")},
-		{"maxTurns", positiveProblem},
+		{"mcpServers", typeCheck("array")},
+		{"hooks", typeCheck("record")},
+		{"maxTurns", positiveNumberProblem},
 		{"skills", stringsProblem},
-		{"initialPrompt", typeProblem("string")},
-		{"memory", choiceProblem("user", "project", "local")},
-		{"background", typeProblem("boolean")},
-		{"isolation", choiceProblem("worktree", "remote")},
+		{"initialPrompt", typeCheck("string")},
+		{"memory", choiceCheck("user", "project", "local")},
+		{"background", typeCheck("boolean")},
+		{"isolation", choiceCheck("worktree", "remote")},
 	} {
 		value := agent.Get(key.name)
 		if value == nil && key.name != "description" && key.name != "prompt" {
@@ -90,7 +90,7 @@ func agentProblems(name string, agent plainjson.Object) []string {
 	return problems
 }
 
-func typeProblem(want string) func(json.RawMessage) string {
+func typeCheck(want string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		got := plainjson.TypeOf(value)
 		if got == want || got == "object" && want == "record" {
@@ -106,7 +106,7 @@ func stringCheck(problem string, isValid func(string) bool) func(json.RawMessage
 		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !isValid(text) {
 			return ": " + problem
 		}
-		return typeProblem("string")(value)
+		return typeCheck("string")(value)
 	}
 }
 
@@ -114,12 +114,12 @@ func stringsProblem(value json.RawMessage) string {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) == nil {
 		for i, item := range items {
-			if problem := typeProblem("string")(item); problem != "" {
+			if problem := typeCheck("string")(item); problem != "" {
 				return "." + strconv.Itoa(i) + problem
 			}
 		}
 	}
-	return typeProblem("array")(value)
+	return typeCheck("array")(value)
 }
 
 // permissionModeProblem describes an invalid mode. It also accepts "manual", another name of the default mode.
@@ -127,10 +127,10 @@ func permissionModeProblem(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
 	}
-	return choiceProblem("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
+	return choiceCheck("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
 }
 
-func choiceProblem(options ...string) func(json.RawMessage) string {
+func choiceCheck(options ...string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if json.Unmarshal(value, &text) == nil && slices.Contains(options, text) {
@@ -150,9 +150,9 @@ func effortProblem(value json.RawMessage) string {
 	return ": Invalid input"
 }
 
-func positiveProblem(value json.RawMessage) string {
+func positiveNumberProblem(value json.RawMessage) string {
 	var amount float64
-	if problem := typeProblem("number")(value); problem != "" || json.Unmarshal(value, &amount) != nil {
+	if problem := typeCheck("number")(value); problem != "" || json.Unmarshal(value, &amount) != nil {
 		return problem
 	}
 	switch {

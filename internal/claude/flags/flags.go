@@ -172,7 +172,7 @@ func (f *Flags) Has(name string) bool {
 func Parse(s *process.System, words []string) (*Flags, error) {
 	f := &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}
 	options := claudeOptions(f)
-	mine := ownOptions(f)
+	mine := claudelessOptions(f)
 	if !s.CalledAsClaude() {
 		options = append(options, mine...)
 	}
@@ -194,7 +194,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 
 // parseVersionOverride finds --claude-version before or after -v. The rest of the line is ignored.
 func parseVersionOverride(s *process.System, f *Flags, words []string) error {
-	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
+	mine := slices.DeleteFunc(claudelessOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
 		result, _ := argv.Parse(parserOptions(mine), words) // all other flags on the line count as unknown here
 		f.Given = result.Options

@@ -45,7 +45,7 @@ func sampleValue(o option) string {
 
 // Checklist row 3: --flag v and --flag=v are equivalent for every flag with a value.
 func TestEveryFlagInBothForms(t *testing.T) {
-	options := append(claudeOptions(&Flags{}), ownOptions(&Flags{})...)
+	options := append(claudeOptions(&Flags{}), claudelessOptions(&Flags{})...)
 	for _, o := range options {
 		if !strings.ContainsAny(o.Flags, "<[") {
 			continue
@@ -86,7 +86,7 @@ func TestEveryFlagIsKnown(t *testing.T) {
 		s, _ := fakeSystem(t)
 		s.Args[0] = name
 		words := []string{flag}
-		for _, o := range append(claudeOptions(&Flags{}), ownOptions(&Flags{})...) {
+		for _, o := range append(claudeOptions(&Flags{}), claudelessOptions(&Flags{})...) {
 			if slices.Contains(strings.FieldsFunc(o.Flags, func(r rune) bool { return r == ' ' || r == ',' }), flag) && strings.Contains(o.Flags, "<") {
 				words = append(words, sampleValue(o))
 			}

@@ -49,7 +49,7 @@ func HelpLines() (claude, own []HelpLine) {
 			claude = append(claude, HelpLine{o.Flags, o.help + choicesNote(o)})
 		}
 	}
-	for _, o := range ownOptions(f) {
+	for _, o := range claudelessOptions(f) {
 		own = append(own, HelpLine{o.Flags, o.help + " (or " + o.env + ")"})
 	}
 	return claude, own
@@ -137,9 +137,9 @@ func modelOptions(f *Flags) []option {
 
 func toolOptions(f *Flags) []option {
 	return []option{
-		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, appendSplit(&f.AllowedTools)),
-		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendSplit(&f.DisallowedTools)),
-		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" or ""`, appendSplit(&f.Tools)),
+		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, appendTools(&f.AllowedTools)),
+		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendTools(&f.DisallowedTools)),
+		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" or ""`, appendTools(&f.Tools)),
 		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
 		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission questions", note: `default: "host"`},
 		hiddenOption("--permission-prompt-tool <tool>", setText(&f.PermissionPromptTool)),
@@ -199,8 +199,8 @@ func hostOptions(f *Flags) []option {
 	}
 }
 
-// ownOptions are the flags that only claudeless has. Each can also be set by an environment variable.
-func ownOptions(f *Flags) []option {
+// claudelessOptions are the flags that only claudeless has. Each can also be set by an environment variable.
+func claudelessOptions(f *Flags) []option {
 	return []option{
 		claudelessOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a library scenario", setText(&f.Scenario)),
 		claudelessOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
@@ -240,7 +240,7 @@ func replaceList(target *[]string) func(string) error {
 	return func(value string) error { *target = []string{value}; return nil }
 }
 
-func appendSplit(target *[]string) func(string) error {
+func appendTools(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, splitTools(value)...); return nil }
 }
 

@@ -239,7 +239,7 @@ func start(t *testing.T, options []string) *conversation {
 	if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
 		t.Fatal(err)
 	}
-	if s.servers, err = mcp.New(mcp.Options{SDK: s.peer.Message, ConnectTimeout: 10 * time.Second}); err != nil {
+	if s.servers, err = mcp.New(mcp.Options{SDK: s.peer.SendToServer, ConnectTimeout: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.servers.Start(t.Context()); err != nil {
@@ -383,7 +383,7 @@ func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 	return nil
 }
 
-func (f *fakeSession) restore(uuid string, _ bool) (checkpoint.RewindEffect, error) {
+func (f *fakeSession) rewindFiles(uuid string, _ bool) (checkpoint.RewindEffect, error) {
 	switch {
 	case !f.rewind:
 		return checkpoint.RewindEffect{}, errNoRewind
@@ -468,10 +468,10 @@ func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessa
 	case "round":
 		d, _ := time.ParseDuration(rest)
 		<-time.After(d)
-		for _, more := range f.peer.Absorb() {
+		for _, more := range f.peer.TakeJoiningPrompts() {
 			result += " + " + more.Content.Plain()
 		}
-		result += fmt.Sprintf(", %d wait", f.peer.Waiting())
+		result += fmt.Sprintf(", %d wait", f.peer.CountWaiting())
 	case "ask", "ask-user":
 		answer, err := f.peer.Ask(interrupt, protocol.PermissionRequest{
 			Use: protocol.ToolUse{ID: "toolu-1", Name: rest, Input: json.RawMessage(`{"a":1}`)}, RequiresUser: verb == "ask-user",
@@ -484,10 +484,10 @@ func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessa
 		d, _ := time.ParseDuration(rest)
 		limited, cancel := context.WithTimeout(interrupt, d)
 		defer cancel()
-		raw, err := f.peer.Callback(limited, "hook_0", json.RawMessage(`{"hook_event_name":"Stop"}`), "toolu-1")
+		raw, err := f.peer.CallHook(limited, "hook_0", json.RawMessage(`{"hook_event_name":"Stop"}`), "toolu-1")
 		result = fmt.Sprintf("%s %v", raw, err)
 	case "message":
-		raw, err := f.peer.Message(interrupt, rest, json.RawMessage(`{"jsonrpc":"2.0","id":7,"method":"m"}`))
+		raw, err := f.peer.SendToServer(interrupt, rest, json.RawMessage(`{"jsonrpc":"2.0","id":7,"method":"m"}`))
 		result = fmt.Sprintf("%s %v", raw, err)
 	case "elicit":
 		a := f.peer.Elicit(interrupt, parseElicitation(rest))

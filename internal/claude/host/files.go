@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func (h *hostedSession) restore(uuid string, dryRun bool) (checkpoint.RewindEffect, error) {
+func (h *hostedSession) rewindFiles(uuid string, dryRun bool) (checkpoint.RewindEffect, error) {
 	history := h.session.Checkpoints()
 	switch {
 	case history == nil:
@@ -57,7 +57,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 func rewind(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["user_message_id"])
 	dryRun := !plainjson.IsFalsy(in.keys["dry_run"])
-	done, err := r.files.restore(id, dryRun)
+	done, err := r.files.rewindFiles(id, dryRun)
 	switch {
 	case err != nil && dryRun:
 		return control.Answer{Payload: struct {

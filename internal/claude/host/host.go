@@ -138,7 +138,7 @@ func handlerFor(subtype string) (handler, bool) {
 		"rename_session":         {run: renameSession},
 		"rewind_files":           {run: rewind},
 		"read_file":              {run: readFile},
-		"get_context_usage":      {run: withCheck(checkDetail, describeSession)},
+		"get_context_usage":      {run: withCheck(checkDetailLevel, describeSession)},
 		"get_settings":           {run: describeSession},
 		"get_usage":              {run: withCheck(checkSkipBehaviors, describeSession)},
 		"list_permission_rules":  {run: describeSession},

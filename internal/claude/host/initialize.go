@@ -35,7 +35,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	}
 	g.Connect(func(life context.Context) { r.initializer.Connect(life, in) })
 	d.ManifestsParked = became
-	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.State()
+	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.SessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
 	a := control.Answer{Payload: d}
 	if in.Title != "" {

@@ -70,7 +70,7 @@ func modelNameError(name string) (code, text string) {
 // of the model. It may be empty.
 func (r *requestServer) reportModelChange(before, requested string) {
 	now := r.identity.Model()
-	if !r.conn.TurnStarted() || now == before {
+	if !r.conn.HasTurnStarted() || now == before {
 		return
 	}
 	shown := now

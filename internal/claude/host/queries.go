@@ -110,7 +110,7 @@ func withCheck(check func(request) error, run serveFunc) serveFunc {
 	}
 }
 
-func checkDetail(in request) error {
+func checkDetailLevel(in request) error {
 	switch string(in.keys["detail"]) {
 	case "", "null", `"summary"`, `"full"`:
 		return nil

@@ -91,7 +91,7 @@ type settingsUpdater interface {
 type fileService interface {
 	// restore restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errNoRewind] if the session keeps no copies.
-	restore(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
+	rewindFiles(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }

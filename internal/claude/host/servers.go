@@ -66,7 +66,7 @@ const statusNeedsAuth = string(mcp.StateNeedsAuth)
 func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
 	list := []serverStatus{}
 	if r.session.Servers() != nil {
-		introducing := r.conn.ConnectingServers()
+		introducing := r.conn.IsConnectingServers()
 		for _, st := range r.session.Servers().Servers() {
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // the host's own servers are not listed before they are connected

@@ -124,7 +124,7 @@ type messageBreakdown struct {
 }
 
 func contextUsageFor(s *session.Session) contextUsage {
-	c := s.Context()
+	c := s.ContextUsage()
 	out := contextUsage{
 		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
@@ -180,12 +180,12 @@ func mcpToolUsage(s *session.Session, items []slash.UsageItem) []toolUsage {
 	return list
 }
 
-const usageRows, usageColumns = 10, 20
+const usageGridRows, usageGridColumns = 10, 20
 
 // usageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
 // end the buffer for compaction. A used category gets at least one square.
 func usageGrid(categories []usageCategory, window int) [][]usageSquare {
-	const all = usageRows * usageColumns
+	const all = usageGridRows * usageGridColumns
 	perSquare := float64(max(1, window)) / all
 	squares := func(k usageCategory) []usageSquare {
 		exact := float64(k.Tokens) / perSquare
@@ -217,8 +217,8 @@ func usageGrid(categories []usageCategory, window int) [][]usageSquare {
 	}
 	line = append(line, buffer...)[:all]
 	var rows [][]usageSquare
-	for i := range usageRows {
-		rows = append(rows, line[i*usageColumns:(i+1)*usageColumns])
+	for i := range usageGridRows {
+		rows = append(rows, line[i*usageGridColumns:(i+1)*usageGridColumns])
 	}
 	return rows
 }

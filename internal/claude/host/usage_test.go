@@ -10,19 +10,19 @@ func TestUsageGrid(t *testing.T) {
 		{Name: "buffer", Tokens: 33_000, Kind: "buffer"},
 		{Name: "free", Tokens: 954_000, Kind: "free"},
 	}, 1_000_000)
-	if len(rows) != usageRows || len(rows[0]) != usageColumns {
+	if len(rows) != usageGridRows || len(rows[0]) != usageGridColumns {
 		t.Fatalf("%d rows", len(rows))
 	}
 	first := rows[0]
 	if first[0].Category != "a" || first[0].Fullness != 0.2 || first[1].Fullness != 1 || first[3].Category != "b" || first[4].Category != "free" {
 		t.Errorf("first squares %+v", first[:5])
 	}
-	last := rows[usageRows-1]
-	if last[usageColumns-1].Category != "buffer" || last[usageColumns-7].Category != "buffer" || last[usageColumns-8].Category != "free" {
+	last := rows[usageGridRows-1]
+	if last[usageGridColumns-1].Category != "buffer" || last[usageGridColumns-7].Category != "buffer" || last[usageGridColumns-8].Category != "free" {
 		t.Errorf("last squares %+v", last)
 	}
 	for _, full := range [][]usageCategory{nil, {{Name: "a", Tokens: 5_000_000, Kind: "used"}}} {
-		if rows := usageGrid(full, 1_000_000); len(rows) != usageRows || len(rows[usageRows-1]) != usageColumns {
+		if rows := usageGrid(full, 1_000_000); len(rows) != usageGridRows || len(rows[usageGridRows-1]) != usageGridColumns {
 			t.Errorf("%v: %d rows", full, len(rows))
 		}
 	}

@@ -55,7 +55,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	}
 	return Limits{
 		Pace:     pace,
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), GatewayHost: apiGatewayHost(sys),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryWaitScale(sys, f), GatewayHost: apiGatewayHost(sys),
 		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
@@ -105,9 +105,9 @@ func maxRetries(sys *process.System) int {
 	}
 }
 
-// retryScale returns the factor for the waits between retries, from CLAUDELESS_RETRY_SCALE: 1 means the waits of the
-// real CLI, 0 no waits. If the variable is not set, it returns 1 for an interactive run and 0 for other runs.
-func retryScale(sys *process.System, f *flags.Flags) float64 {
+// retryWaitScale returns the factor for the waits between retries, from CLAUDELESS_RETRY_SCALE: 1 means the waits of
+// the real CLI, 0 no waits. If the variable is not set, it returns 1 for an interactive run and 0 for other runs.
+func retryWaitScale(sys *process.System, f *flags.Flags) float64 {
 	if f.Interactive && sys.Getenv("CLAUDELESS_RETRY_SCALE") == "" {
 		return 1
 	}

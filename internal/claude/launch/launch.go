@@ -82,7 +82,7 @@ func (r *resolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
 	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
-	if r.plan.Profile.Environment().Credential == claudecode.NoLogin {
+	if r.plan.Profile.Environment().Credential == claudecode.CredentialNone {
 		r.plan.Scenario.Failure = &scenarios.Failure{Type: scenarios.FailNotLoggedIn}
 	}
 	return err

@@ -10,8 +10,9 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// Name resolves an alias to the model that the environment defines for it. An empty name is the default model.
-func (a Aliases) Name(name string) string {
+// ResolveModelName resolves an alias to the model that the environment defines for it. An empty name is the default
+// model.
+func (a Aliases) ResolveModelName(name string) string {
 	switch name {
 	case "", "default":
 		return cmp.Or(a.Default, claudecode.DefaultModel)
@@ -38,7 +39,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	if m.Name == "" && m.Aliases.Default == "" {
 		m.Name = p.Profile.Environment().DefaultModel()
 	}
-	m.Name = m.Aliases.Name(m.Name)
+	m.Name = m.Aliases.ResolveModelName(m.Name)
 	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")
 	m.Betas = f.Betas
 	for name := range strings.SplitSeq(f.FallbackModel, ",") {

@@ -162,7 +162,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	if said != "" {
 		said += "\n"
 	}
-	if p.Profile.Has(claudecode.SettingsSources) {
+	if p.Profile.Has(claudecode.FeatureSettingsSources) {
 		return said + settings.Report(p.Settings.Faults)
 	}
 	return said + settings.ReportByFile(p.Settings.Faults)

@@ -43,7 +43,7 @@ type Plan struct {
 	Permission    Permission
 	Transcript    transcript.Options // options of the transcript, without callbacks
 	Output        Output
-	Records       Records
+	Records       RecordOptions
 	Host          HostOptions
 	Worktree      *Worktree // worktree that the run has entered; nil means none
 }
@@ -209,8 +209,9 @@ type Output struct {
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
 
-// Records specify what is recorded about a run and where. They also specify the gates and the debugger of the run.
-type Records struct {
+// RecordOptions specify what is recorded about a run and where. They also specify the gates and the debugger of the
+// run.
+type RecordOptions struct {
 	Capture       string // the journal's file; empty means none
 	Gates         string // directory of the gates (steps of the scenario wait at them); empty means none
 	Run           journal.Run

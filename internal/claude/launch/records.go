@@ -18,8 +18,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-func recordOptions(sys *process.System, f *flags.Flags, p *Plan) Records {
-	o := Records{
+func recordOptions(sys *process.System, f *flags.Flags, p *Plan) RecordOptions {
+	o := RecordOptions{
 		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
 		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
 	}
@@ -51,7 +51,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	}
 	line.IgnoredSettings = append(line.IgnoredSettings, unmatchedHooks(p.Settings.Hooks)...)
 	line.IgnoredSettings = append(line.IgnoredSettings, settings.Misspelled(p.Settings.Settings)...)
-	for _, name := range journalEnv() {
+	for _, name := range journalVariableNames() {
 		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value
 		}
@@ -68,7 +68,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	return line
 }
 
-func journalEnv() []string {
+func journalVariableNames() []string {
 	return []string{
 		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
 		"CLAUDE_CODE_MAX_RETRIES", "CLAUDELESS_SCENARIO", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_COMPAT", "HOME", "PWD",
@@ -85,7 +85,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		Agent: p.Customization.Agent, Title: f.SessionName, Commit: p.Settings.Attribution.Commit, PR: p.Settings.Attribution.PR,
 	}
 	if p.Scenario.Seed != nil {
-		o.RestartIDs = p.Clock.SelectRun
+		o.RestartIDs = p.Clock.ReseedForRun
 	}
 	o.Machine = machineInfo(sys, p)
 	o.Machine.IsTerminal = f.Interactive

@@ -40,7 +40,7 @@ func (r *resolver) resolveServers() error {
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
 		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, ValuesOnly: r.flags.StrictMCPConfig || r.flags.Bare, Scopes: r.configuredScopes(),
-		NoProject: !r.plan.Settings.HasSource("project"), DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.Disabled(),
+		NoProject: !r.plan.Settings.HasSource("project"), DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.DisabledServers(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return process.Verbatimf("Error: %v", broken)
@@ -65,7 +65,7 @@ func (r *resolver) resolveServers() error {
 // negotiation returns how a version of the real CLI negotiates the revision of MCP. Of the values of
 // MCP_PROTOCOL_NEGOTIATION only "legacy" has an effect.
 func negotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
-	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.MCPProbe) {
+	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.FeatureMCPProbe) {
 		return mcp.NegotiateLegacy
 	}
 	return mcp.NegotiateAuto

@@ -59,7 +59,7 @@ func StreamJSON(w io.Writer, events Events) error {
 // groupedWriter is a writer that several goroutines may use. What f writes stays together: no other output comes in
 // between.
 type groupedWriter interface {
-	Grouped(f func(w io.Writer) error) error
+	WriteGroup(f func(w io.Writer) error) error
 }
 
 // writeVerbatim writes output that a scenario specifies. Repeated text is written piece by piece, to save memory.
@@ -73,7 +73,7 @@ func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 	}
 	write := func(w io.Writer) error { return writeRepeated(w, v) }
 	if g, ok := w.(groupedWriter); ok {
-		return g.Grouped(write)
+		return g.WriteGroup(write)
 	}
 	return write(w)
 }

@@ -159,7 +159,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *counter) Grouped(f func(io.Writer) error) error {
+func (c *counter) WriteGroup(f func(io.Writer) error) error {
 	before := c.bytes
 	err := f(c)
 	c.groups = append(c.groups, c.bytes-before)

@@ -55,7 +55,7 @@ func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permi
 // session below TaskTemp (observed with 2.1.329). Without TaskTemp, it is temporary and removed at the end of the run.
 func (b *backgroundWork) dir() string {
 	if b.plan.TaskTemp != "" {
-		return filepath.Join(sessionTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
+		return filepath.Join(sessionTempDir(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
 	}
 	b.tempDir.once.Do(func() {
 		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
@@ -77,15 +77,15 @@ func (b *backgroundWork) close() {
 
 func (b *backgroundWork) Options() simulator.Options { return b.options }
 
-// Name returns the name by which other sessions address this one.
-func (b *backgroundWork) Name() string {
+// SessionName returns the name by which other sessions address this one.
+func (b *backgroundWork) SessionName() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
 // ShowsAgentText reports whether the text of agents for which a turn waits is shown.
 func (b *backgroundWork) ShowsAgentText() bool { return b.showAgentText.Load() }
 
-func (b *backgroundWork) Find(name string) (agent.Definition, bool) {
+func (b *backgroundWork) FindAgent(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	mode, _ := permission.ParseMode(a.Mode) // an unknown mode is ignored
 	if mode == protocol.ModeBypass {
@@ -103,8 +103,10 @@ func (b *backgroundWork) RunSkill(ctx context.Context, skill catalog.Command, te
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
-func (b *backgroundWork) Names() []string { return b.plan.Catalog.AgentNames() }
+func (b *backgroundWork) AgentNames() []string { return b.plan.Catalog.AgentNames() }
 
-// Denied returns the deny rule that forbids agents of a type, and the source of the rule. Both are empty if the agents
-// may start.
-func (b *backgroundWork) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }
+// DenyRule returns the deny rule that forbids agents of a type, and the source of the rule. Both are empty if the
+// agents may start.
+func (b *backgroundWork) DenyRule(name string) (rule, source string) {
+	return b.policy.DeniedAgent(name)
+}

@@ -27,8 +27,8 @@ func (v *servers) startInBackground(ctx context.Context) error {
 	return nil
 }
 
-// waitSettled waits for the servers before a turn. Without an initialize request, it connects the host's servers now.
-func (v *servers) waitSettled(ctx context.Context) error {
+// waitConnected waits for the servers before a turn. Without an initialize request, it connects the host's servers now.
+func (v *servers) waitConnected(ctx context.Context) error {
 	select {
 	case <-v.dynamic.settled:
 	case <-ctx.Done():

@@ -43,12 +43,12 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspac
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
 	o.PromptAnswer, _ = plan.Scenario.API.SideText("other")
-	o.Reports = plan.Records.Telemetry.Enabled()
+	o.Reports = plan.Records.Telemetry.IsEnabled()
 	if plan.Clock.IsRepeatable() {
 		o.ProgressEvery = -1
 	}
 	if host := p.servers.requests.host; host != nil {
-		o.Callback = host.Callback
+		o.Callback = host.CallHook
 	}
 	for _, h := range plan.Settings.Hooks {
 		if plan.Customization.HooksDisabled() && h.Source != settings.SourceManaged {
@@ -129,7 +129,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	if k.Model != "" && k.Model != "inherit" {
 		loaded.Model = claudecode.ResolveModel(k.Model)
 	}
-	if agent, _ := ctx.Value(agentKey{}).(string); err == nil && !k.RunsInAgent {
+	if agent, _ := ctx.Value(agentIDContextKey{}).(string); err == nil && !k.RunsInAgent {
 		loaded.Previous = l.state.RecordSkill(agent+k.Name, text)
 	}
 	return loaded, err

@@ -63,7 +63,7 @@ func (s *Session) PlanFile() (path, plan string) {
 func (s *Session) Log() runLog { return s.records }
 
 // WaitReady waits until a turn may start.
-func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSettled(ctx) }
+func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
 
 // WaitStarted waits until the servers have settled, or until the context of Start is cancelled.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
@@ -164,13 +164,15 @@ func (s *Session) Rename(title string) { s.conversation.addTitle(title) }
 func (s *Session) Model() string { return claudecode.ResolveModel(s.state.Model()) }
 
 // SetModel changes the model. The environment may map the name to another model.
-func (s *Session) SetModel(name string) { s.state.SetModel(s.plan.Model.Aliases.Name(name)) }
+func (s *Session) SetModel(name string) {
+	s.state.SetModel(s.plan.Model.Aliases.ResolveModelName(name))
+}
 
 // Cost returns the costs of the session up to the end of the last turn.
 func (s *Session) Cost() slash.Cost { return s.conversation.lastCost() }
 
-// Context returns how full the context window is.
-func (s *Session) Context() slash.Context {
+// ContextUsage returns how full the context window is.
+func (s *Session) ContextUsage() slash.Context {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
 	return sim.Context()

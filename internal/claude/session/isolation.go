@@ -57,27 +57,29 @@ func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// Reread returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
-func (t *toolbox) Reread(call protocol.ToolUse) string { return t.builtinTools(call).Reread(call) }
+// RecheckFile returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
+func (t *toolbox) RecheckFile(call protocol.ToolUse) string {
+	return t.builtinTools(call).RecheckFile(call)
+}
 
-// builtinCalls runs the calls of built-in tools. Agents in a worktree have their own tools.
-type builtinCalls struct{ *toolbox }
+// builtinExecutor runs the calls of built-in tools. Agents in a worktree have their own tools.
+type builtinExecutor struct{ *toolbox }
 
-func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (b builtinExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return b.builtin.Tools(ctx)
 }
 
-type agentKey struct{}
+type agentIDContextKey struct{}
 
-func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (b builtinExecutor) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	if call.Agent != nil {
-		ctx = context.WithValue(ctx, agentKey{}, call.Agent.ID)
+		ctx = context.WithValue(ctx, agentIDContextKey{}, call.Agent.ID)
 	}
 	return b.builtinTools(call).Execute(ctx, call)
 }
 
-// Isolate creates a worktree for an agent (observed with 2.1.330).
-func (b *backgroundWork) Isolate(ctx context.Context, id string) (dir string, err error) {
+// IsolateAgent creates a worktree for an agent (observed with 2.1.330).
+func (b *backgroundWork) IsolateAgent(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}
 	top, err := git.Top(ctx, t.builtin.Dir())
@@ -101,9 +103,9 @@ func (b *backgroundWork) Isolate(ctx context.Context, id string) (dir string, er
 	return w.Path, nil
 }
 
-// Release removes the worktree of an agent. If the worktree has changes or cannot be removed, Release keeps the
+// ReleaseAgent removes the worktree of an agent. If the worktree has changes or cannot be removed, ReleaseAgent keeps the
 // worktree and returns its path and branch.
-func (b *backgroundWork) Release(ctx context.Context, id string) (path, branch string) {
+func (b *backgroundWork) ReleaseAgent(ctx context.Context, id string) (path, branch string) {
 	a, ok := b.tools.isolated.find(id)
 	if !ok {
 		return "", ""

@@ -193,7 +193,7 @@ func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	}
 	judged := r.scenario.judge(code)
 	if r.journal != nil {
-		whole := r.journal.Process()
+		whole := r.journal.WithoutSession()
 		for _, j := range judged {
 			whole.Write(expectationRecord(j))
 		}
@@ -269,7 +269,7 @@ func (r *recorder) closeLogs() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		if r.journal != nil {
-			r.journal.Process().Write(journal.Telemetry{Name: name, Count: sent[name]})
+			r.journal.WithoutSession().Write(journal.Telemetry{Name: name, Count: sent[name]})
 		}
 	}
 	r.debug.close()
@@ -364,7 +364,7 @@ func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 
 func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	p.summarize(journal.Exit{Code: code})
-	return p.summary.Check(p.scenario)
+	return p.summary.CheckExpectations(p.scenario)
 }
 
 func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {
@@ -383,7 +383,7 @@ type telemetryExport struct {
 
 // startTelemetry starts the telemetry that the environment requests; nil means none.
 func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
-	if !plan.Records.Telemetry.Enabled() {
+	if !plan.Records.Telemetry.IsEnabled() {
 		return nil
 	}
 	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{

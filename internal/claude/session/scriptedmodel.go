@@ -29,7 +29,7 @@ type scriptedModelOptions struct {
 }
 
 // modelNames maps model names to those that the environment sets for them.
-type modelNames interface{ Name(name string) string }
+type modelNames interface{ ResolveModelName(name string) string }
 
 // runLog receives the findings and gate events of a run. WriteJournal writes a line to the journal.
 type runLog interface {
@@ -43,8 +43,8 @@ type scriptedModel struct{ o scriptedModelOptions }
 
 func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
-// Name returns the model name after the mapping of the environment.
-func (p *scriptedModel) Name(name string) string { return p.o.Names.Name(name) }
+// ResolveModelName returns the model name after the mapping of the environment.
+func (p *scriptedModel) ResolveModelName(name string) string { return p.o.Names.ResolveModelName(name) }
 
 func (p *scriptedModel) SessionModel() simulator.Model {
 	failure := p.o.Failure
@@ -72,15 +72,15 @@ type agentModel struct {
 // Next returns the reply of the agent's engine, after waiting at the gate of the step, if any.
 func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
-	a.model.reportTemplates(ctx, reply, err)
+	a.model.reportTemplateErrors(ctx, reply, err)
 	if err == nil {
 		err = a.model.waitAtGates(ctx, reply)
 	}
 	return reply, err
 }
 
-// reportTemplates writes to the journal which templates of a reply failed or had no value, and any endless rule.
-func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Reply, err error) {
+// reportTemplateErrors writes to the journal which templates of a reply failed or had no value, and any endless rule.
+func (p *scriptedModel) reportTemplateErrors(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
@@ -103,7 +103,7 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 // it affects the output from then on, or turns the reply into a failure.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
-	p.reportTemplates(ctx, reply, err)
+	p.reportTemplateErrors(ctx, reply, err)
 	if err != nil {
 		return reply, err
 	}

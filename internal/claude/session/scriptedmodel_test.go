@@ -35,7 +35,7 @@ func (r *testRecords) Hint(string)                 { r.warnings++ }
 
 type names struct{}
 
-func (names) Name(name string) string { return name }
+func (names) ResolveModelName(name string) string { return name }
 
 func newTestModel(t *testing.T, o scriptedModelOptions) (*scriptedModel, *testRecords) {
 	t.Helper()

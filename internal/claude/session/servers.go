@@ -38,9 +38,9 @@ type Host interface {
 // servers inside the host, and questions of servers to the user.
 type HostCallbacks interface {
 	// Callback runs a hook of the host's; see hook.Callback.
-	Callback(ctx context.Context, id string, input json.RawMessage, toolUse string) (json.RawMessage, error)
+	CallHook(ctx context.Context, id string, input json.RawMessage, toolUse string) (json.RawMessage, error)
 	// Message sends a message to an MCP server inside the host; see mcp.Options.SDK.
-	Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+	SendToServer(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 	// Elicit asks the user a question for a server.
 	Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 }
@@ -87,7 +87,7 @@ func (v *servers) createManager(roots []string, capture bool) error {
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
 	o.Files, o.Elicit, o.Sample, o.Records = v.results, v.requests.elicit, v.requests.sampler(), v.results.callLog(capture)
 	if host := v.requests.host; host != nil {
-		o.SDK = host.Message
+		o.SDK = host.SendToServer
 	}
 	var err error
 	v.manager, err = mcp.New(o)

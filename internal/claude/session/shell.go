@@ -19,7 +19,7 @@ func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr s
 	if err != nil {
 		return "", err.Error()
 	}
-	shell := executor.Chain(builtinCalls{s.tools}, executor.Canned(s.policy.canned))
+	shell := executor.Chain(builtinExecutor{s.tools}, executor.Canned(s.policy.canned))
 	result, err := shell.Execute(ctx, protocol.ToolUse{Type: "tool_use", Name: "Bash", Input: input})
 	if err != nil {
 		return "", err.Error()

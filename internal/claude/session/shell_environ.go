@@ -26,7 +26,7 @@ func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	)
 	env = append(env, messagingEnviron(plan, id)...)
 	if plan.TaskTemp != "" {
-		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionTemp(plan, transcript, id), "started"))
+		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionTempDir(plan, transcript, id), "started"))
 	}
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
@@ -62,6 +62,6 @@ func messagingEnviron(plan launch.Plan, id string) []string {
 	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
 }
 
-func sessionTemp(plan launch.Plan, transcript, id string) string {
+func sessionTempDir(plan launch.Plan, transcript, id string) string {
 	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcript)), id)
 }

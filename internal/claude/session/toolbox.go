@@ -79,10 +79,10 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *permissi
 func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base := executor.Composite{simulator.StructuredCalls{}, p.background.agents}
 	base = append(base, t.servers.tools()...)
-	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
+	base = append(base, t.withToolSearch(append(slices.Clone(base), t.builtin)), builtinExecutor{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.prompter(p.host)
-	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.UserModified), Files: newSettingsFiles(plan, t.servers.records)}
+	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureUserModified), Files: newSettingsFiles(plan, t.servers.records)}
 	t.agents = p.background.agents
 	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library
 	t.Executor = executor.Chain(base,
@@ -156,8 +156,8 @@ func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	return nil
 }
 
-// Rewrite converts the output of a built-in tool to the content of its result.
-func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content, bool) {
+// RewriteOutput converts the output of a built-in tool to the content of its result.
+func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool) {
 	return builtin.ReplaceOutput(tool, output)
 }
 
@@ -181,7 +181,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	return t.builtin.Tool(name)
 }
 
-func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
+func (t *toolbox) withToolSearch(all executor.Executor) executor.Executor {
 	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := all.Tools(ctx)
@@ -226,7 +226,7 @@ func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
 		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonicalName})
 	}
 	if err == nil && plan.Records.DebuggerURL != "" {
-		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
+		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientClaudeless, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
 	}
 	return g, err
 }
@@ -254,7 +254,7 @@ func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = serializedCalls{next, g.script}
+			next = sequentialExecutor{next, g.script}
 		}
 		return next
 	}
@@ -435,7 +435,7 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.C
 // receive none (observed with 2.1.329).
 func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
 	text := instructionText(i.customization.Memories)
-	if text == "" || claudecode.OnlyReports(agent.Type) {
+	if text == "" || claudecode.ReturnsOnlyReport(agent.Type) {
 		return nil
 	}
 	return []simulator.ContextFile{{Text: text}}

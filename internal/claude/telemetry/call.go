@@ -135,11 +135,11 @@ func jsonObject(pairs [][2]string) string {
 	return b.String() + "}"
 }
 
-func commitCommand() *regexp.Regexp {
+func commitCommandPattern() *regexp.Regexp {
 	return regexp.MustCompile(`\bgit(?:\s+-[cC]\s+\S+|\s+--\S+)*\s+commit\b`)
 }
 
-func pullRequestCommand() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
+func pullRequestCommandPattern() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
 
 func languageOfFile(path string) string {
 	return map[string]string{

@@ -65,7 +65,7 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 			warnings = append(warnings, warning)
 		}
 		if target != nil {
-			target.Interval = millis(getenv(interval), fallback)
+			target.Interval = parseMilliseconds(getenv(interval), fallback)
 		}
 		return target
 	}
@@ -80,13 +80,13 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	c.Cumulative = strings.EqualFold(getenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"), "cumulative")
 	c.NoSessionID = strings.EqualFold(getenv("OTEL_METRICS_INCLUDE_SESSION_ID"), "false")
 	c.AppVersion = isTrue(getenv("OTEL_METRICS_INCLUDE_VERSION"))
-	c.FlushTimeout = millis(getenv("CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"), 2*time.Second)
+	c.FlushTimeout = parseMilliseconds(getenv("CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"), 2*time.Second)
 	c.Terminal = cmp.Or(getenv("TERM_PROGRAM"), getenv("TERM"))
 	return c, warnings
 }
 
-// Enabled reports whether any signal is sent.
-func (c Config) Enabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
+// IsEnabled reports whether any signal is sent.
+func (c Config) IsEnabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
 
 // readTarget returns the destination of a signal; nil means that it is not sent.
 func readTarget(getenv func(string) string, signal string) (*Target, string) {
@@ -133,7 +133,7 @@ func isTrue(value string) bool {
 	return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
 }
 
-func millis(text string, fallback time.Duration) time.Duration {
+func parseMilliseconds(text string, fallback time.Duration) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil || n <= 0 {
 		return fallback

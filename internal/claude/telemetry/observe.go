@@ -360,10 +360,10 @@ func (r *Recorder) recordToolMetrics(ev *protocol.ToolExecuted, c toolCall) {
 	added, removed := 0, 0
 	switch {
 	case ev.Use.Name == "Bash":
-		if commitCommand().MatchString(c.command) {
+		if commitCommandPattern().MatchString(c.command) {
 			r.addToMetric("commit.count", 1, nil)
 		}
-		if pullRequestCommand().MatchString(c.command) {
+		if pullRequestCommandPattern().MatchString(c.command) {
 			r.addToMetric("pull_request.count", 1, nil)
 		}
 		return

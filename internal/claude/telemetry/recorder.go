@@ -87,7 +87,7 @@ type counter struct {
 
 // Open returns a recorder; nil means telemetry is off.
 func Open(o Options) *Recorder {
-	if !o.Enabled() {
+	if !o.IsEnabled() {
 		return nil
 	}
 	r := &Recorder{

@@ -68,8 +68,8 @@ func TestReadConfig(t *testing.T) {
 		if joined := strings.Join(warnings, "\n"); joined != c.warning {
 			t.Errorf("%s: warnings %q, want %q", c.name, joined, c.warning)
 		}
-		if got.Enabled() != (c.want != nil) {
-			t.Errorf("%s: enabled is %v", c.name, got.Enabled())
+		if got.IsEnabled() != (c.want != nil) {
+			t.Errorf("%s: enabled is %v", c.name, got.IsEnabled())
 		}
 	}
 }

@@ -23,7 +23,7 @@ type callInput struct {
 	ReplaceAll  bool   `json:"replace_all"`
 }
 
-func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
+func (in callInput) webSearchText() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
 
 func parseCallInput(raw json.RawMessage) (in callInput) {
 	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
@@ -70,7 +70,7 @@ func numberedRows(text string) []string {
 	return lines
 }
 
-func editRows(in callInput) []string {
+func rowsOfEdit(in callInput) []string {
 	raw, err := os.ReadFile(in.FilePath)
 	before, count := string(raw), 1
 	switch {
@@ -116,7 +116,7 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 	return rows
 }
 
-func writeRows(in callInput) (rows []string, overwrites bool) {
+func rowsOfWrite(in callInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {
 		return numberedRows(in.Content), false

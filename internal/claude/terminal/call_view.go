@@ -22,7 +22,7 @@ type callView struct {
 
 const notRunText = "Not run · rejected"
 
-const mostLines, mostColumns = 10, 50
+const maxShownLines, maxCommandColumns = 10, 50
 
 // counts returns what a finished call adds to a line such as "Read 2 files". nil means that it is shown separately.
 func (c *callView) counts() *callCounts {
@@ -83,15 +83,15 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 		at.glyph, at.text = answerGlyph+" Bash", c.inlineCommand()
 		return []entry{at, {glyph: resultPrefix, text: runningText, noGap: true}}
 	case use.Name == "Bash":
-		at.text = cmp.Or(progressText(c.input.Description), "Running "+truncate(c.input.Command, mostColumns))
-		return v.progressEntries(c, at, c.shownCommand(mostLines))
+		at.text = cmp.Or(progressText(c.input.Description), "Running "+truncate(c.input.Command, maxCommandColumns))
+		return v.progressEntries(c, at, c.shownCommand(maxShownLines))
 	case use.Name == "Edit":
-		c.fileRows = editRows(c.input)
+		c.fileRows = rowsOfEdit(c.input)
 		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "Write" && c.input.FilePath == planFile:
 		at.text = "Updated plan"
 	case use.Name == "Write":
-		c.fileRows, c.overwrites = writeRows(c.input)
+		c.fileRows, c.overwrites = rowsOfWrite(c.input)
 		at.text = "Write(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "WebFetch":
 		at.text = "Fetch(" + c.input.URL + ")"
@@ -106,7 +106,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	case use.Name == "Skill":
 		at.text = "Skill(" + c.input.Skill + ")"
 	case use.Name == "WebSearch":
-		at.text = c.input.webSearch()
+		at.text = c.input.webSearchText()
 	case c.input.FilePath != "":
 		at.text = use.Name + "(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	default:
@@ -245,7 +245,7 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 
 func (c *callView) fileEntries() (rows []entry) {
 	for i, row := range c.fileRows {
-		if i == mostLines && c.use.Name == "Write" && !c.overwrites {
+		if i == maxShownLines && c.use.Name == "Write" && !c.overwrites {
 			return append(rows, entry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), noGap: true})
 		}
 		rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
@@ -357,7 +357,7 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	output = strings.Trim(toolErrorText(output), "\n")
 	switch {
 	case failed:
-		output, maxLines = "Error: "+output, mostLines
+		output, maxLines = "Error: "+output, maxShownLines
 	case strings.HasPrefix(output, "Command running in background"):
 		return "Running in the background (↓ to manage)"
 	case output == "" || output == "(Bash completed with no output)":
@@ -366,7 +366,7 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	var rows []string
 	for line := range strings.SplitSeq(output, "\n") {
 		runes := []rune(printable(expandTabs(line)))
-		for part := range slices.Chunk(runes, max(1, cols-mostLines)) {
+		for part := range slices.Chunk(runes, max(1, cols-maxShownLines)) {
 			rows = append(rows, strings.TrimRight(string(part), " "))
 		}
 		if len(runes) == 0 {

@@ -70,7 +70,7 @@ func (t *Terminal) infoDialog(kind string) *dialog {
 // to it. It returns nil if nothing has to be asked.
 func (t *Terminal) modelDialog(line, name string) *dialog {
 	if name != "" {
-		return t.switchDialog(line, name, true)
+		return t.modelSwitchDialog(line, name, true)
 	}
 	d := t.newPage("model", "Select model")
 	d.showNumbers, d.letter, d.foot = true, "s", []string{"", "  s to use this session only · Enter to save · Esc to cancel"}
@@ -88,12 +88,12 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 			t.reportCommand(line, "Kept model as "+t.shownModel())
 			return nil
 		}
-		return t.switchDialog(line, names[c.index], c.text != d.letter)
+		return t.modelSwitchDialog(line, names[c.index], c.text != d.letter)
 	})
 	return d
 }
 
-func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
+func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
 	model := t.resolveModel(name)
 	hasReplies := slices.ContainsFunc(t.console.screen.entries, func(e entry) bool { return strings.HasPrefix(e.glyph, answerGlyph) })
 	if !hasReplies || model == t.player.session.Model() {
@@ -116,7 +116,7 @@ func (t *Terminal) switchDialog(line, name string, save bool) *dialog {
 }
 
 func (t *Terminal) resolveModel(name string) string {
-	return claudecode.ResolveModel(t.plan.Model.Aliases.Name(name))
+	return claudecode.ResolveModel(t.plan.Model.Aliases.ResolveModelName(name))
 }
 
 func (t *Terminal) shownModel() string {

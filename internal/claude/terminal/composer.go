@@ -154,7 +154,7 @@ func (c *composer) clearLine() bool {
 
 func (c *composer) moveCursor(by int) { c.cursor = min(max(c.cursor+by, 0), len(c.draft)) }
 
-func (c *composer) moveLine(by int) bool {
+func (c *composer) moveCursorByLine(by int) bool {
 	column := c.cursor - c.lineStart()
 	switch {
 	case by < 0 && c.lineStart() > 0:

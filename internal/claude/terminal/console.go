@@ -53,7 +53,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	if err != nil {
 		return nil, err
 	}
-	restore, err := sys.Terminal.Raw()
+	restore, err := sys.Terminal.MakeRaw()
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +64,10 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 		openedAt: sys.Now(), painter: painter{w: signals.LimitWrites(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
-	c.measure()
-	key := book.Key{Renderer: book.Fullscreen, Tmux: c.screen.inTmux, Cols: c.screen.cols, Rows: c.screen.rows}
+	c.updateScreenSize()
+	key := book.Key{Renderer: book.RendererFullscreen, Tmux: c.screen.inTmux, Cols: c.screen.cols, Rows: c.screen.rows}
 	if plan.Settings.Merged()["tui"] == "default" {
-		key.Renderer = book.Inline
+		key.Renderer = book.RendererInline
 	}
 	if c.screen.labels.pages, err = loadPages(sys, plan.Version, key); err != nil {
 		return nil, errors.Join(err, restore())
@@ -119,14 +119,14 @@ func (c *Console) suspend() error {
 }
 
 func (c *Console) resume() error {
-	_, err := c.sys.Terminal.Raw()
+	_, err := c.sys.Terminal.MakeRaw()
 	if err = errors.Join(err, c.painter.open()); c.painter.fullScreen {
-		err = errors.Join(err, c.painter.enterFull())
+		err = errors.Join(err, c.painter.enterFullScreen())
 	}
 	return err
 }
 
-func (c *Console) measure() {
+func (c *Console) updateScreenSize() {
 	c.screen.faults = c.faults.current()
 	cols, rows := c.sys.Terminal.Size()
 	if cols <= 0 || rows <= 0 {
@@ -157,7 +157,7 @@ func (c *Console) show(d *dialog) {
 
 // ask shows dialogs, one after the other, below the terminal's existing content. It returns when the last was answered.
 func (c *Console) ask(ctx context.Context, d *dialog) error {
-	c.measure()
+	c.updateScreenSize()
 	c.screen.inline = true
 	due := c.openedAt.Add(claudecode.FirstDialogDelay)
 	if !c.answeredAt.IsZero() {
@@ -248,7 +248,7 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	case <-c.escapeTimer.C:
 		return c.keys.flush(), nil
 	case <-c.resized:
-		c.measure()
+		c.updateScreenSize()
 		return nil, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

@@ -183,7 +183,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			if ev.Error != "" || ev.IsAPIErrorMessage {
 				if !strings.HasPrefix(block.Text, "API Error") {
 					s.composerHint = "Once fixed, resend your message"
-					v.appendNote(interactiveError(block.Text))
+					v.appendNote(interactiveErrorText(block.Text))
 					continue
 				}
 				if !strings.Contains(block.Text, "limit of this workspace") {
@@ -202,7 +202,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	}
 }
 
-func interactiveError(text string) string {
+func interactiveErrorText(text string) string {
 	switch {
 	case text == "Credit balance is too low":
 		return "Credit balance too low · Add funds: https://platform.claude.com/settings/billing"

@@ -1,10 +1,10 @@
 // Package terminal plays a session on a terminal: it reads keys, draws the screen of an interactive claude in a plain
 // layout, and asks its questions in dialogs.
 //
-// [Startup] asks the questions that precede a session, such as the trust of a folder. [Open] then builds the session,
-// and [Terminal.Run] plays it. The screen is a consumer of the session's events. Package session runs the turns and
-// creates the questions; this package only shows them and returns the answers. Only the goroutine of [Terminal.Run]
-// uses the state of the screen. Other goroutines put messages into its mailbox.
+// [RunStartup] asks the questions that precede a session, such as the trust of a folder. [Open] then builds the
+// session, and [Terminal.Run] plays it. The screen is a consumer of the session's events. Package session runs the
+// turns and creates the questions; this package only shows them and returns the answers. Only the goroutine of
+// [Terminal.Run] uses the state of the screen. Other goroutines put messages into its mailbox.
 package terminal
 
 import (
@@ -30,7 +30,7 @@ const (
 // in the footer. Package book calls these texts anchors.
 type labels struct {
 	anchors []book.Anchor
-	pages   *pages // captured pages, in which labels are complete; nil means none
+	pages   *capturedPages // captured pages, in which labels are complete; nil means none
 }
 
 func loadLabels(version string) (labels, error) {
@@ -64,7 +64,7 @@ func (l *labels) find(state, begin string) string {
 	return cmp.Or(found, begin)
 }
 
-func (l *labels) findWith(state, begin, rest string) string {
+func (l *labels) findWithFallback(state, begin, rest string) string {
 	label := l.find(state, begin)
 	if label == begin {
 		label += rest

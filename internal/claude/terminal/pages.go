@@ -12,8 +12,9 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// pages holds captured pages of the real CLI, for texts that are the same in every run. A nil *pages has no pages.
-type pages struct{ list []book.Page }
+// capturedPages holds captured pages of the real CLI, for texts that are the same in every run. A nil *pages has no
+// pages.
+type capturedPages struct{ list []book.Page }
 
 // ScreensVariable is the environment variable that selects the book with the captured screens: a version, or a
 // directory.
@@ -21,7 +22,7 @@ const ScreensVariable = "CLAUDELESS_SCREENS"
 
 // loadPages returns the pages for a terminal: from the book that [ScreensVariable] names, else from this version of
 // claude, else from the newest captured version.
-func loadPages(sys *process.System, version string, k book.Key) (*pages, error) {
+func loadPages(sys *process.System, version string, k book.Key) (*capturedPages, error) {
 	root, name := book.Root(sys.Environ), sys.Getenv(ScreensVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
 	if err != nil {
@@ -40,7 +41,7 @@ func loadPages(sys *process.System, version string, k book.Key) (*pages, error) 
 		return nil, nil
 	}
 	list, err := nearest.Pages()
-	return &pages{list}, err
+	return &capturedPages{list}, err
 }
 
 func newestBooks(root string) ([]book.Book, error) {
@@ -55,7 +56,7 @@ func newestBooks(root string) ([]book.Book, error) {
 
 // find returns the page of a state; nil means that no page exists. If there are several, it returns the page whose slots
 // use the largest number of values.
-func (p *pages) find(state string, values map[string]string) *book.Page {
+func (p *capturedPages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil
 	}
@@ -101,7 +102,7 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 }
 
 // optionLabel returns the full label of the option that begins with some words; empty means that no page contains it.
-func (p *pages) optionLabel(state, begin string) string {
+func (p *capturedPages) optionLabel(state, begin string) string {
 	if p == nil {
 		return ""
 	}
@@ -125,7 +126,7 @@ func (p *pages) optionLabel(state, begin string) string {
 	return ""
 }
 
-func (p *pages) applyCapturedTexts(d *dialog) {
+func (p *capturedPages) applyCapturedTexts(d *dialog) {
 	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
 	if page == nil || len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
@@ -171,7 +172,7 @@ func filledRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-func (p *pages) headerRows(values map[string]string) []string {
+func (p *capturedPages) headerRows(values map[string]string) []string {
 	page := p.find("idle/start", values)
 	if page == nil {
 		return nil
@@ -184,7 +185,7 @@ func (p *pages) headerRows(values map[string]string) []string {
 	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
-func (p *pages) rowsBelowInput(state string) []string {
+func (p *capturedPages) rowsBelowInput(state string) []string {
 	page := p.find(state, nil)
 	if page == nil {
 		return nil
@@ -200,7 +201,7 @@ func (p *pages) rowsBelowInput(state string) []string {
 }
 
 // paragraph returns the text after begin on the page of a state, up to the next empty row; empty if there is none.
-func (p *pages) paragraph(state, begin string) string {
+func (p *capturedPages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {
 		return ""
@@ -217,7 +218,7 @@ func trimRows(rows []string) []string {
 	return rows
 }
 
-func (p *pages) tip() string {
+func (p *capturedPages) tip() string {
 	page := p.find("busy/turn", nil)
 	if page == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 
 // captured returns a page as it is captured.
 func captured(name, state, text string, slots map[string]string) book.Page {
-	p := book.Page{Tape: "t", Name: name, State: state, Text: text, Key: book.Key{Version: "1.0.0", Renderer: book.Fullscreen, Cols: 110, Rows: 36}}
+	p := book.Page{Tape: "t", Name: name, State: state, Text: text, Key: book.Key{Version: "1.0.0", Renderer: book.RendererFullscreen, Cols: 110, Rows: 36}}
 	p.Slots, p.Options = book.FindSlots(p.Lines(), slots), book.FindOptions(p.Lines())
 	return p
 }
@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	sys := &process.System{Environ: []string{"XDG_CACHE_HOME=" + root}}
-	p, err := loadPages(sys, "9.9.9", book.Key{Renderer: book.Fullscreen, Cols: 80, Rows: 24}) // the newest, if the version has none
+	p, err := loadPages(sys, "9.9.9", book.Key{Renderer: book.RendererFullscreen, Cols: 80, Rows: 24}) // the newest, if the version has none
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}

@@ -19,28 +19,28 @@ type painter struct {
 }
 
 const (
-	enterScreen     = "\x1b[?1049h\x1b[2J\x1b[H"
-	leaveScreen     = "\x1b[?1049l"
-	keysOnSequence  = "\x1b[?2004h\x1b[?25l"
-	keysOffSequence = "\x1b[?2004l\x1b[?25h"
+	enterScreenSequence = "\x1b[?1049h\x1b[2J\x1b[H"
+	leaveScreenSequence = "\x1b[?1049l"
+	keysOnSequence      = "\x1b[?2004h\x1b[?25l"
+	keysOffSequence     = "\x1b[?2004l\x1b[?25h"
 )
 
 func (p *painter) open() error { return p.write(keysOnSequence) }
 
-func (p *painter) enterFull() error {
+func (p *painter) enterFullScreen() error {
 	p.fullScreen, p.lastRows = true, nil
-	return p.write(enterScreen)
+	return p.write(enterScreenSequence)
 }
 
 func (p *painter) leaveFull() error {
 	p.fullScreen, p.lastRows = false, nil
-	return p.write(leaveScreen)
+	return p.write(leaveScreenSequence)
 }
 
 func (p *painter) close() error {
 	var b strings.Builder
 	if p.fullScreen {
-		b.WriteString(leaveScreen)
+		b.WriteString(leaveScreenSequence)
 	} else if len(p.lastRows) > 0 {
 		fmt.Fprintf(&b, "\x1b[%dB\r", len(p.lastRows)-p.cursorRow)
 	}
@@ -64,13 +64,13 @@ func (p *painter) setTitle(title string) error {
 
 func (p *painter) paint(f frame, cols, rows int) error {
 	if p.fullScreen {
-		return p.paintFull(f, cols, rows)
+		return p.paintFullScreen(f, cols, rows)
 	}
 	return p.paintInline(f, cols, rows)
 }
 
-// paintFull draws all rows of the screen: the last rows of the text, and the input field at the bottom.
-func (p *painter) paintFull(f frame, cols, rows int) error {
+// paintFullScreen draws all rows of the screen: the last rows of the text, and the input field at the bottom.
+func (p *painter) paintFullScreen(f frame, cols, rows int) error {
 	all := slices.Clone(f.rows)
 	row, bottom := f.cursorRow, len(all)
 	if f.bottomIndex >= 0 {

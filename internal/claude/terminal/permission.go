@@ -52,9 +52,9 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	grants := []permissionOption{yes}
 	switch {
 	case r.Use.Name == "Bash":
-		grants = append(grants, a.bashDialog(d, r, in)...)
+		grants = append(grants, a.fillBashDialog(d, r, in)...)
 	case in.FilePath != "":
-		if always.label = a.fileDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
+		if always.label = a.fillFileDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
 			always.answer = modeAnswer(protocol.ModeAcceptEdits)
 		}
 		d.backTab = 2
@@ -70,7 +70,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		always.label, no.label = "Yes, and don't ask again for "+host, a.label("permission/webfetch", "No, and tell Claude what to do differently (esc)")
 		grants = append(grants, always)
 	default:
-		calls := a.toolDialog(d, r)
+		calls := a.fillToolDialog(d, r)
 		always.label = "Yes, and don't ask again for " + calls + " in " + a.cwd
 		if len(r.Suggestions) > 0 {
 			grants = append(grants, always)
@@ -88,15 +88,15 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// toolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool that has no dialog of its own. It
+// fillToolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool that has no dialog of its own. It
 // returns the words that follow "don't ask again for" in an option, such as "Web Search commands".
-func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
+func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
 	d.question = []string{" Do you want to proceed?"}
 	switch in := parseCallInput(r.Use.DisplayInput()); r.Use.Name {
 	case "WebSearch":
-		d.head, d.body = append(d.head, quoteMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearch()}
+		d.head, d.body = append(d.head, quoteMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearchText()}
 		return "Web Search commands"
 	case "Skill":
 		d.head, d.body = []string{` Use skill "` + in.Skill + `"?`, " Claude may use instructions, code, or files from this Skill."}, []string{" " + a.screen.menu.description("/"+in.Skill)}
@@ -145,7 +145,7 @@ func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
-func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callInput) []permissionOption {
+func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in callInput) []permissionOption {
 	description := cmp.Or(in.Description, "Run shell command")
 	d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": description}
 	d.kind, d.head = "bash", []string{" Bash command", " " + description}
@@ -172,7 +172,7 @@ func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callIn
 		return grants
 	}
 	d.head = slices.Insert(d.head, 1, ` Tip: choose "switch to auto mode" below to see fewer of these dialogs`)
-	return append(grants, permissionOption{a.screen.labels.findWith("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
+	return append(grants, permissionOption{a.screen.labels.findWithFallback("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
 }
 
 func quotedRows(text string) []string {
@@ -260,7 +260,7 @@ func enumerate(items []string) string {
 	return strings.Join(items[:last], ", ") + ", and " + items[last]
 }
 
-func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callInput) (grant string) {
+func (a *prompter) fillFileDialog(d *dialog, r protocol.PermissionRequest, in callInput) (grant string) {
 	path, name := in.FilePath, filepath.Base(in.FilePath)
 	if rel, err := filepath.Rel(a.cwd, path); err == nil {
 		path = rel
@@ -270,7 +270,7 @@ func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	switch d.hasOwnTexts = path != name; r.Use.Name {
 	case "Write":
 		verb, rows := "create", []string(nil)
-		if rows, d.hasOwnTexts = writeRows(in); d.hasOwnTexts {
+		if rows, d.hasOwnTexts = rowsOfWrite(in); d.hasOwnTexts {
 			verb = "overwrite"
 		}
 		d.hasOwnTexts = d.hasOwnTexts || path != name
@@ -278,14 +278,14 @@ func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callIn
 		d.body = prefixedLines("  ", strings.Join(rows, "\n"))
 	case "Edit":
 		d.head, d.question = []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + name + "?"}
-		d.body = prefixedLines(" ", strings.Join(editRows(in), "\n"))
+		d.body = prefixedLines(" ", strings.Join(rowsOfEdit(in), "\n"))
 	case "Read":
 		d.head, d.body = []string{" Read file"}, []string{" Read(" + in.FilePath + ")"}
 		return "Yes, allow reading from " + filepath.Dir(in.FilePath) + " during this session"
 	default:
 		d.head = []string{" " + r.Use.Name + " file", " " + path}
 	}
-	return a.screen.labels.findWith("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
+	return a.screen.labels.findWithFallback("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
 }
 
 func prefixedLines(prefix, text string) []string {
@@ -314,7 +314,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
 	file, plan := a.player.session.PlanFile()
 	if plan == "" {
-		return a.emptyPlanDialog(q, d)
+		return a.missingPlanDialog(q, d)
 	}
 	d.head, d.body = append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
 	d.question = []string{"   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
@@ -356,7 +356,7 @@ func planRows(margin, plan string) []string {
 	return rows
 }
 
-func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
+func (a *prompter) missingPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
 	a.addOptions(q, d, []permissionOption{
 		{"Yes, and switch to default (ask each time) for this session", planAnswer(protocol.ModeDefault, "")}, {a.label("permission", "No"), refusalAnswer()},

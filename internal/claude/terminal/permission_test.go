@@ -53,7 +53,7 @@ func TestBashDialog(t *testing.T) {
 		a := &prompter{screen: &screen{}, cwd: "/work"}
 		d := &dialog{}
 		var labels []string
-		for _, o := range a.bashDialog(d, tt.request, callInput{Command: command}) {
+		for _, o := range a.fillBashDialog(d, tt.request, callInput{Command: command}) {
 			labels = append(labels, o.label)
 		}
 		if diff := cmp.Diff(tt.options, labels); diff != "" {

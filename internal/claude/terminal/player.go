@@ -85,7 +85,7 @@ func (p *turnPlayer) playBackground(ctx context.Context) bool {
 	if !<-done {
 		return false
 	}
-	if ctx.Err() != nil || p.prompts.Waiting() > 0 {
+	if ctx.Err() != nil || p.prompts.CountWaiting() > 0 {
 		return true
 	}
 	if message, ok := p.session.TakeNotice(); ok {
@@ -205,8 +205,9 @@ func (q *promptQueue) list() []string {
 	return append([]string(nil), q.waiting...)
 }
 
-// Absorb removes and returns the prompts that become part of the running turn: those before the first slash command.
-func (q *promptQueue) Absorb() []protocol.UserMessage {
+// TakeJoiningPrompts removes and returns the prompts that become part of the running turn: those before the first slash
+// command.
+func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	q.mu.Lock()
 	texts := q.takeTexts()
 	q.mu.Unlock()
@@ -220,8 +221,8 @@ func (q *promptQueue) Absorb() []protocol.UserMessage {
 	return messages
 }
 
-// Waiting returns the number of prompts that wait for a turn.
-func (q *promptQueue) Waiting() int { return len(q.list()) }
+// CountWaiting returns the number of prompts that wait for a turn.
+func (q *promptQueue) CountWaiting() int { return len(q.list()) }
 
 func userMessage(text string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}}
@@ -255,8 +256,8 @@ func (m *mailbox) take() []any {
 	return messages
 }
 
-// host is the [session.Host] of the terminal: it answers permission questions and holds the queued prompts.
-type host struct {
+// sessionHost is the [session.Host] of the terminal: it answers permission questions and holds the queued prompts.
+type sessionHost struct {
 	*promptQueue
 	inbox *mailbox
 }
@@ -268,7 +269,7 @@ type pendingQuestion struct {
 }
 
 // Ask implements [session.Host]: it shows a dialog and waits for the user's answer.
-func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (h sessionHost) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	protocol.NoteRequestSent(ctx)
 	q := &pendingQuestion{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
 	h.inbox.put(q)
@@ -283,15 +284,17 @@ func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.P
 
 var errNoHost = errors.New("the request needs an SDK host, which an interactive session does not have")
 
-// Callback implements [session.Host].
-func (h host) Callback(context.Context, string, json.RawMessage, string) (json.RawMessage, error) {
+// CallHook implements [session.Host].
+func (h sessionHost) CallHook(context.Context, string, json.RawMessage, string) (json.RawMessage, error) {
 	return nil, errNoHost
 }
 
-// Message implements [session.Host].
-func (h host) Message(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+// SendToServer implements [session.Host].
+func (h sessionHost) SendToServer(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errNoHost
 }
 
 // Elicit implements [session.Host]. Forms of MCP servers are not simulated: the question is cancelled.
-func (h host) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer { return mcp.ElicitAnswer{} }
+func (h sessionHost) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer {
+	return mcp.ElicitAnswer{}
+}

@@ -231,8 +231,8 @@ func (s *screen) activityRows(now time.Time) []string {
 	return rows
 }
 
-// listRows returns the rows of the open list of commands or files; nil means that no list is open.
-func (s *screen) listRows() []string {
+// openListRows returns the rows of the open list of commands or files; nil means that no list is open.
+func (s *screen) openListRows() []string {
 	switch {
 	case s.menu.isOpen():
 		return s.menu.rows(&s.labels, s.cols)
@@ -244,7 +244,7 @@ func (s *screen) listRows() []string {
 
 func (s *screen) drawComposer(f *frame, now time.Time) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
-	list := s.listRows()
+	list := s.openListRows()
 	switch {
 	case s.inline:
 	case list != nil:

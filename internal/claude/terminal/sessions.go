@@ -55,7 +55,7 @@ func timeAgo(d time.Duration) string {
 // ChooseSession asks, on a screen of its own, which saved session to continue, for --resume without a value. The error is
 // [ErrQuit] if the user selects none.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
-	if err = c.painter.enterFull(); err == nil {
+	if err = c.painter.enterFullScreen(); err == nil {
 		err = c.ask(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
 	}
 	if err == nil && id == "" {

@@ -27,7 +27,7 @@ type startup struct {
 	err          error // ErrQuit, or the error that prevented saving an answer
 }
 
-// WriteAnswers writes the answers of [Startup] to the journal. It is for runs that end before they have a session.
+// WriteAnswers writes the answers of [RunStartup] to the journal. It is for runs that end before they have a session.
 func (c *Console) WriteAnswers(plan *launch.Plan) error {
 	if plan.Records.Capture == "" || len(c.answers) == 0 {
 		return nil
@@ -44,12 +44,13 @@ func (c *Console) WriteAnswers(plan *launch.Plan) error {
 	return log.Err()
 }
 
-// Startup asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json,
-// and bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user declined.
+// RunStartup asks the questions that come before a session: trust of the folder, use of the API key, servers of
+// .mcp.json, and bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user
+// declined.
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
 // bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.
-func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
+func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
 	for d := range s.dialogs() {
@@ -76,7 +77,7 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 // dialogs yields the dialog of each question, or nil if the question needs no answer.
 func (s *startup) dialogs() iter.Seq[*dialog] {
 	return func(yield func(*dialog) bool) {
-		_ = yield(s.trustDialog()) && yield(s.keyDialog()) && yield(s.serversDialog()) && yield(s.bypassDialog())
+		_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
 	}
 }
 
@@ -164,7 +165,7 @@ func (s *startup) confirmRow() string {
 	return s.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"
 }
 
-func (s *startup) keyDialog() *dialog {
+func (s *startup) apiKeyDialog() *dialog {
 	const shown = 20
 	if s.apiKey == "" || !s.isOnboarded() {
 		return nil
@@ -264,7 +265,7 @@ func (s *startup) changeLocalSettings(change func(plainjson.Object) plainjson.Ob
 	s.changeFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
 }
 
-func (s *startup) bypassDialog() *dialog {
+func (s *startup) bypassModeDialog() *dialog {
 	if s.plan.Permission.Mode != protocol.ModeBypass || !s.isOnboarded() || string(s.globalConfig.Get("bypassPermissionsModeAccepted")) == "true" ||
 		s.plan.Settings.Merged()["skipDangerousModePermissionPrompt"] == true {
 		return nil

@@ -100,16 +100,16 @@ func (t *table) rows(cols int) []string {
 		if i > 0 {
 			rows = append(rows, line("├", "┼", "┤"))
 		}
-		drawn := t.rowRows(cells, widths, i == 0)
+		drawn := t.drawRow(cells, widths, i == 0)
 		if len(drawn) > maxCellRows {
-			return t.cellRows(cols - margin)
+			return t.stackedCellRows(cols - margin)
 		}
 		rows = append(rows, drawn...)
 	}
 	return append(rows, line("└", "┴", "┘"))
 }
 
-func (t *table) rowRows(cells []string, widths []int, isHeader bool) []string {
+func (t *table) drawRow(cells []string, widths []int, isHeader bool) []string {
 	var columns [][]string
 	height := 0
 	for i, cell := range cells {
@@ -171,8 +171,8 @@ func alignCell(text, align string, width int, isHeader bool) string {
 	return strings.Repeat(" ", left) + text + strings.Repeat(" ", room-left)
 }
 
-// cellRows draws a table without columns: each cell follows the header of its column.
-func (t *table) cellRows(width int) (rows []string) {
+// stackedCellRows draws a table without columns: each cell follows the header of its column.
+func (t *table) stackedCellRows(width int) (rows []string) {
 	const longestRule, more = 40, "  "
 	for i, cells := range t.body {
 		if i > 0 {

@@ -38,7 +38,7 @@ type Terminal struct {
 func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
 	p := &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}
-	s, err := session.Open(plan, host{promptQueue: p.prompts, inbox: inbox})
+	s, err := session.Open(plan, sessionHost{promptQueue: p.prompts, inbox: inbox})
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,9 @@ func (t *Terminal) Session() *session.Session { return t.player.session }
 // from the session, or is the cause of the cancellation of ctx.
 func (t *Terminal) Run(ctx context.Context, first string) error {
 	c := t.console
-	c.measure()
+	c.updateScreenSize()
 	if !c.screen.inline {
-		if err := c.painter.enterFull(); err != nil {
+		if err := c.painter.enterFullScreen(); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (t *Terminal) receiveAll() error {
 
 func (t *Terminal) draw() error {
 	c := t.console
-	c.measure()
+	c.updateScreenSize()
 	c.show(c.screen.dialog)
 	f := c.screen.draw(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.title()); err != nil {
@@ -292,7 +292,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	case keyUp:
 		t.pressUp()
 	case keyDown:
-		if !s.composer.moveLine(1) {
+		if !s.composer.moveCursorByLine(1) {
 			s.composer.recall(1)
 		}
 	case keyCtrlU:
@@ -328,7 +328,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 
 func (t *Terminal) pressUp() {
 	c := &t.console.screen.composer
-	if c.moveLine(-1) || t.restoreQueued() {
+	if c.moveCursorByLine(-1) || t.restoreQueuedPrompts() {
 		return
 	}
 	if c.recall(-1); c.historyIndex < len(c.history)-1 {
@@ -379,7 +379,7 @@ func (t *Terminal) interruptWork() bool {
 	case len(s.queued) == 0:
 		return false
 	default:
-		t.interruptNext = !t.restoreQueued()
+		t.interruptNext = !t.restoreQueuedPrompts()
 	}
 	return true
 }
@@ -445,8 +445,8 @@ func (t *Terminal) submit(text string) {
 	s.queued = append(s.queued, text) // until its turn starts: the player may have taken it already, and Ctrl-C must still find it
 }
 
-// restoreQueued moves the queued prompts back to the input field. It returns false if the queue is empty.
-func (t *Terminal) restoreQueued() bool {
+// restoreQueuedPrompts moves the queued prompts back to the input field. It returns false if the queue is empty.
+func (t *Terminal) restoreQueuedPrompts() bool {
 	s := &t.console.screen
 	texts := t.player.prompts.removeAll()
 	s.queued = nil

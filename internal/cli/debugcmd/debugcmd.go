@@ -76,7 +76,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	if err != nil {
 		return err
 	}
-	ctx, stop := s.UntilSignal(ctx)
+	ctx, stop := s.ContextUntilSignal(ctx)
 	defer stop()
 	if servers != nil {
 		settled := make(chan struct{})
@@ -230,7 +230,7 @@ func (c *Hook) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	defer gate.Close()
-	ctx, stop := s.UntilSignal(ctx)
+	ctx, stop := s.ContextUntilSignal(ctx)
 	defer stop()
 	return answerHook(ctx, gate, s.Stdin, s.Stdout)
 }
@@ -250,7 +250,7 @@ func (c *Proxy) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	defer gate.Close()
-	ctx, stop := s.UntilSignal(ctx)
+	ctx, stop := s.ContextUntilSignal(ctx)
 	defer stop()
 	return runProxy(ctx, proxyOptions{
 		Gate: gate, Name: c.Server, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,

@@ -57,7 +57,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	serverEnded := false
 	select {
 	case err = <-input:
-		p.finish(stopCalls)
+		p.finishCalls(stopCalls)
 	case err = <-output:
 		serverEnded = true
 		if err == nil {
@@ -114,7 +114,7 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-func (p *proxy) finish(cancel context.CancelFunc) {
+func (p *proxy) finishCalls(cancel context.CancelFunc) {
 	p.mu.Lock()
 	p.closing = true
 	p.mu.Unlock()
@@ -331,7 +331,7 @@ func (p *proxy) readServer(ctx context.Context) error {
 			}
 			return nil
 		case isList:
-			p.register(ctx, m.Result)
+			p.registerTools(ctx, m.Result)
 		}
 		p.writeClient(line)
 		return nil
@@ -347,8 +347,8 @@ func (p *proxy) hasServerExited() bool {
 	return ended
 }
 
-// register reports the server's tools to the debugger. If that fails, the client still gets the tools.
-func (p *proxy) register(ctx context.Context, result json.RawMessage) {
+// registerTools reports the server's tools to the debugger. If that fails, the client still gets the tools.
+func (p *proxy) registerTools(ctx context.Context, result json.RawMessage) {
 	var list struct {
 		Tools []struct {
 			Name        string          `json:"name"`

@@ -142,7 +142,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	if c.Real.isSet {
-		if setup.Real.Path, err = runner.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
+		if setup.Real.Path, err = runner.FindRealClaude(c.Real.path, s.Getenv, setup.Self); err != nil {
 			return err
 		}
 	}

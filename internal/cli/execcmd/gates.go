@@ -63,10 +63,10 @@ func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	ctx, signals := s.Watch(ctx)
+	ctx, signals := s.WatchSignals(ctx)
 	defer signals.Stop()
 	if err := gate.AwaitReached(ctx, dir, c.Name, c.Timeout); err != nil {
-		return process.SignalOr(ctx, fmt.Errorf("waiting for a step to reach the gate %s: %w", c.Name, err))
+		return process.SignalErrorOr(ctx, fmt.Errorf("waiting for a step to reach the gate %s: %w", c.Name, err))
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := s.UntilSignal(ctx)
+	ctx, stop := s.ContextUntilSignal(ctx)
 	defer stop()
 	if c.Watch {
 		watched := make(chan struct{})

@@ -10,15 +10,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Init writes starter files: `claudeless init [DIR]`.
-type Init struct {
+// InitCommand writes starter files: `claudeless init [DIR]`.
+type InitCommand struct {
 	Dir   string `arg:"" optional:"" default:"." help:"Directory to write to (default: the working directory)"`
 	Force bool   `help:"Overwrite existing files"`
 }
 
 // Run writes the files and prints their names and the next steps.
-func (c *Init) Run(s *process.System) error {
-	names, err := c.Write()
+func (c *InitCommand) Run(s *process.System) error {
+	names, err := c.WriteFiles()
 	if err != nil {
 		return err
 	}
@@ -27,13 +27,13 @@ func (c *Init) Run(s *process.System) error {
 	return err
 }
 
-// Schema prints the JSON Schema of a file format: `claudeless schema scenario`.
-type Schema struct {
+// SchemaCommand prints the JSON Schema of a file format: `claudeless schema scenario`.
+type SchemaCommand struct {
 	Format string `arg:"" help:"Schema to print: scenario, fixture or journal"`
 }
 
 // Run prints the schema.
-func (c *Schema) Run(s *process.System) error {
+func (c *SchemaCommand) Run(s *process.System) error {
 	text, ok := docs.Schema(c.Format)
 	if !ok {
 		return process.WithHint(fmt.Sprintf("unknown schema %q", c.Format), "choose one of "+strings.Join(docs.SchemaNames(), ", "))

@@ -12,17 +12,17 @@ import (
 // Shells lists the shells with completions.
 func Shells() []string { return []string{"bash", "fish", "zsh"} }
 
-// Completion writes the completions of a shell: the commands as the first word,
+// WriteCompletion writes the completions of a shell: the commands as the first word,
 // long options everywhere, files for everything else.
-func (p *Program) Completion(w io.Writer, shell string) error {
+func (p *Program) WriteCompletion(w io.Writer, shell string) error {
 	var text string
 	switch shell {
 	case "bash":
-		text = p.bash()
+		text = p.bashCompletion()
 	case "zsh":
-		text = p.zsh()
+		text = p.zshCompletion()
 	case "fish":
-		text = p.fish()
+		text = p.fishCompletion()
 	default:
 		return fmt.Errorf("no completions for the shell %q; supported: %s", shell, strings.Join(Shells(), ", "))
 	}
@@ -30,12 +30,12 @@ func (p *Program) Completion(w io.Writer, shell string) error {
 	return err
 }
 
-var longOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
+var longOptionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
 
 func (p *Program) options() []Entry {
 	var all []Entry
 	for _, e := range slices.Concat(p.ClaudeOptions, p.ClaudelessOptions) {
-		for _, name := range longOption().FindAllString(e.Usage, -1) {
+		for _, name := range longOptionPattern().FindAllString(e.Usage, -1) {
 			all = append(all, Entry{Usage: name, Help: e.Help})
 		}
 	}
@@ -43,7 +43,7 @@ func (p *Program) options() []Entry {
 	return slices.CompactFunc(all, func(a, b Entry) bool { return a.Usage == b.Usage })
 }
 
-func (p *Program) bash() string {
+func (p *Program) bashCompletion() string {
 	return fmt.Sprintf(`_claudeless() {
   local word=${COMP_WORDS[COMP_CWORD]}
   COMPREPLY=()
@@ -57,7 +57,7 @@ complete -o default -F _claudeless claudeless
 `, joinUsages(p.options(), " "), joinUsages(p.Commands, " "))
 }
 
-func (p *Program) zsh() string {
+func (p *Program) zshCompletion() string {
 	var b strings.Builder
 	b.WriteString("#compdef claudeless\n_claudeless() {\n  local -a commands options\n  commands=(\n")
 	for _, c := range p.Commands {
@@ -71,7 +71,7 @@ func (p *Program) zsh() string {
 	return b.String()
 }
 
-func (p *Program) fish() string {
+func (p *Program) fishCompletion() string {
 	var b strings.Builder
 	for _, c := range p.Commands {
 		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.Name(), shellQuote(c.Help))

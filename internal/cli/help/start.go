@@ -23,9 +23,9 @@ func starterFileList() [][2]string {
 	}
 }
 
-// Write writes the starter files to the directory, creating it, and returns their names. If a file exists and Force
-// is not set, it returns an error and writes nothing.
-func (c *Init) Write() ([]string, error) {
+// WriteFiles writes the starter files to the directory, creating it, and returns their names. If a file exists and
+// Force is not set, it returns an error and writes nothing.
+func (c *InitCommand) WriteFiles() ([]string, error) {
 	var names []string
 	var there []error
 	for _, f := range starterFileList() {

@@ -58,7 +58,7 @@ func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, 
 	if err != nil && !c.ValuesOnly {
 		return mcp.Config{}, err
 	}
-	c.Disabled = o.Store.Disabled()
+	c.Disabled = o.Store.DisabledServers()
 	c.Values, c.CWD, c.Environ, c.Scopes, c.DisabledProject = values, o.Store.CWD, o.Client.Environ, scopes, o.DisabledProject
 	return mcp.LoadConfigs(c)
 }
@@ -71,7 +71,7 @@ func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-const resetChoices = "reset-project-choices"
+const resetChoicesCommand = "reset-project-choices"
 
 func parseOperands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
 	result, err := argv.Parse(options, words)
@@ -102,7 +102,7 @@ func commands() []command {
 		{name: "login", usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
 		{name: "logout", usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
-		{name: resetChoices, usage: resetChoices, help: "Forget which servers of .mcp.json were approved and refused"},
+		{name: resetChoicesCommand, usage: resetChoicesCommand, help: "Forget which servers of .mcp.json were approved and refused"},
 		{name: "serve", usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
 		{name: "status", usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
 		{name: "tools", usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},

@@ -45,8 +45,8 @@ func (o *Options) isPending(s mcp.ServerConfig) bool {
 	return s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name)
 }
 
-// noApprovedServer is like noServerError, but lists only approved servers.
-func (o *Options) noApprovedServer(name string, servers []mcp.ServerConfig) error {
+// noApprovedServerError is like noServerError, but lists only approved servers.
+func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig) error {
 	const pending = ".mcp.json servers are awaiting approval — run `claude` in this directory to review them."
 	approved := slices.DeleteFunc(slices.Clone(servers), func(s mcp.ServerConfig) bool { return o.isPending(s) })
 	switch len(approved) {
@@ -177,7 +177,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	}
 	i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == found[0] })
 	if i < 0 {
-		return o.noApprovedServer(found[0], config.Servers)
+		return o.noApprovedServerError(found[0], config.Servers)
 	}
 	all, err := o.serverStates(ctx, config.Servers[i:i+1])
 	if err != nil {

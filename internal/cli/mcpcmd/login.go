@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
-// autoRedirect is the redirect URI of a login without a browser. No server listens at this address.
-const autoRedirect = "http://localhost:3118/callback"
+// autoRedirectURL is the redirect URI of a login without a browser. No server listens at this address.
+const autoRedirectURL = "http://localhost:3118/callback"
 
 func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
@@ -58,7 +58,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	if err != nil {
 		return err
 	}
-	redirect := autoRedirect
+	redirect := autoRedirectURL
 	if port := server.OAuth.CallbackPort; port > 0 {
 		redirect = fmt.Sprintf("http://localhost:%d/callback", port)
 	} else if strings.HasPrefix(client.RedirectURI(), "http://localhost:") {

@@ -23,22 +23,22 @@ type runner func(ctx context.Context, o *Options, words []string) error
 
 func runners() map[string]runner {
 	return map[string]runner{
-		"add":        runAdd,
-		"add-json":   runAddJSON,
-		"get":        runGet,
-		"list":       runList,
-		"login":      runLogin,
-		"logout":     runLogout,
-		"remove":     runRemove,
-		resetChoices: runResetProjectChoices,
-		"serve":      runServe,
-		"status":     runKong[statusCmd]("status"),
-		"tools":      runKong[toolsCmd]("tools"),
-		"call":       runKong[callCmd]("call"),
-		"resources":  runKong[resourcesCmd]("resources"),
-		"read":       runKong[readResourceCmd]("read"),
-		"prompts":    runKong[promptsCmd]("prompts"),
-		"get-prompt": runKong[getPromptCmd]("get-prompt"),
+		"add":               runAdd,
+		"add-json":          runAddJSON,
+		"get":               runGet,
+		"list":              runList,
+		"login":             runLogin,
+		"logout":            runLogout,
+		"remove":            runRemove,
+		resetChoicesCommand: runResetProjectChoices,
+		"serve":             runServe,
+		"status":            runKong[statusCmd]("status"),
+		"tools":             runKong[toolsCmd]("tools"),
+		"call":              runKong[callCmd]("call"),
+		"resources":         runKong[resourcesCmd]("resources"),
+		"read":              runKong[readResourceCmd]("read"),
+		"prompts":           runKong[promptsCmd]("prompts"),
+		"get-prompt":        runKong[getPromptCmd]("get-prompt"),
 	}
 }
 
@@ -71,11 +71,11 @@ func Run(ctx context.Context, o Options, words []string) error {
 	if words[0] == "add-from-claude-desktop" {
 		return errorf("Unsupported platform - Claude Desktop integration only works on macOS and WSL.")
 	}
-	return errorf("%s", argv.UnknownCommand(words[0], names))
+	return errorf("%s", argv.UnknownCommandText(words[0], names))
 }
 
-// ErrServe asks the caller to serve the built-in tools.
-var ErrServe = errors.New("mcp serve")
+// ErrServeRequested asks the caller to serve the built-in tools.
+var ErrServeRequested = errors.New("mcp serve")
 
 // runServe checks the options of `mcp serve`, which have no effect.
 func runServe(_ context.Context, o *Options, words []string) error {
@@ -84,7 +84,7 @@ func runServe(_ context.Context, o *Options, words []string) error {
 	if _, help, err := parseOperands(o, "serve", options, words); err != nil || help {
 		return err
 	}
-	return ErrServe
+	return ErrServeRequested
 }
 
 func printHelp(w io.Writer, o *Options) {

@@ -21,7 +21,7 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	}
 	name := found[0]
 	if scope != "" {
-		return removeFrom(o, scope, name, name)
+		return removeServer(o, scope, name, name)
 	}
 	var scopes []string
 	for _, s := range []string{scopeLocal, scopeProject, scopeUser} {
@@ -35,9 +35,9 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	}
 	switch len(scopes) {
 	case 0:
-		return unknownServer(o, name)
+		return unknownServerError(o, name)
 	case 1:
-		return removeFrom(o, scopes[0], name, `"`+name+`"`)
+		return removeServer(o, scopes[0], name, `"`+name+`"`)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %q exists in multiple scopes:\n", name)
@@ -53,7 +53,7 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 
 // runResetProjectChoices runs `mcp reset-project-choices`: it removes the user's choices about servers in .mcp.json.
 func runResetProjectChoices(_ context.Context, o *Options, words []string) error {
-	if _, help, err := parseOperands(o, resetChoices, nil, words); err != nil || help {
+	if _, help, err := parseOperands(o, resetChoicesCommand, nil, words); err != nil || help {
 		return err
 	}
 	for file, keys := range map[string][]string{o.Store.File: {projectsKey, o.Store.CWD}, filepath.Join(o.Store.CWD, ".claude", "settings.local.json"): nil} {
@@ -90,8 +90,8 @@ func removeProjectChoices(file string, keys []string) error {
 	return doc.WriteFile(file, "\n", 0o600)
 }
 
-// removeFrom removes a server from a scope; shown is the reported name.
-func removeFrom(o *Options, scope, name, shown string) error {
+// removeServer removes a server from a scope; shown is the reported name.
+func removeServer(o *Options, scope, name, shown string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	return nil
 }
 
-func unknownServer(o *Options, name string) error {
+func unknownServerError(o *Options, name string) error {
 	config, err := o.configuredServers()
 	if err != nil {
 		return err

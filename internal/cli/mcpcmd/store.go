@@ -51,14 +51,15 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 
 // Approves reports whether the user has approved a server of .mcp.json.
 func (s Store) Approves(name string) bool {
-	return slices.Contains(s.projectNames("enabledMcpjsonServers"), name)
+	return slices.Contains(s.projectServerNames("enabledMcpjsonServers"), name)
 }
 
-// Disabled returns the servers that the user has disabled in this project.
-func (s Store) Disabled() []string { return s.projectNames("disabledMcpServers") }
+// DisabledServers returns the servers that the user has disabled in this project.
+func (s Store) DisabledServers() []string { return s.projectServerNames("disabledMcpServers") }
 
-// projectNames returns the names that File lists for the project under a key. It returns nil if there is no such list.
-func (s Store) projectNames(key string) (names []string) {
+// projectServerNames returns the names that File lists for the project under a key. It returns nil if there is no such
+// list.
+func (s Store) projectServerNames(key string) (names []string) {
 	if s.File == "" {
 		return nil
 	}

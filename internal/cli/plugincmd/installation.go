@@ -22,7 +22,9 @@ type installation struct {
 	Project     string `json:"projectPath,omitempty"`
 }
 
-func (c *command) isHere(i installation) bool { return i.Project == "" || i.Project == c.CWD }
+func (c *command) isForCurrentProject(i installation) bool {
+	return i.Project == "" || i.Project == c.CWD
+}
 
 type pluginListEntry struct {
 	ID             string `json:"id"`
@@ -56,7 +58,7 @@ func (c *command) installedPlugins() ([]pluginListEntry, error) {
 			continue
 		}
 		for _, e := range entries {
-			if c.isHere(e) {
+			if c.isForCurrentProject(e) {
 				list = append(list, c.listEntry(f.Key, e))
 			}
 		}
@@ -200,8 +202,9 @@ func (c *command) setEnabled(id string, enabled bool) error {
 	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
 
-// enable enables or disables a plugin in the given scope, or in the scope of highest precedence that mentions it.
-func (c *command) enable(name, verb string) error {
+// enableOrDisable enables or disables a plugin in the given scope, or in the scope of highest precedence that mentions
+// it.
+func (c *command) enableOrDisable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err
 	}
@@ -296,7 +299,7 @@ func (c *command) uninstall(name string) error {
 	plugins := objectAt(file, "plugins")
 	var left []installation
 	_ = json.Unmarshal(plugins.Get(p.ID), &left) // installedPlugins has read it
-	left = slices.DeleteFunc(left, func(e installation) bool { return e.Scope == c.scope && c.isHere(e) })
+	left = slices.DeleteFunc(left, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) })
 	if plugins = plugins.With(p.ID, encodeValue(left)); len(left) == 0 {
 		plugins = plugins.Without(p.ID)
 	}

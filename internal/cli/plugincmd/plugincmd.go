@@ -77,7 +77,7 @@ func (c *command) runPlugin(verb, operand string) error {
 	case "details":
 		return c.showDetails(operand)
 	}
-	return c.enable(operand, verb)
+	return c.enableOrDisable(operand, verb)
 }
 
 func marketplaceCommands() []subcommand {
@@ -126,7 +126,7 @@ func Run(o Options, words []string) error {
 		}
 		names = append(names, alternatives...)
 	}
-	return c.usageError(argv.UnknownCommand(words[0], names))
+	return c.usageError(argv.UnknownCommandText(words[0], names))
 }
 
 func (c *command) parse(s subcommand, words []string) (operand string, err error) {

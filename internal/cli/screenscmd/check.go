@@ -55,7 +55,7 @@ func (r *checkReport) Total(version string) answerCount {
 	return sum
 }
 
-func checkPages(ctx context.Context, d *detector, books []book.Book, environ []string) (*checkReport, error) {
+func checkPages(ctx context.Context, d *screenDetector, books []book.Book, environ []string) (*checkReport, error) {
 	r := &checkReport{Detector: d.Name, Versions: map[string]map[string]answerCount{}, Verdicts: []checkVerdict{}}
 	for _, b := range books {
 		pages, err := b.Pages()
@@ -79,7 +79,7 @@ func checkPages(ctx context.Context, d *detector, books []book.Book, environ []s
 
 type detectorReply struct{ text, cause string }
 
-func (d *detector) judgeAnswer(p *book.Page, a detectorReply) checkVerdict {
+func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReply) checkVerdict {
 	v := checkVerdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
 	right, _ := d.acceptedStates(p.State)
 	if a.cause == "" {
@@ -105,7 +105,7 @@ func (r *checkReport) add(v checkVerdict, p *book.Page) {
 	r.Verdicts = append(r.Verdicts, v)
 }
 
-func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
+func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
 	if d.Each == "lines" {
 		return askDetectorByLines(ctx, d, b, pages, environ)
 	}
@@ -128,12 +128,12 @@ func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Pag
 	return answers, nil
 }
 
-func detectorInput(d *detector, b book.Book, p *book.Page) ([]byte, error) {
+func detectorInput(d *screenDetector, b book.Book, p *book.Page) ([]byte, error) {
 	switch d.Input {
 	case "ansi":
 		return []byte(p.ANSI), nil
 	case "raw", "tmux":
-		return b.Raw(p)
+		return b.RawOutput(p)
 	}
 	return []byte(p.Text), nil
 }
@@ -145,7 +145,7 @@ func detectorEnviron(b book.Book, p *book.Page) []string {
 	}
 }
 
-func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, limit time.Duration) (detectorReply, error) {
+func runCommand(ctx context.Context, d *screenDetector, stdin []byte, env []string, limit time.Duration) (detectorReply, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxOutputBytes, Timeout: limit,
 	})
@@ -168,7 +168,7 @@ func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, li
 }
 
 // askDetectorByLines runs the detector once: for each page, the detector reads a line of base64 and writes a line.
-func askDetectorByLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
+func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
 	var all strings.Builder
 	for i := range pages {
 		text, err := detectorInput(d, b, &pages[i])
@@ -196,7 +196,7 @@ func askDetectorByLines(ctx context.Context, d *detector, b book.Book, pages []b
 	return answers, nil
 }
 
-func runDetectorInTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []string) (detectorReply, error) {
+func runDetectorInTmux(ctx context.Context, d *screenDetector, p *book.Page, raw []byte, env []string) (detectorReply, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {
 		return detectorReply{}, err
@@ -213,16 +213,16 @@ func runDetectorInTmux(ctx context.Context, d *detector, p *book.Page, raw []byt
 		append([]string{"-u", "-f", "/dev/null", "new-session", "-d", "-s", "page"}, append(size, show)...),
 		{"wait-for", "shown"},
 	}
-	defer func() { _, _ = tmux(context.WithoutCancel(ctx), env, "kill-server") }() // the tmux server may not be running
+	defer func() { _, _ = runTmux(context.WithoutCancel(ctx), env, "kill-server") }() // the tmux server may not be running
 	for _, args := range commands {
-		if out, err := tmux(ctx, env, args...); err != nil {
+		if out, err := runTmux(ctx, env, args...); err != nil {
 			return detectorReply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
 		}
 	}
 	return runCommand(ctx, d, nil, env, detectorTimeout)
 }
 
-func tmux(ctx context.Context, env []string, args ...string) (string, error) {
+func runTmux(ctx context.Context, env []string, args ...string) (string, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "tmux", Args: args, Env: env}, Combined: true, Timeout: detectorTimeout})
 	if err == nil && (res.Exit.Code != 0 || res.TimedOut) {
 		err = fmt.Errorf("tmux %s: %s", strings.Join(args, " "), res.Exit)

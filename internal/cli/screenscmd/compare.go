@@ -263,7 +263,7 @@ func (c *Anchors) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	b, _ := book.Nearest(books, book.Key{Renderer: book.Fullscreen, Cols: 110, Rows: 36})
+	b, _ := book.Nearest(books, book.Key{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
 	pages, err := b.Pages()
 	if err != nil {
 		return err

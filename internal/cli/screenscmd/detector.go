@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-type detector struct {
+type screenDetector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
 	// Input is how the command receives a page. text, ansi and raw are forms of the page on stdin; with tmux, a tmux
@@ -40,12 +40,12 @@ type answerPattern struct {
 	state   string
 }
 
-func parseDetector(file string, text []byte) (*detector, diag.List) {
+func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	d := &detector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
+	d := &screenDetector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
 	list := ix.Bind(d)
 	add := func(hint, message string, path ...any) {
 		p := ix.DiagnosticAt(path, message)
@@ -81,7 +81,7 @@ func checkState(state string, add func(hint, message string)) {
 	}
 }
 
-func (d *detector) stateOf(answer string) string {
+func (d *screenDetector) stateOf(answer string) string {
 	for _, a := range d.answers {
 		if a.pattern.MatchString(answer) {
 			return a.state
@@ -92,7 +92,7 @@ func (d *detector) stateOf(answer string) string {
 
 // acceptedStates returns the correct answers for a page with this state. asked is false if the detector has no rule for
 // the page, so that it is not run. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
-func (d *detector) acceptedStates(state string) (right []string, asked bool) {
+func (d *screenDetector) acceptedStates(state string) (right []string, asked bool) {
 	if right, asked = d.Accept[state]; asked {
 		return right, true
 	}
@@ -126,7 +126,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 			return err
 		}
 	}
-	ctx, signals := s.Watch(ctx)
+	ctx, signals := s.WatchSignals(ctx)
 	defer signals.Stop()
 	t, err := tape.StartTerminal(ctx, tape.TerminalOptions{
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: machineClock{s},
@@ -141,7 +141,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	case err = <-served:
 	case <-ctx.Done():
 	}
-	return process.SignalOr(ctx, err)
+	return process.SignalErrorOr(ctx, err)
 }
 
 // writeFirstStartSettings writes the settings of a user who has started claude before and trusts the working directory.

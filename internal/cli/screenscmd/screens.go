@@ -140,7 +140,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 func (c *Capture) bookKeys(version string) ([]book.Key, error) {
 	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
 	if c.Renderer == "both" {
-		renderers = []string{book.Fullscreen, book.Inline}
+		renderers = []string{book.RendererFullscreen, book.RendererInline}
 	}
 	if c.In == "both" {
 		places = []bool{false, true}

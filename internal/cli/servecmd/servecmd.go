@@ -62,9 +62,9 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	ctx, release := s.UntilSignal(ctx)
+	ctx, release := s.ContextUntilSignal(ctx)
 	defer release()
-	ctx, stop := s.UntilOrphan(ctx)
+	ctx, stop := s.ContextUntilOrphaned(ctx)
 	defer stop()
 	err = errors.Join(localhttp.Run(ctx, handler, localhttp.Options{
 		Addr: c.Addr, PortFile: c.PortFile, Access: access,

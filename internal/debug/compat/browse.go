@@ -56,14 +56,14 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		debug.WritePage(w, http.StatusOK, debug.PageScript, readFile("browse.js"))
+		debug.WritePage(w, http.StatusOK, debug.ScriptContentType, readFile("browse.js"))
 	})
 	mux.Handle("/", next)
 	return mux
 }
 
 // callDataOf returns the values of a call by a client of the older debugger; empty for other calls.
-func callDataOf(v debug.Values) *CallData {
+func callDataOf(v debug.CallValues) *CallData {
 	if d, ok := v.(*CallData); ok {
 		return d
 	}
@@ -71,20 +71,20 @@ func callDataOf(v debug.Values) *CallData {
 }
 
 // isNativeInput reports whether values come from one of claudeless's own callers, and the input is known.
-func isNativeInput(v debug.Values) bool {
+func isNativeInput(v debug.CallValues) bool {
 	in, ok := v.(debug.JSONInput)
 	return ok && in.JSON != nil
 }
 
-func namedArguments(v debug.Values) json.RawMessage {
+func namedArguments(v debug.CallValues) json.RawMessage {
 	if in, ok := v.(debug.JSONInput); ok {
 		return in.JSON
 	}
 	return callDataOf(v).PrettyKwargs
 }
 
-func clientEndingOf(rec debug.Record) ClientEnding {
-	e, _ := rec.ExtraFields.(ClientEnding)
+func clientOutcomeOf(rec debug.Record) ClientOutcome {
+	e, _ := rec.ExtraFields.(ClientOutcome)
 	return e
 }
 
@@ -102,7 +102,7 @@ func (b *callPages) serve(f func(*callPages, *http.Request) (pageData, error)) h
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		debug.WritePage(w, status, debug.PageHTML, buf.Bytes())
+		debug.WritePage(w, status, debug.HTMLContentType, buf.Bytes())
 	}
 }
 

@@ -56,7 +56,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	if _, err := hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
-	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
+	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientClaudeless, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
 	complete("agent", debug.Outcome{Result: json.RawMessage(`"the file"`)})
 
 	const site = `{"stack_trace":[{"filename":"/home/a.py","lineno":3,"function":"main","code_context":"outer(<1>)"},{"filename":"/home/a.py","lineno":9,"function":"<module>"}]}`
@@ -69,7 +69,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	}
 	start("outer", foreign("outer", site, `[]`))
 	start("inner", foreign("inner", `{}`, `[{"cid":"nosuch","client_ref":7}]`))
-	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.ClientEnding{Traceback: "Traceback\n  line"}})
+	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.ClientOutcome{Traceback: "Traceback\n  line"}})
 	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
 
 	p := start("paused", foreign("paused", site, `[]`))
@@ -78,7 +78,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		t.Fatal(err)
 	}
 	start("running", foreign("running", `{}`, `[{"cid":"inside","client_ref":8}]`))
-	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientRun, Session: "s 1"})
+	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientClaudeless, Session: "s 1"})
 	a, err := hub.Evaluate(t.Context(), debug.EvaluateParams{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func FuzzPages(f *testing.F) {
 		}
 		defer hub.Close()
 		older := compat.New(hub)
-		for id, v := range map[string]debug.Values{
+		for id, v := range map[string]debug.CallValues{
 			"c": debug.JSONInput{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
 			hub.Records.AddRecord(debug.Record{CallEnding: debug.CallEnding{Status: text, ResultCID: text}, CallData: debug.CallData{

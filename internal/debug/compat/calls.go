@@ -63,7 +63,7 @@ func (b *callPages) recordPage(rec debug.Record) pageData {
 		debug.Record
 		ProcessName, Traceback string
 		Site                   callLocation
-	}{rec, processName(rec.CallData), clientEndingOf(rec).Traceback, callLocationOf(rec.CallSite)}}
+	}{rec, processName(rec.CallData), clientOutcomeOf(rec).Traceback, callLocationOf(rec.CallSite)}}
 }
 
 // frame is one entry of a call site's stack, as the client sent it.
@@ -109,10 +109,10 @@ func (b *callPages) pauseStackPage(p debug.Pause) pageData {
 }
 
 //go:embed debug-client.js browse.html browse.js
-var files embed.FS
+var scriptFiles embed.FS
 
 func readFile(name string) []byte {
-	body, err := files.ReadFile(name)
+	body, err := scriptFiles.ReadFile(name)
 	if err != nil {
 		panic(err) // the template is embedded
 	}

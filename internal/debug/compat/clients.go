@@ -22,7 +22,7 @@ const pauseLease = 5 * time.Minute
 // Clients serves all older clients of a hub. Its methods may be called from many goroutines.
 type Clients struct {
 	hub    *debug.Hub
-	resent resendSet
+	resent resendRequests
 	relay  evalRelay
 
 	mu        sync.Mutex
@@ -44,7 +44,7 @@ type request struct {
 	Signature  Signature        `json:"signature"`
 	PID        *int             `json:"process_pid"`
 	Started    *float64         `json:"process_start_time"`
-	Preferred  Format           `json:"preferred_format"`
+	Preferred  ItemFormat       `json:"preferred_format"`
 	PageURL    string           `json:"page_url"`
 }
 
@@ -83,8 +83,8 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if in.PID == nil || in.Started == nil {
 		return debug.StartedCall{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
-	in.Preferred = cmp.Or(in.Preferred, Dill)
-	if !in.Preferred.Valid() {
+	in.Preferred = cmp.Or(in.Preferred, FormatDill)
+	if !in.Preferred.IsValid() {
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
 	if err := c.storeAll(in.process().ProcessKey, in.items()); err != nil {
@@ -102,18 +102,18 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 // ForeignCall returns call as a call of an older client, with the values d. The hub's store must already contain the
 // bytes of the values.
 func (c *Clients) ForeignCall(call debug.Call, d CallData) debug.Call {
-	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: pauseLease}
+	call.Foreign = &debug.ForeignCaller{Caller: olderClientCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: pauseLease}
 	return call
 }
 
-// olderCaller encodes decisions for one older client.
-type olderCaller struct {
+// olderClientCaller encodes decisions for one older client.
+type olderClientCaller struct {
 	*Clients
-	format Format // format of new values
+	format ItemFormat // format of new values
 }
 
 // Actions excludes changes of results, because the clients do not read them.
-func (olderCaller) Actions(phase debug.Phase) []debug.Action {
+func (olderClientCaller) Actions(phase debug.Phase) []debug.Action {
 	if phase == debug.PhaseAfter {
 		return []debug.Action{debug.ActionContinue}
 	}
@@ -129,12 +129,12 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	if err := decode(body, &in); err != nil {
 		return err
 	}
-	e, err := c.storeEndingItems(in.itemMembers, &o.Result, &o.Exception)
+	e, err := c.storeOutcomeItems(in.itemMembers, &o.Result, &o.Exception)
 	if err != nil {
 		return err
 	}
 	o.ResultCID, o.ErrorCID, o.Failed = in.ResultCID, in.ErrorCID, o.Failed || in.ErrorCID != ""
-	if e.Traceback = in.Traceback; e != (ClientEnding{}) {
+	if e.Traceback = in.Traceback; e != (ClientOutcome{}) {
 		o.ExtraFields = e
 	}
 	return nil
@@ -160,7 +160,7 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
 	}
-	more, err := c.storeEndingItems(in.itemMembers, &in.PrettyResult, &in.Exception)
+	more, err := c.storeOutcomeItems(in.itemMembers, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 		PrettyResult: in.PrettyResult, Exception: in.Exception,
 		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
 	}, CallEnding: debug.CallEnding{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
-	if more != (ClientEnding{}) {
+	if more != (ClientOutcome{}) {
 		rec.ExtraFields = more
 	}
 	c.hub.Records.AddRecord(rec)
@@ -183,7 +183,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 		Ref       json.RawMessage `json:"function_client_ref"`
 		CID       string          `json:"function_cid"`
 		Data      *string         `json:"function_data"`
-		Format    Format          `json:"function_serialization_format"`
+		Format    ItemFormat      `json:"function_serialization_format"`
 		Metadata  json.RawMessage `json:"function_metadata"`
 		Alias     string          `json:"alias"` // "server/tool" of an MCP tool
 	}
@@ -198,7 +198,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	}
 	f := debug.Function{Name: in.Name, Signature: string(in.Signature), Alias: in.Alias}
 	var err error
-	if f.Metadata, err = c.metadata(it, in.Metadata); err != nil {
+	if f.Metadata, err = c.functionMetadata(it, in.Metadata); err != nil {
 		return nil, err
 	}
 	if err := c.hub.RegisterFunction(f); err != nil {
@@ -306,12 +306,12 @@ type replacedResult struct {
 	Value  json.RawMessage `json:"fake_result,omitempty"`
 	Data   *string         `json:"fake_result_data,omitempty"`
 	CID    string          `json:"fake_result_cid,omitempty"`
-	Format Format          `json:"fake_result_serialization_format,omitempty"`
+	Format ItemFormat      `json:"fake_result_serialization_format,omitempty"`
 }
 
 // Encode writes new values in the client's own format. A replaced result is sent as
 // plain JSON, which every client accepts.
-func (c olderCaller) Encode(d debug.Decision) (json.RawMessage, error) {
+func (c olderClientCaller) Encode(d debug.Decision) (json.RawMessage, error) {
 	w := wireDecision{Action: d.Action, Function: d.Tool}
 	switch d.Action {
 	case debug.ActionModify:
@@ -337,7 +337,7 @@ func (c olderCaller) Encode(d debug.Decision) (json.RawMessage, error) {
 	return protocol.Marshal(w)
 }
 
-func (w *wireDecision) setArguments(r debug.ResumeRequest, f Format) error {
+func (w *wireDecision) setArguments(r debug.ResumeRequest, f ItemFormat) error {
 	one := func(name string, v json.RawMessage) (Item, error) {
 		it, err := EncodeItem(v, f)
 		if err != nil {

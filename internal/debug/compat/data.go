@@ -18,7 +18,7 @@ type CallData struct {
 	PrettyArgs   []json.RawMessage `json:"pretty_args"`
 	PrettyKwargs json.RawMessage   `json:"pretty_kwargs"` // an object; nil means {}
 	PageURL      string            `json:"page_url,omitempty"`
-	Preferred    Format            `json:"preferred_format,omitempty"` // format of new values
+	Preferred    ItemFormat        `json:"preferred_format,omitempty"` // format of new values
 }
 
 func withDisplayForms(h *debug.Hub, d CallData) *CallData {
@@ -84,7 +84,7 @@ func nonNil[T any](list []T) []T {
 
 // Truncated returns a copy without the bytes of the items, which are in the store. Displayed forms that are too large
 // are replaced.
-func (d *CallData) Truncated() debug.Values {
+func (d *CallData) Truncated() debug.CallValues {
 	bare := func(it Item) Item {
 		it.Data = nil
 		return it
@@ -119,30 +119,30 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// ClientEnding is what only older clients report at the end of a call: items and a traceback.
-type ClientEnding struct {
+// ClientOutcome is what only older clients report at the end of a call: items and a traceback.
+type ClientOutcome struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`
 	Traceback string `json:"exception_traceback,omitempty"`
 }
 
 // MarshalJSON writes the members of a record.
-func (e ClientEnding) MarshalJSON() ([]byte, error) {
-	type bare ClientEnding
+func (e ClientOutcome) MarshalJSON() ([]byte, error) {
+	type bare ClientOutcome
 	return protocol.Marshal(bare(e))
 }
 
 // Size returns the size of e in bytes.
-func (e ClientEnding) Size() int { return len(e.Traceback) }
+func (e ClientOutcome) Size() int { return len(e.Traceback) }
 
 // itemMembers are the keys of a request that describe the result and the exception of a call.
 type itemMembers struct {
 	ResultCID    string          `json:"result_cid"`
 	ResultRef    json.RawMessage `json:"result_client_ref"`
 	ResultData   *string         `json:"result_data"`
-	ResultFormat Format          `json:"result_serialization_format"`
+	ResultFormat ItemFormat      `json:"result_serialization_format"`
 	ErrorCID     string          `json:"exception_cid"`
 	ErrorRef     json.RawMessage `json:"exception_client_ref"`
 	ErrorData    *string         `json:"exception_data"`
-	ErrorFormat  Format          `json:"exception_serialization_format"`
+	ErrorFormat  ItemFormat      `json:"exception_serialization_format"`
 }

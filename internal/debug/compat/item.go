@@ -14,17 +14,17 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
-// Format is the encoding of an item's bytes.
-type Format string
+// ItemFormat is the encoding of an item's bytes.
+type ItemFormat string
 
 // The formats; an item without a format is Dill.
 const (
-	Dill Format = "dill" // a Python pickle; data is its base64
-	JSON Format = "json" // data is the JSON text itself
+	FormatDill ItemFormat = "dill" // a Python pickle; data is its base64
+	FormatJSON ItemFormat = "json" // data is the JSON text itself
 )
 
-// Valid reports whether f is a known format.
-func (f Format) Valid() bool { return f == Dill || f == JSON }
+// IsValid reports whether f is a known format.
+func (f ItemFormat) IsValid() bool { return f == FormatDill || f == FormatJSON }
 
 // Item is one value in a request or response. CID is the hash of its bytes, which are a pickle or JSON; they are stored
 // unchanged and never executed. Data is missing if the receiver already has the bytes.
@@ -32,7 +32,7 @@ type Item struct {
 	CID       string          `json:"cid"`
 	ClientRef json.RawMessage `json:"client_ref,omitempty"`
 	Data      *string         `json:"data,omitempty"`
-	Format    Format          `json:"serialization_format,omitempty"`
+	Format    ItemFormat      `json:"serialization_format,omitempty"`
 }
 
 // Size returns the size of the item in bytes.
@@ -62,7 +62,7 @@ func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return &ItemError{Code: "invalid_payload", Message: "an item has no cid"}
 	}
-	if it.Format != "" && !it.Format.Valid() {
+	if it.Format != "" && !it.Format.IsValid() {
 		return &ItemError{Code: "invalid_serialization_format", Message: fmt.Sprintf("unknown serialization_format %q", it.Format)}
 	}
 	if it.Data == nil {
@@ -89,9 +89,9 @@ func StoreItem(store *cas.Store, it Item) error {
 // otherwise as base64. Without a format, Data is text if its hash is the CID.
 func (it Item) bytes() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
-		it.Format = JSON
+		it.Format = FormatJSON
 	}
-	if it.Format == JSON {
+	if it.Format == FormatJSON {
 		if !json.Valid([]byte(*it.Data)) {
 			return nil, &ItemError{Code: "invalid_json", Message: "data is not JSON"}
 		}
@@ -106,25 +106,25 @@ func (it Item) bytes() ([]byte, error) {
 
 // EncodeItem converts a JSON value to an item in a client's format. An object with a
 // cid is already an item and is passed on unchanged.
-func EncodeItem(value json.RawMessage, f Format) (Item, error) {
+func EncodeItem(value json.RawMessage, f ItemFormat) (Item, error) {
 	var ready Item
 	if json.Unmarshal(value, &ready) == nil && cas.IsCID(ready.CID) {
 		return ready, nil
 	}
-	if f == JSON {
+	if f == FormatJSON {
 		text, err := cas.Canonical(value)
 		if err != nil {
 			return Item{}, err
 		}
 		data := string(text)
-		return Item{CID: cas.CID(text), Data: &data, Format: JSON}, nil
+		return Item{CID: cas.CID(text), Data: &data, Format: FormatJSON}, nil
 	}
 	raw, err := pickle.FromJSON(value)
 	if err != nil {
 		return Item{}, err
 	}
 	data := base64.StdEncoding.EncodeToString(raw)
-	return Item{CID: cas.CID(raw), Data: &data, Format: Dill}, nil
+	return Item{CID: cas.CID(raw), Data: &data, Format: FormatDill}, nil
 }
 
 const maxReprBytes = 500
@@ -137,7 +137,7 @@ func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	if !ok {
 		return encodeText("<cid:" + it.CID + " missing>")
 	}
-	if it.Format == JSON {
+	if it.Format == FormatJSON {
 		return data
 	}
 	v, err := pickle.Read(data)
@@ -154,7 +154,7 @@ func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 func ItemText(store *cas.Store, it Item) string {
 	pretty := PrettyItem(store, it)
 	var s string
-	if it.Format != JSON && json.Unmarshal(pretty, &s) == nil {
+	if it.Format != FormatJSON && json.Unmarshal(pretty, &s) == nil {
 		return s
 	}
 	return string(pretty)

@@ -23,15 +23,15 @@ func TestKeep(t *testing.T) {
 		code string
 	}{
 		{"pickle", Item{CID: cidPickle3, Data: new("gARLAy4=")}, ""},
-		{"JSON", Item{CID: cidJSON3, Data: new("3"), Format: JSON}, ""},
+		{"JSON", Item{CID: cidJSON3, Data: new("3"), Format: FormatJSON}, ""},
 		{"known already", Item{CID: cidPickle3}, ""},
 		{"unknown", Item{CID: strings.Repeat("0", 128)}, "cid_not_found"},
 		{"no cid", Item{Data: new("3")}, "invalid_payload"},
 		{"wrong cid", Item{CID: cidJSON3, Data: new("gARLAy4=")}, "cid_mismatch"},
 		{"wrong format", Item{CID: cidJSON3, Data: new("3"), Format: "yaml"}, "invalid_serialization_format"},
-		{"no JSON", Item{CID: cidJSON3, Data: new("{"), Format: JSON}, "invalid_json"},
+		{"no JSON", Item{CID: cidJSON3, Data: new("{"), Format: FormatJSON}, "invalid_json"},
 		{"no base64", Item{CID: cidPickle3, Data: new("***")}, "invalid_dill"},
-		{"too large to keep", Item{CID: cas.CID([]byte(`"` + strings.Repeat("x", 100) + `"`)), Data: new(`"` + strings.Repeat("x", 100) + `"`), Format: JSON}, ""},
+		{"too large to keep", Item{CID: cas.CID([]byte(`"` + strings.Repeat("x", 100) + `"`)), Data: new(`"` + strings.Repeat("x", 100) + `"`), Format: FormatJSON}, ""},
 	}
 	store := cas.New(cas.Options{MaxValue: 90})
 	for _, tt := range tests {
@@ -53,27 +53,27 @@ func TestPretty(t *testing.T) {
 	store := cas.New(cas.Options{})
 	tests := []struct {
 		name, data string
-		format     Format
+		format     ItemFormat
 		want       string
 	}{
-		{"JSON", `{"a": [1]}`, JSON, `{"a": [1]}`},
-		{"pickle", "\x80\x04K\x03.", Dill, `"3"`},
+		{"JSON", `{"a": [1]}`, FormatJSON, `{"a": [1]}`},
+		{"pickle", "\x80\x04K\x03.", FormatDill, `"3"`},
 		{"JSON without a format", `{"a":1}`, "", `{"a":1}`},
-		{"an object is a call, not run", "cos\nsystem\n(\x8c\x02rmtR.", Dill, `"os.system('rm')"`},
+		{"an object is a call, not run", "cos\nsystem\n(\x8c\x02rmtR.", FormatDill, `"os.system('rm')"`},
 		{
-			"exception", "cbuiltins\nValueError\n(\x8c\x03badtR.", Dill,
+			"exception", "cbuiltins\nValueError\n(\x8c\x03badtR.", FormatDill,
 			`{"__cideldill_exception__":true,"args":["bad"],"attributes":{},"message":"bad","module":"builtins","qualname":"ValueError","repr_text":"ValueError('bad')","summary":"ValueError: bad","type_name":"ValueError"}`,
 		},
 		{
-			"exception as dill writes it", "cdill._dill\n_load_type\n(\x8c\x08KeyErrortR(\x8c\x01ktR.", Dill,
+			"exception as dill writes it", "cdill._dill\n_load_type\n(\x8c\x08KeyErrortR(\x8c\x01ktR.", FormatDill,
 			`{"__cideldill_exception__":true,"args":["k"],"attributes":{},"message":"k","module":"builtins","qualname":"KeyError","repr_text":"KeyError('k')","summary":"KeyError: k","type_name":"KeyError"}`,
 		},
 		{
-			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n(}\x8c\x09type_name\x8c\x04Locks\x8c\x09repr_text\x8c\x06<lock>s\x8c\x0aattributes}\x8c\x01aK\x01sstR.", Dill,
+			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n(}\x8c\x09type_name\x8c\x04Locks\x8c\x09repr_text\x8c\x06<lock>s\x8c\x0aattributes}\x8c\x01aK\x01sstR.", FormatDill,
 			`{"__cideldill_placeholder__":true,"attributes":{"a":1},"repr_text":"<lock>","summary":"<lock>","type_name":"Lock"}`,
 		},
-		{"broken", "\x80\x04K", Dill, `"<3 bytes that are not a pickle: opcode 'K' at byte 2: the pickle is incomplete>"`},
-		{"not a number", "G\x7f\xf8\x00\x00\x00\x00\x00\x01.", Dill, `"nan"`},
+		{"broken", "\x80\x04K", FormatDill, `"<3 bytes that are not a pickle: opcode 'K' at byte 2: the pickle is incomplete>"`},
+		{"not a number", "G\x7f\xf8\x00\x00\x00\x00\x00\x01.", FormatDill, `"nan"`},
 	}
 	for _, tt := range tests {
 		cid, err := store.Put([]byte(tt.data))
@@ -97,13 +97,13 @@ func TestPretty(t *testing.T) {
 func TestEncode(t *testing.T) {
 	tests := []struct {
 		value string
-		f     Format
+		f     ItemFormat
 		want  Item
 	}{
-		{`3`, Dill, Item{CID: cidPickle3, Data: new("gARLAy4="), Format: Dill}},
-		{` 3 `, JSON, Item{CID: cidJSON3, Data: new("3"), Format: JSON}},
-		{`{"cid":"` + cidJSON3 + `"}`, Dill, Item{CID: cidJSON3}}, // an argument the client has already
-		{`{"b":1,"a":2}`, JSON, Item{CID: cas.CID([]byte(`{"a":2,"b":1}`)), Data: new(`{"a":2,"b":1}`), Format: JSON}},
+		{`3`, FormatDill, Item{CID: cidPickle3, Data: new("gARLAy4="), Format: FormatDill}},
+		{` 3 `, FormatJSON, Item{CID: cidJSON3, Data: new("3"), Format: FormatJSON}},
+		{`{"cid":"` + cidJSON3 + `"}`, FormatDill, Item{CID: cidJSON3}}, // an argument the client has already
+		{`{"b":1,"a":2}`, FormatJSON, Item{CID: cas.CID([]byte(`{"a":2,"b":1}`)), Data: new(`{"a":2,"b":1}`), Format: FormatJSON}},
 	}
 	for _, tt := range tests {
 		got, err := EncodeItem(json.RawMessage(tt.value), tt.f)
@@ -114,7 +114,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %s", tt.value, diff)
 		}
 	}
-	if _, err := EncodeItem(json.RawMessage(`{`), JSON); err == nil {
+	if _, err := EncodeItem(json.RawMessage(`{`), FormatJSON); err == nil {
 		t.Error("broken JSON was encoded")
 	}
 }
@@ -133,7 +133,7 @@ func FuzzInspect(f *testing.F) {
 		if in.Type == "" || len(in.Repr) > 4*maxReprBytes {
 			t.Errorf("%+v", in)
 		}
-		for _, format := range []Format{Dill, ""} {
+		for _, format := range []ItemFormat{FormatDill, ""} {
 			if !json.Valid(PrettyItem(store, Item{CID: cid, Format: format})) {
 				t.Errorf("%q: not JSON", data)
 			}

@@ -28,7 +28,7 @@ type EvalResponse struct {
 	Error     json.RawMessage `json:"error"` // a string, an object, or null
 	CID       string          `json:"result_cid"`
 	Data      *string         `json:"result_data"`
-	Format    Format          `json:"result_serialization_format"`
+	Format    ItemFormat      `json:"result_serialization_format"`
 }
 
 // errorText returns the text of an error: a string unchanged, or "name: message" of an object.
@@ -56,7 +56,7 @@ type pendingEval struct {
 }
 
 // Evaluate sends an expression to the client of a paused call and waits for the result.
-func (c olderCaller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
+func (c olderClientCaller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
 	r := &pendingEval{
 		EvalRequest: EvalRequest{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
 		result:      make(chan debug.EvaluationResult, 1),

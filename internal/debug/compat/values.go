@@ -34,9 +34,9 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	return &it, shown, nil
 }
 
-// metadata returns a description of a registered function's value if the store has it, otherwise given, which the
-// client sent. If the client has its own reference to the function, it is added, with the time of registration.
-func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
+// functionMetadata returns a description of a registered function's value if the store has it, otherwise given, which
+// the client sent. If the client has its own reference to the function, it is added, with the time of registration.
+func (c *Clients) functionMetadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
 		ref = nil
@@ -83,15 +83,16 @@ func setIfMissing(m map[string]any, key string, value any) {
 
 const maxResendItems = 10_000
 
-// resendSet holds the values that clients were asked to send again. Some clients serialize a value to different bytes
-// the second time. Such a value is stored under the CID of the new bytes, although the client still sends the old CID.
-type resendSet struct {
+// resendRequests holds the values that clients were asked to send again. Some clients serialize a value to different
+// bytes the second time. Such a value is stored under the CID of the new bytes, although the client still sends the old
+// CID.
+type resendRequests struct {
 	mu    sync.Mutex
 	known map[string]struct{} // keys consist of process and CID
 	order []string
 }
 
-func (a *resendSet) add(process, cid string) {
+func (a *resendRequests) add(process, cid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := process + " " + cid
@@ -109,7 +110,7 @@ func (a *resendSet) add(process, cid string) {
 	}
 }
 
-func (a *resendSet) has(process, cid string) bool {
+func (a *resendRequests) has(process, cid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ok := a.known[process+" "+cid]
@@ -158,8 +159,8 @@ func (s *Signature) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// storeEndingItems stores the items of the result and exception, and sets *result and *exception to displayed forms.
-func (c *Clients) storeEndingItems(in itemMembers, result, exception *json.RawMessage) (e ClientEnding, err error) {
+// storeOutcomeItems stores the items of the result and exception, and sets *result and *exception to displayed forms.
+func (c *Clients) storeOutcomeItems(in itemMembers, result, exception *json.RawMessage) (e ClientOutcome, err error) {
 	e.Result, *result, err = c.storeOptionalItem(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {
 		return e, err

@@ -11,22 +11,22 @@ import (
 func externalTools() []tool {
 	server := param{name: "server", kind: kindText, doc: "only this server"}
 	return []tool{
-		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: withServers(listServers)},
-		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: withServers(listTools), params: []param{server}},
-		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: withServers(callExternalTool), params: []param{
+		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: requireServers(listServers)},
+		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: requireServers(listTools), params: []param{server}},
+		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: requireServers(callExternalTool), params: []param{
 			{name: "tool", kind: kindText, required: true, doc: "server/tool"},
 			{name: "arguments", kind: kindObject, doc: "the tool's arguments; default {}"},
 		}},
-		{name: "external_list_resources", doc: "List the resources of the external servers.", run: withServers(listResources), params: []param{server}},
-		{name: "external_read_resource", doc: "Read a resource of an external server.", run: withServers(readExternalResource), params: []param{
+		{name: "external_list_resources", doc: "List the resources of the external servers.", run: requireServers(listResources), params: []param{server}},
+		{name: "external_read_resource", doc: "Read a resource of an external server.", run: requireServers(readExternalResource), params: []param{
 			{name: "server", kind: kindText, required: true, doc: "the server"},
 			{name: "uri", kind: kindText, required: true, doc: "of the resource"},
 		}},
 	}
 }
 
-// withServers returns a handler that fails without external servers and runs the function without blocking.
-func withServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
+// requireServers returns a handler that fails without external servers and runs the function without blocking.
+func requireServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
@@ -79,5 +79,5 @@ func listResources(_ context.Context, m *debug.ServerManager, a arguments) (any,
 }
 
 func readExternalResource(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
-	return m.Read(ctx, a.text("server"), a.text("uri"))
+	return m.ReadResource(ctx, a.text("server"), a.text("uri"))
 }

@@ -13,7 +13,7 @@ import (
 func pauseTools() []tool {
 	return []tool{
 		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
-			return f.paused(), nil
+			return f.pausedCalls(), nil
 		}},
 		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resume, params: resumeParams()},
 		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
@@ -30,7 +30,7 @@ func pauseTools() []tool {
 			{name: "timeout_s", kind: kindNumber, doc: "seconds to wait for the value (default 35)"},
 		}},
 		{
-			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspect,
+			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspectValue,
 			params: []param{{name: "cid", kind: kindText, required: true, doc: "128 hexadecimal digits, as in call records"}},
 		},
 	}
@@ -52,7 +52,7 @@ func resumeParams() []param {
 	}
 }
 
-func (f *hubAccess) paused() any { return fields{"paused": f.hub.Paused()} }
+func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
 
 func resume(ctx context.Context, f *hubAccess, a arguments) (any, error) {
 	id := a.text("pause_id")
@@ -103,7 +103,7 @@ func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }
 
-func inspect(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func inspectValue(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	cid := a.text("cid")
 	data, err := f.hub.Value(cid)
 	if err != nil {

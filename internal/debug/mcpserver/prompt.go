@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	promptStart   = "debug-session-start"
-	promptInspect = "inspect-paused-call"
+	promptNameSessionStart = "debug-session-start"
+	promptNamePausedCall   = "inspect-paused-call"
 )
 
 func prompts() []any {
@@ -25,9 +25,9 @@ func prompts() []any {
 		Required    bool   `json:"required"`
 	}
 	return []any{
-		fields{"name": promptStart, "description": "The state of this debugging session: breakpoints, tools, recent calls, paused calls."},
+		fields{"name": promptNameSessionStart, "description": "The state of this debugging session: breakpoints, tools, recent calls, paused calls."},
 		fields{
-			"name": promptInspect, "description": "One paused call with all its details.",
+			"name": promptNamePausedCall, "description": "One paused call with all its details.",
 			"arguments": [1]argument{{"pause_id", "the paused call", true}},
 		},
 	}
@@ -42,10 +42,10 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 		return nil, invalidParams("prompts/get: " + err.Error())
 	}
 	switch in.Name {
-	case promptStart:
-		return f.startPrompt()
-	case promptInspect:
-		return f.inspectPrompt(in.Arguments["pause_id"])
+	case promptNameSessionStart:
+		return f.sessionStartPrompt()
+	case promptNamePausedCall:
+		return f.pausedCallPrompt(in.Arguments["pause_id"])
 	default:
 		return nil, invalidParams(fmt.Sprintf("unknown prompt %q", in.Name))
 	}
@@ -53,7 +53,7 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 
 const maxPromptCalls = 10
 
-func (f *hubAccess) startPrompt() (any, error) {
+func (f *hubAccess) sessionStartPrompt() (any, error) {
 	limit := maxPromptCalls
 	calls, err := f.calls("", &limit)
 	if err != nil {
@@ -62,10 +62,10 @@ func (f *hubAccess) startPrompt() (any, error) {
 	return promptMessage("The state of the debugging session",
 		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
 		promptSection{"Counts and default behavior", f.hub.Status()}, promptSection{"Breakpoints", f.breakpoints()},
-		promptSection{"Paused calls", f.paused()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.functions()})
+		promptSection{"Paused calls", f.pausedCalls()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.functions()})
 }
 
-func (f *hubAccess) inspectPrompt(id string) (any, error) {
+func (f *hubAccess) pausedCallPrompt(id string) (any, error) {
 	if id == "" {
 		return nil, protocolError(debug.MissingParameter("pause_id"))
 	}
@@ -163,7 +163,7 @@ func (f *hubAccess) resources() []resource {
 	all := []resource{
 		{URI: "breakpoint://status", Description: "Counts of breakpoints, tools, calls and sessions.", read: func() (any, error) { return f.hub.Status(), nil }},
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
-		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.paused)},
+		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.pausedCalls)},
 		{URI: "breakpoint://call-history", Description: "The newest 50 finished calls.", read: func() (any, error) { return f.calls("", &limit) }},
 		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.functions)},
 	}

@@ -55,14 +55,16 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, face: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
-		Server: s, NewID: o.NewID, Versions: versions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
+		Server: s, NewID: o.NewID, Versions: protocolVersions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
 	})
 	s.sub = o.Hub.Subscribe(eventQueueLength)
 	return s, nil
 }
 
-// versions returns the supported protocol versions, newest first.
-func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
+// protocolVersions returns the supported protocol versions, newest first.
+func protocolVersions() []string {
+	return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+}
 
 const eventQueueLength = 4096
 
@@ -79,7 +81,7 @@ func (s *Server) ForwardEvents(ctx context.Context) {
 			if !open {
 				return
 			}
-			if e.Kind != debug.EventChanged {
+			if e.Kind != debug.EventConfigurationChanged {
 				s.broadcast(e)
 			}
 		}
@@ -187,8 +189,8 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 		return nil, invalidParams("initialize: " + err.Error())
 	}
 	version := in.ProtocolVersion
-	if !slices.Contains(versions(), version) {
-		version = versions()[0]
+	if !slices.Contains(protocolVersions(), version) {
+		version = protocolVersions()[0]
 	}
 	return map[string]any{
 		"protocolVersion": version,
@@ -225,7 +227,7 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 func (c *conn) toolResult(out any, err error) (any, error) {
 	r := toolCallResult{Content: [1]block{{Type: "text"}}}
 	if n := c.session.Dropped(); n > 0 {
-		r.Meta = &droppedMeta{n}
+		r.Meta = &missedNotifications{n}
 	}
 	if f, ok := out.(errorResult); ok {
 		out, r.IsError = f.body, true

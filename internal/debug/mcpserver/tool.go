@@ -26,20 +26,20 @@ type tool struct {
 	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
 }
 
-// kind is a JSON type; the zero value means any type.
-type kind string
+// paramKind is a JSON type; the zero value means any type.
+type paramKind string
 
 const (
-	kindText    kind = "string"
-	kindObject  kind = "object"
-	kindList    kind = "array"
-	kindNumber  kind = "number"
-	kindInteger kind = "integer"
+	kindText    paramKind = "string"
+	kindObject  paramKind = "object"
+	kindList    paramKind = "array"
+	kindNumber  paramKind = "number"
+	kindInteger paramKind = "integer"
 )
 
 type param struct {
 	name          string
-	kind          kind
+	kind          paramKind
 	doc           string
 	required      bool
 	enum          []string // documented but not checked: the hub accepts more spellings
@@ -141,13 +141,13 @@ type fields map[string]any
 type errorResult struct{ body any }
 
 type toolCallResult struct {
-	Content [1]block     `json:"content"`
-	IsError bool         `json:"isError"`
-	Meta    *droppedMeta `json:"_meta,omitempty"`
+	Content [1]block             `json:"content"`
+	IsError bool                 `json:"isError"`
+	Meta    *missedNotifications `json:"_meta,omitempty"`
 }
 
-// droppedMeta reports how many notifications were dropped because the client did not fetch them.
-type droppedMeta struct {
+// missedNotifications reports how many notifications were dropped because the client did not fetch them.
+type missedNotifications struct {
 	Missed int `json:"claudeless/missedNotifications"`
 }
 

@@ -64,7 +64,7 @@ func readBody(r *http.Request, v any) error {
 	return jsonError(json.Unmarshal(data, v))
 }
 
-func readWithBody(r *http.Request, v any) (body json.RawMessage, err error) {
+func decodeAndReturnBody(r *http.Request, v any) (body json.RawMessage, err error) {
 	if err = readBody(r, &body); err == nil && len(body) > 0 {
 		err = jsonError(json.Unmarshal(body, v))
 	}
@@ -142,7 +142,7 @@ func statusOf(code string) int {
 		return http.StatusGatewayTimeout
 	case debug.CodeCallFailed, debug.CodeConnectFailed:
 		return http.StatusBadGateway
-	case debug.CodeClosed, debug.CodeLimit, codeNoServers:
+	case debug.CodeHubClosed, debug.CodeLimit, codeNoServers:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusBadRequest

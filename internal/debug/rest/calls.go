@@ -22,8 +22,8 @@ const (
 func callRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/call/start", client: true, summary: "Report a call that is about to run", answer: (*api).startCall},
-		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).poll},
-		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandon},
+		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).pollDecision},
+		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandonPause},
 		{method: "POST", path: "/api/call/complete", client: true, summary: "Report the outcome of a call", answer: (*api).completeCall},
 	}
 }
@@ -76,7 +76,7 @@ func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 		PID        *int             `json:"process_pid"`
 		Started    *float64         `json:"process_start_time"`
 	}
-	body, err := readWithBody(r, &in)
+	body, err := decodeAndReturnBody(r, &in)
 	if err != nil {
 		return debug.StartedCall{}, err
 	}
@@ -86,7 +86,7 @@ func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 	switch in.Client {
 	case "":
 		return a.olderClients.Start(r.Context(), body)
-	case debug.ClientRun, debug.ClientHook, debug.ClientProxy:
+	case debug.ClientClaudeless, debug.ClientHook, debug.ClientProxy:
 	default:
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
 	}
@@ -100,9 +100,9 @@ func pollAnswer(pauseID string) fields {
 	return fields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": pollTimeoutMS}
 }
 
-// poll responds to the caller of a paused call. A request without the parameter wait comes from an older client: for
-// this client, an unknown pause is not an error, but still waiting.
-func (a *api) poll(r *http.Request) (any, error) {
+// pollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
+// client: for this client, an unknown pause is not an error, but still waiting.
+func (a *api) pollDecision(r *http.Request) (any, error) {
 	wait, err := waitTime(r)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func waitTime(r *http.Request) (time.Duration, error) {
 	return min(d, maxPollWait), nil
 }
 
-func (a *api) abandon(r *http.Request) (any, error) {
+func (a *api) abandonPause(r *http.Request) (any, error) {
 	a.Hub.Abandon(r.PathValue("id"))
 	return compat.SuccessFields(), nil
 }
@@ -150,7 +150,7 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 		SessionID    string          `json:"session_id"`
 		ToolUseID    string          `json:"tool_use_id"`
 	}
-	body, err := readWithBody(r, &in)
+	body, err := decodeAndReturnBody(r, &in)
 	if err != nil {
 		return nil, err
 	}

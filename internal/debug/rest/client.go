@@ -31,11 +31,11 @@ type ClientOptions struct {
 }
 
 const (
-	pollWait           = 4 * time.Second // one long poll; the debugger responds within this time
-	requestTimeout     = 6 * time.Second
-	lostRequestTimeout = time.Second // timeout of requests while the debugger is known to be unreachable
-	retryDuration      = 3 * time.Second
-	retryInterval      = 200 * time.Millisecond
+	pollWait                  = 4 * time.Second // one long poll; the debugger responds within this time
+	requestTimeout            = 6 * time.Second
+	unreachableRequestTimeout = time.Second // timeout of requests while the debugger is known to be unreachable
+	retryDuration             = 3 * time.Second
+	retryInterval             = 200 * time.Millisecond
 )
 
 // Client reports the tool calls of one caller to a debugger over HTTP and waits for its decisions. No method waits
@@ -59,7 +59,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	default:
 		return nil, fmt.Errorf("unknown policy %q for a lost connection to the debugger: expected fail or continue", o.OnLost)
 	}
-	o.Client = cmp.Or(o.Client, debug.ClientRun)
+	o.Client = cmp.Or(o.Client, debug.ClientClaudeless)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &Client{o: o, base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
@@ -234,7 +234,7 @@ func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 }
 
 func (c *Client) abandonPause(ctx context.Context, pollURL string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostRequestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unreachableRequestTimeout)
 	defer cancel()
 	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 }
@@ -243,7 +243,7 @@ func (c *Client) abandonPause(ctx context.Context, pollURL string) {
 func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
 	if c.unreachable.Load() {
-		limit = lostRequestTimeout
+		limit = unreachableRequestTimeout
 	}
 	bound, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

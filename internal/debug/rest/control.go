@@ -30,7 +30,7 @@ func controlRoutes() []route {
 		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"paused": a.Hub.Paused()}, nil
 		}},
-		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*api).resume},
+		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*api).resumePause},
 		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*api).calls},
 		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: (*api).serveValue},
 		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *api, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
@@ -161,9 +161,9 @@ func (a *api) setDefaultBehavior(r *http.Request) (any, error) {
 	return compat.SuccessFields("behavior", b), err
 }
 
-func (a *api) resume(r *http.Request) (any, error) {
+func (a *api) resumePause(r *http.Request) (any, error) {
 	var in debug.ResumeRequest
-	body, err := readWithBody(r, &in)
+	body, err := decodeAndReturnBody(r, &in)
 	if err != nil {
 		return nil, err
 	}
@@ -262,11 +262,11 @@ func (a *api) sessions(r *http.Request) (any, error) {
 	if status != "" && status != "active" && status != "closed" {
 		return nil, &debug.Error{Code: "invalid_status", Message: "status must be active or closed"}
 	}
-	from, err := timestamp(q.Get("from"), 0)
+	from, err := parseTimestamp(q.Get("from"), 0)
 	if err != nil {
 		return nil, err
 	}
-	to, err := timestamp(q.Get("to"), 1e18)
+	to, err := parseTimestamp(q.Get("to"), 1e18)
 	if err != nil {
 		return nil, err
 	}
@@ -288,8 +288,8 @@ func containsText(s debug.Session, text string) bool {
 	return err == nil && strings.Contains(strings.ToLower(string(all)), text)
 }
 
-// timestamp parses Unix seconds or RFC 3339.
-func timestamp(text string, fallback float64) (float64, error) {
+// parseTimestamp parses Unix seconds or RFC 3339.
+func parseTimestamp(text string, fallback float64) (float64, error) {
 	if text == "" {
 		return fallback, nil
 	}

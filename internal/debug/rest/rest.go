@@ -29,7 +29,7 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc(r.method+" "+r.path, a.serve(r))
 		if r.client && !open[r.path] {
 			open[r.path] = true
-			mux.HandleFunc("OPTIONS "+r.path, preflight)
+			mux.HandleFunc("OPTIONS "+r.path, answerPreflight)
 		}
 	}
 	doc := openAPI(table)
@@ -37,7 +37,7 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) })
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, mux) })
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { writeNotFound(w, r, mux) })
 	if o.Fallback == nil {
 		o.Fallback = http.NotFoundHandler()
 	}
@@ -67,8 +67,9 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// preflight tells the browser that a page of another origin may call a route; forbidden origins were already refused.
-func preflight(w http.ResponseWriter, r *http.Request) {
+// answerPreflight tells the browser that a page of another origin may call a route; forbidden origins were already
+// refused.
+func answerPreflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
 	w.Header().Set("Access-Control-Allow-Headers", "Content-Type, Authorization")
@@ -82,8 +83,8 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// notFound responds to a request that no route handles: 405 if the path has other methods, otherwise 404.
-func notFound(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+// writeNotFound responds to a request that no route handles: 405 if the path has other methods, otherwise 404.
+func writeNotFound(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())

@@ -11,9 +11,9 @@ import (
 func serverRoutes(external *debug.ServerManager) []route {
 	table := []route{
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listServers},
-		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: (*api).connect},
-		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnect},
-		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnect},
+		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: (*api).connectServer},
+		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnectServer},
+		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnectServer},
 		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*api).tools},
 		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: (*api).callTool},
 		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*api).resources},
@@ -37,8 +37,8 @@ func (a *api) listServers(*http.Request) (any, error) {
 	return fields{"clients": out}, nil
 }
 
-// connect connects an external MCP server. The body is its configuration entry with one more member, "name".
-func (a *api) connect(r *http.Request) (any, error) {
+// connectServer connects an external MCP server. The body is its configuration entry with one more member, "name".
+func (a *api) connectServer(r *http.Request) (any, error) {
 	var entry map[string]json.RawMessage
 	if err := readBody(r, &entry); err != nil {
 		return nil, err
@@ -56,12 +56,12 @@ func (a *api) connect(r *http.Request) (any, error) {
 	return compat.SuccessFields("name", name, "tools", tools), err
 }
 
-func (a *api) disconnect(r *http.Request) (any, error) {
+func (a *api) disconnectServer(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	return compat.SuccessFields("name", name), a.External.Disconnect(r.Context(), name)
 }
 
-func (a *api) reconnect(r *http.Request) (any, error) {
+func (a *api) reconnectServer(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
 	return compat.SuccessFields("name", name, "tools", tools), err
@@ -109,5 +109,5 @@ func (a *api) readResource(r *http.Request) (any, error) {
 	case in.URI == "":
 		return nil, debug.MissingParameter("uri")
 	}
-	return a.External.Read(r.Context(), in.Server, in.URI)
+	return a.External.ReadResource(r.Context(), in.Server, in.URI)
 }

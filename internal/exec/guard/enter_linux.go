@@ -24,16 +24,16 @@ func checkStrictSupport() error { return nil }
 // the parent process over the socket link, and waits until the parent agrees; with the descriptor, the parent watches
 // the system calls. It returns only if it fails: nil if it has sent the failure over the link, otherwise the error.
 func ExecWatched(link int, path string, argv, env []string) error {
-	return setUpAndBecome(link, false, func() error { return syscall.Exec(path, argv, env) })
+	return setUpAndExec(link, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
 // ExecInNetwork is like ExecWatched, but for a process that was started in its own network namespace. It also brings up
 // loopback, and sends the parent the sockets that it has opened in the namespace.
 func ExecInNetwork(link int, path string, argv, env []string) error {
-	return setUpAndBecome(link, true, func() error { return syscall.Exec(path, argv, env) })
+	return setUpAndExec(link, true, func() error { return syscall.Exec(path, argv, env) })
 }
 
-func setUpAndBecome(link int, ownNetwork bool, become func() error) error {
+func setUpAndExec(link int, ownNetwork bool, become func() error) error {
 	runtime.LockOSThread() // the watch belongs to a thread
 	unix.CloseOnExec(link)
 	var files []int
@@ -44,7 +44,7 @@ func setUpAndBecome(link int, ownNetwork bool, become func() error) error {
 	}
 	if err == nil {
 		var calls int
-		switch calls, err = installCallFilter(ownNetwork); {
+		switch calls, err = installSyscallFilter(ownNetwork); {
 		case err == nil:
 			files, watched = append(files, calls), true
 		case errors.Is(err, unix.EBUSY):
@@ -230,10 +230,10 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// installCallFilter installs a seccomp filter for this thread and its descendants. The kernel notifies the returned
+// installSyscallFilter installs a seccomp filter for this thread and its descendants. The kernel notifies the returned
 // descriptor before they start a program; if connections is true, also before they connect. In this case, no_new_privs
 // is set if needed, which disables setuid programs. EBUSY means that an outer run watches already.
-func installCallFilter(connections bool) (int, error) {
+func installSyscallFilter(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 	if connections {
@@ -274,9 +274,9 @@ func installCallFilter(connections bool) (int, error) {
 	return fd, nil
 }
 
-// CanWatch reports whether this process may watch the system calls of a command without setting no_new_privs.
+// CanWatchSyscalls reports whether this process may watch the system calls of a command without setting no_new_privs.
 // Installing the watch may still fail, because an outer run may have one already.
-func CanWatch() bool {
+func CanWatchSyscalls() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -101,7 +101,7 @@ func doSteps(steps []string) error {
 			set := [2]unix.CapUserData{{Effective: caps, Permitted: caps, Inheritable: caps}}
 			err = unix.Capset(&head, &set[0])
 		case "watch":
-			fmt.Println("can watch:", CanWatch(), "has no network:", HasNoNetwork())
+			fmt.Println("can watch:", CanWatchSyscalls(), "has no network:", HasNoNetwork())
 		case "execveat": // DIR,NAME
 			err = execveat(value)
 		default:
@@ -313,12 +313,12 @@ func (p *player) rest(t *testing.T) string {
 func (p *player) join(t *testing.T, link int, o WatchOptions) *Network {
 	t.Helper()
 	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &Log{})
-	n, err := Join(p.links[link], o)
+	n, err := StartWatching(p.links[link], o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	if err := n.Release(); err != nil {
+	if err := n.ReleaseCommand(); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -342,7 +342,7 @@ func openFiles(t *testing.T) int {
 // needsWatch skips a test on systems where a watch needs more rights.
 func needsWatch(t *testing.T) {
 	t.Helper()
-	if !CanWatch() {
+	if !CanWatchSyscalls() {
 		t.Skip("this program may not watch system calls")
 	}
 }
@@ -431,7 +431,7 @@ func TestEnterTwice(t *testing.T) {
 	}
 	p := play(t, "enter", 2, nil, "as=enter", "--", self, "self", "link=4", "--", "/bin/true")
 	p.join(t, 0, WatchOptions{})
-	if _, err := Join(p.links[1], WatchOptions{PID: p.Process.Pid, Log: &Log{}, NoNetwork: true, OwnNetwork: true}); err == nil {
+	if _, err := StartWatching(p.links[1], WatchOptions{PID: p.Process.Pid, Log: &Log{}, NoNetwork: true, OwnNetwork: true}); err == nil {
 		t.Error("a network without sockets is joined")
 	}
 }
@@ -452,7 +452,7 @@ func TestEnterFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := openFiles(t)
 			p := play(t, "enter", 1, tt.attr, append(tt.args, "--", "/bin/echo", "echo", "started")...)
-			_, err := Join(p.links[0], WatchOptions{PID: p.Process.Pid, Log: &Log{}, OwnNetwork: tt.attr != nil})
+			_, err := StartWatching(p.links[0], WatchOptions{PID: p.Process.Pid, Log: &Log{}, OwnNetwork: tt.attr != nil})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -527,7 +527,7 @@ func TestJoinRefuses(t *testing.T) {
 		}
 		theirs.Close()
 		var l Log
-		n, err := Join(ours, WatchOptions{PID: os.Getpid(), Log: &l, OwnNetwork: true, NoNetwork: tt.name == "no watch"})
+		n, err := StartWatching(ours, WatchOptions{PID: os.Getpid(), Log: &l, OwnNetwork: true, NoNetwork: tt.name == "no watch"})
 		if l.connectionTable != nil {
 			l.connectionTable.Close()
 		}
@@ -581,7 +581,7 @@ func TestEnterNetwork(t *testing.T) {
 	if after := openFiles(t); after > before { // the collector may close files of earlier tests
 		t.Errorf("%d files are open, before %d", after, before)
 	}
-	if err := n.Release(); err == nil {
+	if err := n.ReleaseCommand(); err == nil {
 		t.Error("a command that has ended was released")
 	}
 }

@@ -49,13 +49,13 @@ func (l Level) String() string {
 	case LevelOff:
 		return "off"
 	case LevelStrict:
-		return "strict: loopback network only, other connections are blocked and reported, leftover processes are killed; " + pathDescription
+		return "strict: loopback network only, other connections are blocked and reported, leftover processes are killed; " + pathLevelDescription
 	case LevelPath:
 	}
-	return "path: " + pathDescription
+	return "path: " + pathLevelDescription
 }
 
-const pathDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, processes watched; not a sandbox"
+const pathLevelDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, processes watched; not a sandbox"
 
 // Breach is a forbidden action of a process.
 type Breach struct {
@@ -71,9 +71,9 @@ type BreachKind int
 // The kinds: a real claude ran or sent a request, another program tried to reach a vendor, or any program tried to
 // reach another address in a network without external connections.
 const (
-	KindRealClaude BreachKind = iota
-	KindVendor
-	KindUnreachable
+	BreachRealClaude BreachKind = iota
+	BreachVendorAccess
+	BreachOtherAddress
 )
 
 // Log collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
@@ -132,10 +132,10 @@ func (l *Log) Breaches() []Breach {
 func (l *Log) RecordRequest(addr, agent string) {
 	who := l.findPeer(addr)
 	if who == 0 {
-		l.add(Breach{Kind: KindRealClaude, Text: "a real claude sent a request: " + agent})
+		l.add(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + agent})
 		return
 	}
-	l.add(Breach{Kind: KindRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
+	l.add(Breach{Kind: BreachRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
 // recordConnection records that a process tried to connect to an external address. name is empty if it is not known.
@@ -145,12 +145,12 @@ func (l *Log) recordConnection(caller process, name, addr string, own OwnFiles) 
 		_, port := cutAtLast(addr, ":")
 		to = name + ":" + port
 	}
-	b := Breach{Kind: KindUnreachable, PID: int(caller), Text: fmt.Sprintf("%s was blocked for %s", to, caller)}
+	b := Breach{Kind: BreachOtherAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked for %s", to, caller)}
 	switch {
 	case caller.isClaude(own):
-		b.Kind, b.Text = KindRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
+		b.Kind, b.Text = BreachRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
 	case isVendorHost(name) || isVendorAddr(addr):
-		b.Kind, b.Text = KindVendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
+		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
 	}
 	l.add(b)
 }
@@ -214,7 +214,7 @@ func (p *Poller) scan() int {
 		words := append([]string{exe}, who.argv()...)
 		words = slices.Delete(words, 1, min(2, len(words)))
 		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxCommandWords)], dir); file != "" {
-			p.log.add(Breach{Kind: KindRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
+			p.log.add(Breach{Kind: BreachRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}
 	return len(all)

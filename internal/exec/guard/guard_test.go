@@ -182,9 +182,9 @@ func TestProxy(t *testing.T) {
 		{name: "by way of the caller's own", host: host, upstream: upstream, status: "200", rest: "echo ping\n"},
 		{name: "the caller's own refuses", host: "api.anthropic.com.example:443", upstream: refusing, status: "502"},
 		{name: "the caller's own is gone", host: host, upstream: gone, status: "502"},
-		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []BreachKind{KindVendor}},
+		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []BreachKind{BreachVendorAccess}},
 		{name: "nobody there", host: "127.0.0.1:1", status: "502"},
-		{name: "strict", host: host, closed: true, status: "403", kinds: []BreachKind{KindUnreachable}},
+		{name: "strict", host: host, closed: true, status: "403", kinds: []BreachKind{BreachOtherAddress}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l Log
@@ -236,9 +236,9 @@ func TestProxyWithoutPeer(t *testing.T) {
 		refuses bool
 		want    []Breach
 	}{
-		{"api.anthropic.com:443", true, []Breach{{Kind: KindVendor, Text: "a program tried to reach the vendor's address api.anthropic.com:443"}}},
-		{"160.79.104.10:443", false, []Breach{{Kind: KindVendor, Text: "a program tried to reach the vendor's address 160.79.104.10:443"}}},
-		{"example.org:443", true, []Breach{{Kind: KindUnreachable, Text: "example.org:443 was blocked"}}},
+		{"api.anthropic.com:443", true, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address api.anthropic.com:443"}}},
+		{"160.79.104.10:443", false, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address 160.79.104.10:443"}}},
+		{"example.org:443", true, []Breach{{Kind: BreachOtherAddress, Text: "example.org:443 was blocked"}}},
 		{startEchoServer(t), false, nil}, // a connection that is no longer there
 	} {
 		var l Log
@@ -412,13 +412,13 @@ func TestResolverBounds(t *testing.T) {
 	if got := r.addrOf("65535"); got != netip.MustParseAddr("198.19.0.0") {
 		t.Errorf("the last of 65536 names has the address %s", got)
 	}
-	longest := query(strings.Repeat("a", 63)+".b", typeA)
+	longest := query(strings.Repeat("a", 63)+".b", dnsTypeA)
 	if r.answer(longest) == nil {
 		t.Error("a label of 63 letters is not answered")
 	}
-	head := query("x", typeA)[:dnsHeaderBytes:dnsHeaderBytes]
+	head := query("x", dnsTypeA)[:dnsHeaderBytes:dnsHeaderBytes]
 	for name, bad := range map[string][]byte{
-		"a label of 64 letters": query(strings.Repeat("a", 64)+".b", typeA), "a label that is cut off": append(head, 50, 'a'), "a name that is cut off": append(head, 1, 'a'),
+		"a label of 64 letters": query(strings.Repeat("a", 64)+".b", dnsTypeA), "a label that is cut off": append(head, 50, 'a'), "a name that is cut off": append(head, 1, 'a'),
 		"a class that is cut off": longest[:len(longest)-1], "no kind": longest[:len(longest)-4], "no labels": append(head, 0, 0, 1, 0, 1), "a head alone": head,
 	} {
 		if got := r.answer(bad); got != nil {

@@ -15,10 +15,10 @@ const (
 	ProxyAddr = "127.0.0.1:61881"
 )
 
-// Network is the network namespace of a run, seen from outside. The command in it waits for [Network.Release].
+// Network is the network namespace of a run, seen from outside. The command in it waits for [Network.ReleaseCommand].
 type Network struct {
 	// API and Proxy listen inside the namespace; the servers that use them close them.
 	API, Proxy net.Listener
 
-	w *callWatch
+	w *syscallWatcher
 }

@@ -9,7 +9,7 @@ import (
 
 func checkStrictSupport() error { return ErrStrictUnsupported }
 
-type callWatch struct{}
+type syscallWatcher struct{}
 
 // WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
@@ -29,17 +29,17 @@ func ExecWatched(int, string, []string, []string) error { return ErrStrictUnsupp
 // ExecInNetwork always fails with [ErrStrictUnsupported].
 func ExecInNetwork(int, string, []string, []string) error { return ErrStrictUnsupported }
 
-// Join always fails with [ErrStrictUnsupported].
-func Join(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
+// StartWatching always fails with [ErrStrictUnsupported].
+func StartWatching(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
 
-// CanWatch returns false on this system.
-func CanWatch() bool { return false }
+// CanWatchSyscalls returns false on this system.
+func CanWatchSyscalls() bool { return false }
 
 // HasNoNetwork returns false on this system.
 func HasNoNetwork() bool { return false }
 
-// Release always fails with [ErrStrictUnsupported].
-func (n *Network) Release() error { return ErrStrictUnsupported }
+// ReleaseCommand always fails with [ErrStrictUnsupported].
+func (n *Network) ReleaseCommand() error { return ErrStrictUnsupported }
 
 // Close does nothing on this system.
 func (n *Network) Close() {}

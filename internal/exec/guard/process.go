@@ -126,8 +126,8 @@ func HasEnded(pid int) bool {
 	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
 }
 
-// FindByVariable returns the processes that have the variable K=V in their environment.
-func FindByVariable(variable string) []int {
+// ProcessesWithVariable returns the processes that have the variable K=V in their environment.
+func ProcessesWithVariable(variable string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
 	for _, dir := range dirs {

@@ -67,14 +67,14 @@ func TestLineage(t *testing.T) {
 	if all := Descendants(os.Getpid()); !slices.Contains(all, int(outer)) || !slices.Contains(all, int(inner)) {
 		t.Errorf("descendants of this program: %v", all)
 	}
-	marked := FindByVariable(mark)
+	marked := ProcessesWithVariable(mark)
 	slices.Sort(marked)
 	both := []int{int(outer), int(inner)}
 	slices.Sort(both)
 	if diff := cmp.Diff(both, marked); diff != "" {
 		t.Errorf("marked (-want +got):\n%s", diff)
 	}
-	if own := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "_=") }); slices.Contains(FindByVariable(own[0]), os.Getpid()) {
+	if own := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "_=") }); slices.Contains(ProcessesWithVariable(own[0]), os.Getpid()) {
 		t.Error("this program is marked")
 	}
 	if env := Environ(int(outer)); !slices.Contains(env, mark) {
@@ -164,10 +164,10 @@ func TestDialled(t *testing.T) {
 		host, addr string
 		want       Breach
 	}{
-		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{KindRealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
-		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{KindVendor, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
-		{"a vendor by address", other, "", "160.79.104.10:443", Breach{KindVendor, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
-		{"another", other, "", "8.8.8.8:53", Breach{KindUnreachable, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
+		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{BreachRealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
+		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{BreachVendorAccess, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
+		{"a vendor by address", other, "", "160.79.104.10:443", Breach{BreachVendorAccess, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
+		{"another", other, "", "8.8.8.8:53", Breach{BreachOtherAddress, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
 	} {
 		var l Log
 		tt.want.PID = tt.who.Process.Pid
@@ -202,8 +202,8 @@ func TestPeer(t *testing.T) {
 		l.RecordRequest(addr, "claude-cli/1")
 		l.RecordRequest("127.0.0.1:x", "claude-cli/2")
 		want := []Breach{
-			{KindRealClaude, os.Getpid(), fmt.Sprintf("a real claude sent a request: process %d", os.Getpid())},
-			{KindRealClaude, 0, "a real claude sent a request: claude-cli/2"},
+			{BreachRealClaude, os.Getpid(), fmt.Sprintf("a real claude sent a request: process %d", os.Getpid())},
+			{BreachRealClaude, 0, "a real claude sent a request: claude-cli/2"},
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", network, diff)
@@ -280,7 +280,7 @@ func TestDecideConnect(t *testing.T) {
 		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
 	} {
 		var l Log
-		w := &callWatch{resolver: newResolver()}
+		w := &syscallWatcher{resolver: newResolver()}
 		w.Log = &l
 		w.resolver.addrOf("example.org")
 		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want {
@@ -288,7 +288,7 @@ func TestDecideConnect(t *testing.T) {
 		}
 		var want []Breach
 		if tt.told != "" {
-			want = []Breach{{KindUnreachable, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
+			want = []Breach{{BreachOtherAddress, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

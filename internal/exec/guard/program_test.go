@@ -203,7 +203,7 @@ func TestPoll(t *testing.T) {
 		if len(got) != breaches {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if breaches > 0 && (got[0].Kind != KindRealClaude || got[0].PID != cmd.Process.Pid || !strings.Contains(got[0].Text, "a real claude was started: ")) {
+		if breaches > 0 && (got[0].Kind != BreachRealClaude || got[0].PID != cmd.Process.Pid || !strings.Contains(got[0].Text, "a real claude was started: ")) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -59,9 +59,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
 		case isVendorHost(bare) || isVendorAddr(q.Host):
-			p.Log.add(Breach{Kind: KindVendor, Text: "a program tried to reach the vendor's address " + q.Host})
+			p.Log.add(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile
-			p.Log.add(Breach{Kind: KindUnreachable, Text: q.Host + " was blocked"})
+			p.Log.add(Breach{Kind: BreachOtherAddress, Text: q.Host + " was blocked"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is blocked during this run", http.StatusForbidden)
 		return
@@ -78,11 +78,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n") // an error ends the copying too
 	buffered := io.LimitReader(rest, int64(rest.Reader.Buffered()))            // not more, because the end of rest cancels the context
-	copyBoth(q.Context(), bufferedConn{from, io.MultiReader(buffered, from)}, to)
+	copyBothDirections(q.Context(), bufferedConn{from, io.MultiReader(buffered, from)}, to)
 }
 
-// copyBoth copies in both directions until one end closes or ctx ends.
-func copyBoth(ctx context.Context, a, b net.Conn) {
+// copyBothDirections copies in both directions until one end closes or ctx ends.
+func copyBothDirections(ctx context.Context, a, b net.Conn) {
 	context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error ends the copy
@@ -107,10 +107,10 @@ func halfClose(c net.Conn) {
 	}
 }
 
-const answerTimeout = 30 * time.Second
+const proxyDialTimeout = 30 * time.Second
 
 func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
-	d := net.Dialer{Timeout: answerTimeout}
+	d := net.Dialer{Timeout: proxyDialTimeout}
 	if p.Upstream == nil {
 		return d.DialContext(ctx, "tcp", host)
 	}

@@ -60,10 +60,10 @@ func (r *resolver) serve(conn net.PacketConn) {
 }
 
 const (
-	dnsHeaderBytes   = 12
-	typeA            = 1
-	classIN          = 1
-	singleEntryCount = 1
+	dnsHeaderBytes      = 12
+	dnsTypeA            = 1
+	dnsClassIN          = 1
+	dnsSingleEntryCount = 1
 )
 
 // answer returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address gets an
@@ -79,21 +79,21 @@ func (r *resolver) answer(query []byte) []byte {
 		binary.BigEndian.PutUint16(out[count:], 0)
 	}
 	kind, class := binary.BigEndian.Uint16(query[end-4:]), binary.BigEndian.Uint16(query[end-2:])
-	if kind != typeA || class != classIN {
+	if kind != dnsTypeA || class != dnsClassIN {
 		return out
 	}
 	if r.onlyKnownNames && !r.addrs[name].IsValid() {
 		return out
 	}
-	binary.BigEndian.PutUint16(out[6:], singleEntryCount)
+	binary.BigEndian.PutUint16(out[6:], dnsSingleEntryCount)
 	addr := r.addrOf(name).As4()
-	out = append(out, 0xc0, dnsHeaderBytes, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name refers to the question, and the answer is valid for a minute
+	out = append(out, 0xc0, dnsHeaderBytes, 0, dnsTypeA, 0, dnsClassIN, 0, 0, 0, 60, 0, 4) // the name refers to the question, and the answer is valid for a minute
 	return append(out, addr[:]...)
 }
 
 // parseQuestion parses the name in a query; end is the end of the question.
 func parseQuestion(query []byte) (name string, end int, ok bool) {
-	if len(query) < dnsHeaderBytes || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != singleEntryCount {
+	if len(query) < dnsHeaderBytes || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != dnsSingleEntryCount {
 		return "", 0, false
 	}
 	var labels []string

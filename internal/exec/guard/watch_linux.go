@@ -45,7 +45,7 @@ type WatchOptions struct {
 
 var errNestedStrict = errors.New("cannot watch the network connections: an enclosing claudeless exec --guard=strict already watches the connections")
 
-type callWatch struct {
+type syscallWatcher struct {
 	WatchOptions
 	link, notifications *os.File
 	wake                [2]*os.File // closing the second pipe end stops the watch
@@ -56,12 +56,12 @@ type callWatch struct {
 	tasks               sync.WaitGroup
 }
 
-// Join receives the watch of a process that calls [ExecWatched], and the sockets in its network namespace if it has
-// one. If an outer run already watches the process, there is no watch to receive, and Join polls the processes of the
-// run instead, unless the run expects a real claude. The caller must call [Network.Close], which also closes link. If
-// Join fails, link is already closed.
-func Join(link *os.File, o WatchOptions) (*Network, error) {
-	n := &Network{w: &callWatch{WatchOptions: o, link: link, resolver: newResolver()}}
+// StartWatching receives the watch of a process that calls [ExecWatched], and the sockets in its network namespace if
+// it has one. If an outer run already watches the process, there is no watch to receive, and Join polls the processes
+// of the run instead, unless the run expects a real claude. The caller must call [Network.Close], which also closes
+// link. If Join fails, link is already closed.
+func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
+	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newResolver()}}
 	files, err := n.w.receive()
 	if err == nil {
 		err = n.w.start(n, files)
@@ -78,7 +78,7 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 
 // receive reads one message of [sendOverLink] and returns its files, except the descriptor of a watch, which it stores
 // in w.notifications. The caller must close the files even if the message is an error.
-func (w *callWatch) receive() (files []*os.File, err error) {
+func (w *syscallWatcher) receive() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
 	messages, _ := unix.ParseSocketControlMessage(oob[:max(rights, 0)]) // files that are missing are noticed below
@@ -100,7 +100,7 @@ func (w *callWatch) receive() (files []*os.File, err error) {
 	return files, nil
 }
 
-func (w *callWatch) start(n *Network, files []*os.File) error {
+func (w *syscallWatcher) start(n *Network, files []*os.File) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (w *callWatch) start(n *Network, files []*os.File) error {
 	return nil
 }
 
-func (w *callWatch) listen(n *Network, files []*os.File) error {
+func (w *syscallWatcher) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
 		return errors.New("cannot watch the network connections: the process in the network namespace sent no sockets")
 	}
@@ -148,8 +148,8 @@ func (w *callWatch) listen(n *Network, files []*os.File) error {
 	return nil
 }
 
-// Release lets the command start.
-func (n *Network) Release() error {
+// ReleaseCommand lets the command start.
+func (n *Network) ReleaseCommand() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
 		return fmt.Errorf("starting in a network namespace: %w", err)
 	}
@@ -173,8 +173,8 @@ func (n *Network) Close() {
 	}
 }
 
-// watchedCall is a system call that waits for a decision: struct seccomp_notif.
-type watchedCall struct {
+// watchedSyscall is a system call that waits for a decision: struct seccomp_notif.
+type watchedSyscall struct {
 	ID    uint64
 	PID   uint32
 	Flags uint32
@@ -184,8 +184,8 @@ type watchedCall struct {
 	Args  [6]uint64
 }
 
-// callDecision is the decision about a [watchedCall], in the form of struct seccomp_notif_resp.
-type callDecision struct {
+// syscallDecision is the decision about a [watchedSyscall], in the form of struct seccomp_notif_resp.
+type syscallDecision struct {
 	ID    uint64
 	Val   int64
 	Error int32
@@ -193,7 +193,7 @@ type callDecision struct {
 }
 
 // run decides about system calls until wake is closed or no watched process is left.
-func (w *callWatch) run() {
+func (w *syscallWatcher) run() {
 	calls, wake := int32(w.notifications.Fd()), int32(w.wake[0].Fd())
 	for {
 		fds := []unix.PollFd{{Fd: calls, Events: unix.POLLIN}, {Fd: wake, Events: unix.POLLIN}}
@@ -203,11 +203,11 @@ func (w *callWatch) run() {
 		if fds[1].Revents != 0 || fds[0].Revents != unix.POLLIN {
 			return
 		}
-		var c watchedCall
+		var c watchedSyscall
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
 			continue // the caller has exited
 		}
-		v := callDecision{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		v := syscallDecision{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		if errno := w.decide(&c); errno != 0 {
 			v.Flags, v.Error = 0, -int32(errno)
 		}
@@ -217,7 +217,7 @@ func (w *callWatch) run() {
 }
 
 // decide decides about a call; 0 means allowed.
-func (w *callWatch) decide(c *watchedCall) unix.Errno {
+func (w *syscallWatcher) decide(c *watchedSyscall) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:
@@ -241,7 +241,7 @@ func resolveAt(caller process, fd uint64, path string) string {
 	return filepath.Join(dir, path)
 }
 
-func (w *callWatch) decideConnect(caller process, raw []byte) unix.Errno {
+func (w *syscallWatcher) decideConnect(caller process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
 		return 0 // the kernel rejects the call
 	}
@@ -283,7 +283,7 @@ func (p process) threadLeader() process {
 }
 
 // examineStartedProgram examines a program that is being started: argv is an address in the memory of the calling process.
-func (w *callWatch) examineStartedProgram(caller process, path string, argv uint64) {
+func (w *syscallWatcher) examineStartedProgram(caller process, path string, argv uint64) {
 	if w.ExpectsReal {
 		return
 	}
@@ -298,7 +298,7 @@ func (w *callWatch) examineStartedProgram(caller process, path string, argv uint
 	}
 	if file := w.programs.realProgram(w.OwnFiles, words, dir); file != "" {
 		caller = caller.threadLeader()
-		w.Log.add(Breach{Kind: KindRealClaude, PID: int(caller), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, caller)})
+		w.Log.add(Breach{Kind: BreachRealClaude, PID: int(caller), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, caller)})
 	}
 }
 

@@ -36,7 +36,7 @@ func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv 
 		defer w.file.Close()
 	}
 	if f == nil && fault != FaultRecordExit {
-		if err := proc.Replace(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
+		if err := proc.ReplaceProcess(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
 	}

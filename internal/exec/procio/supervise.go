@@ -76,7 +76,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 }
 
 func (w *supervisor) end(err error) int {
-	code := w.wrapper.RecordExit(process.Exit(w.watched.Stderr, err), refusalMessage(err))
+	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, err), refusalMessage(err))
 	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.judge())
 	}
@@ -92,14 +92,14 @@ func (w *supervisor) judge() int {
 	in := verdict.Input{Environ: w.sys.Environ, OnlyProcess: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
-		return verdict.ExitStrict
+		return verdict.ExitSetUpFinding
 	}
 	report := verdict.Judge(in)
 	code := 0
 	for _, f := range report.SetUpFindings() {
 		w.journal.Write(f.JournalLine(w.sys.Now()))
 		fmt.Fprintf(w.sys.Stderr, "claudeless: strict: %s\n", f)
-		code = verdict.ExitStrict
+		code = verdict.ExitSetUpFinding
 	}
 	return code
 }

@@ -83,7 +83,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	s := o.System
 	cwd, _ := s.Getwd() // expressions can also be evaluated without a working directory
 	return api.New(api.Options{
-		Scenario: scenario, Clock: processClock{s}, Capture: a.capture,
+		Scenario: scenario, Clock: systemClock{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, Run: true,
 	})
 }
@@ -170,11 +170,11 @@ func (a *apiService) guardFindings() []verdict.Finding {
 	for _, b := range a.log.Breaches() {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
 		switch b.Kind {
-		case guard.KindRealClaude:
+		case guard.BreachRealClaude:
 			f.Advice = shimAdvice
-		case guard.KindVendor:
+		case guard.BreachVendorAccess:
 			f.ID, f.Advice = "G02", "the command talks to the vendor directly: use ANTHROPIC_BASE_URL as the base URL of its client, and do not set a provider in code"
-		case guard.KindUnreachable:
+		case guard.BreachOtherAddress:
 			f.ID, f.Level, f.Advice = "G03", "info", "--guard=strict allows only loopback connections"
 		}
 		list = append(list, f)
@@ -182,13 +182,13 @@ func (a *apiService) guardFindings() []verdict.Finding {
 	return list
 }
 
-type processClock struct{ sys *process.System }
+type systemClock struct{ sys *process.System }
 
-func (w processClock) Now() time.Time { return w.sys.Now() }
+func (w systemClock) Now() time.Time { return w.sys.Now() }
 
-func (w processClock) NewID() string { return w.sys.NewID() }
+func (w systemClock) NewID() string { return w.sys.NewID() }
 
-func (w processClock) Sleep(ctx context.Context, d time.Duration) error {
+func (w systemClock) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

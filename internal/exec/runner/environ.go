@@ -91,8 +91,9 @@ func noProxyValue(s *process.System) string {
 	return value + "," + local
 }
 
-// FindReal returns the real claude's path: given, else CLAUDE_BIN, else the claude on PATH that is not this program.
-func FindReal(given string, getenv func(string) string, self string) (string, error) {
+// FindRealClaude returns the real claude's path: given, else CLAUDE_BIN, else the claude on PATH that is not this
+// program.
+func FindRealClaude(given string, getenv func(string) string, self string) (string, error) {
 	given = cmp.Or(given, getenv("CLAUDE_BIN"))
 	if given != "" {
 		path, err := filepath.Abs(given)

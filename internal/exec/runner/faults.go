@@ -24,7 +24,7 @@ const (
 	maxFaultExtraTime = 12 * time.Second
 	maxFaultRunTime   = 18 * time.Second
 	slowMachineFactor = 3
-	baselineLimit     = time.Minute
+	baselineTimeLimit = time.Minute
 	// maxParallelFaults limits the faults tried at the same time; parallelRuns may allow only one per processor.
 	maxParallelFaults = 4
 )
@@ -49,7 +49,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		return nil, nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
-	plain := o.tryFault(ctx, procio.Fault{AllowedEnd: "success"}, baselineLimit)
+	plain := o.tryFault(ctx, procio.Fault{AllowedEnd: "success"}, baselineTimeLimit)
 	if plain.err != nil {
 		return nil, nil, plain.err
 	}
@@ -61,7 +61,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 			Advice: "make the command pass without faults first; its stderr:\n" + plain.stderr,
 		})
 		if report.Command.Code == 0 {
-			report.Command.Code = verdict.ExitConduct
+			report.Command.Code = verdict.ExitWrongUsage
 		}
 		return report, nil, nil
 	}
@@ -163,8 +163,8 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	c.Stop(0)
 	c.close()
 	var in verdict.Input
-	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.Started()
-	t.interactive = in.Interactive()
+	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRuns()
+	t.interactive = in.IsInteractive()
 	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
 		t.row.Outcome = classifyExit(f, exit, t.stderr)

@@ -25,7 +25,7 @@ func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
 	if c.hasOtherRuns {
-		all = guard.FindByVariable(mark)
+		all = guard.ProcessesWithVariable(mark)
 	}
 	var left []leftoverProcess
 	for _, pid := range all {
@@ -55,7 +55,7 @@ func KillLeftovers(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
 	var left []leftoverProcess
-	for _, pid := range guard.FindByVariable(mark) {
+	for _, pid := range guard.ProcessesWithVariable(mark) {
 		if p := identifyLeftover(pid, mark); (p.isClaude || p.role != "") && !guard.HasEnded(pid) {
 			left = append(left, p)
 		}

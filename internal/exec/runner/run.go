@@ -109,7 +109,7 @@ func (r *run) createShims() error {
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return writePackageManagers(r.shimDir(), pathVariable(r.System.Environ))
+	return writePackageManagerShims(r.shimDir(), pathVariable(r.System.Environ))
 }
 
 func (r *run) ownFiles() guard.OwnFiles {

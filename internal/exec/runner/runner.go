@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	result := verdict.Command{Argv: o.Command}
 	exit, left, seen, err := r.runCommand(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
-	if errors.Is(err, errStrictGuard) {
+	if errors.Is(err, errStrictGuardFailed) {
 		return nil, nil, err
 	}
 	if err != nil {
@@ -87,12 +87,12 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 		return proc.Exit{Code: exitNotExecutable}, nil, nil, err
 	}
 	if terminal != nil {
-		if err := terminal.Connect(); err != nil {
+		if err := terminal.StartForwarding(); err != nil {
 			fmt.Fprintf(r.System.Stderr, "claudeless: error: %v\n", err)
 			c.Kill()
 		}
 	}
-	stop, stopFollowing := r.relaySignals(c.Attached), r.followSize(terminal)
+	stop, stopFollowing := r.relaySignals(c.Attached), r.followTerminalSize(terminal)
 	exit = c.Exit()
 	stop()
 	stopFollowing()

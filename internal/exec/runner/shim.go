@@ -37,7 +37,7 @@ type ClaudeSetup struct {
 	// Fault is the name of the fault to apply; empty means none.
 	Fault string
 	// Real is the real claude that runs instead of the simulated one.
-	Real Real
+	Real RealClaude
 	// FirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
 	// configuration files for claude.
 	FirstStart *FirstStart
@@ -45,8 +45,8 @@ type ClaudeSetup struct {
 	ExtraVariables []string
 }
 
-// Real is a real claude and its API access. The zero value means the simulated claude.
-type Real struct {
+// RealClaude is a real claude and its API access. The zero value means the simulated claude.
+type RealClaude struct {
 	// Path is the path of its program; empty means none.
 	Path string
 	// BaseURL and Key give access to its API.
@@ -263,10 +263,10 @@ func (s ClaudeSetup) realCommandLine() string {
 		procio.SubcommandPattern(), claude, claude, configs.String())
 }
 
-// writePackageManagers creates shims for package managers in dir, so that the command does not change the claude of
+// writePackageManagerShims creates shims for package managers in dir, so that the command does not change the claude of
 // this machine. A shim ignores the global installation, update or removal of claude's package, and succeeds. For
 // anything else, it runs the package manager found on path. A package manager that is not installed gets no shim.
-func writePackageManagers(dir, path string) error {
+func writePackageManagerShims(dir, path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
@@ -275,7 +275,7 @@ func writePackageManagers(dir, path string) error {
 		for _, at := range filepath.SplitList(path) {
 			program := filepath.Join(at, name)
 			if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-				errs = append(errs, writeProgram(filepath.Join(dir, name), fmt.Sprintf(managerScript, quote(program))))
+				errs = append(errs, writeProgram(filepath.Join(dir, name), fmt.Sprintf(packageManagerScript, quote(program))))
 				break
 			}
 		}
@@ -283,8 +283,8 @@ func writePackageManagers(dir, path string) error {
 	return errors.Join(errs...)
 }
 
-// managerScript is the text of the shims; %s is the real program.
-const managerScript = `#!/bin/sh
+// packageManagerScript is the text of the shims; %s is the real program.
+const packageManagerScript = `#!/bin/sh
 # Made by claudeless: the claude of the machine stays as it is.
 global= changes= claude=
 for word do

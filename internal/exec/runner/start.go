@@ -15,8 +15,8 @@ import (
 
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuard is wrapped by errors before the command starts, so that the caller can try a weaker guard.
-var errStrictGuard = errors.New("--guard=strict")
+// errStrictGuardFailed is wrapped by errors before the command starts, so that the caller can try a weaker guard.
+var errStrictGuardFailed = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.Level, error) { return guard.ParseLevel(s) }
@@ -69,9 +69,9 @@ func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand,
 // the command starts: by system call notifications if permitted, otherwise by polling.
 func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPath && r.Setup.Real.Path == "" && !c.hasOtherRuns
-	if wanted && guard.CanWatch() {
+	if wanted && guard.CanWatchSyscalls() {
 		err := r.startGuarded(ctx, c, o)
-		if !errors.Is(err, errStrictGuard) {
+		if !errors.Is(err, errStrictGuardFailed) {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.Attach
 func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
 	err := r.startGuarded(ctx, c, o)
-	if errors.Is(err, errStrictGuard) {
+	if errors.Is(err, errStrictGuardFailed) {
 		return fmt.Errorf("%w; use --guard=path instead", err)
 	}
 	return err
@@ -100,7 +100,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	}
 	ours, theirs, err := guard.NewLink()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errStrictGuard, err)
+		return fmt.Errorf("%w: %w", errStrictGuardFailed, err)
 	}
 	words := []string{"exec", "--inside"}
 	if o.Network {
@@ -111,22 +111,22 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	c.Attached, err = proc.Attach(ctx, o)
 	theirs.Close()
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuard, err), ours.Close())
+		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuardFailed, err), ours.Close())
 	}
-	c.network, err = guard.Join(ours, guard.WatchOptions{
+	c.network, err = guard.StartWatching(ours, guard.WatchOptions{
 		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),
 	})
 	if err == nil {
 		if c.network.API != nil {
 			r.api.serve(ctx, c.network.API, c.network.Proxy)
 		}
-		err = c.network.Release()
+		err = c.network.ReleaseCommand()
 	}
 	if err != nil {
 		c.Stop(leftoverGrace)
 		c.close()
 		c.network = nil
-		return fmt.Errorf("%w: %w", errStrictGuard, err)
+		return fmt.Errorf("%w: %w", errStrictGuardFailed, err)
 	}
 	return nil
 }
@@ -142,10 +142,10 @@ func (c *startedCommand) close() {
 func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	cwd, err := r.System.Getwd()
 	if err != nil {
-		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuard, err)
+		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuardFailed, err)
 	}
 	o := console.Options{
-		Settings: *r.Terminal, Display: r.System.Stdout, Clock: processClock{r.System},
+		Settings: *r.Terminal, Display: r.System.Stdout, Clock: systemClock{r.System},
 		Environ: r.System.Environ, Secrets: []string{r.apiKey}, Texts: map[string]string{"dir": cwd},
 	}
 	if r.System.Stdin != nil {
@@ -153,7 +153,7 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	}
 	c, err := console.Open(o)
 	if err != nil {
-		return nil, proc.AttachOptions{}, fmt.Errorf("%w: %w", errStrictGuard, err)
+		return nil, proc.AttachOptions{}, fmt.Errorf("%w: %w", errStrictGuardFailed, err)
 	}
 	return c, proc.AttachOptions{Stdin: c.Terminal(), Stdout: c.Terminal(), Stderr: c.Terminal(), OwnTerminal: true}, nil
 }
@@ -168,9 +168,9 @@ func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 	return seen, err
 }
 
-// followSize passes the size of this program's terminal on to c until stop is called.
-func (r *run) followSize(c *console.Console) (stop func()) {
-	if c == nil || !c.FollowsSize() || r.System.Lifetime == nil {
+// followTerminalSize passes the size of this program's terminal on to c until stop is called.
+func (r *run) followTerminalSize(c *console.Console) (stop func()) {
+	if c == nil || !c.FollowsTerminalSize() || r.System.Lifetime == nil {
 		return func() {}
 	}
 	signals, done := make(chan os.Signal, 1), make(chan struct{})

@@ -11,12 +11,13 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// checkConduct adds findings about wrong use of claude, only if certain: a false alarm is worse than a missed problem.
-func (l *findings) checkConduct(runs []*process, killed []int) {
+// checkClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a missed
+// problem.
+func (l *findings) checkClaudeUsage(runs []*process, killed []int) {
 	for _, p := range runs {
 		l.checkStdout(p)
 		l.checkControlProtocol(p)
-		l.checkEnd(p, killed)
+		l.checkProcessEnd(p, killed)
 		l.checkSettings(p)
 		l.checkHooks(p)
 	}
@@ -55,8 +56,8 @@ func (l *findings) checkControlProtocol(p *process) {
 	}
 }
 
-// checkEnd adds findings C04 and C05: about the end of the process.
-func (l *findings) checkEnd(p *process, killed []int) {
+// checkProcessEnd adds findings C04 and C05: about the end of the process.
+func (l *findings) checkProcessEnd(p *process, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
 	}

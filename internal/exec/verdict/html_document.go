@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const documentation = "https://github.com/claudeless/claudeless/blob/main/docs/"
+const documentationURL = "https://github.com/claudeless/claudeless/blob/main/docs/"
 
 type document struct {
 	Failed   bool
@@ -53,7 +53,7 @@ func buildDocument(in HTMLInput) document {
 	if c := in.Verdict.Command; c != nil {
 		d.Command = &commandView{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: milliseconds(c.MS)}
 		if c.Code != 0 {
-			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentation + "exit-codes.md"})
+			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
 	}
 	for i := range d.Problems { // a long list is an overview
@@ -71,7 +71,7 @@ func buildDocument(in HTMLInput) document {
 
 func (d *document) addProblems(r Report, files *sourceFiles) {
 	for _, x := range r.Expectations {
-		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentation + "scenarios.md#expectation"}
+		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentationURL + "scenarios.md#expectation"}
 		if x.Met {
 			d.Met = append(d.Met, p)
 			continue
@@ -81,7 +81,7 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 	}
 	for _, f := range r.Findings {
 		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
-		p.Link = documentation + "findings.md#" + strings.ToLower(f.ID)
+		p.Link = documentationURL + "findings.md#" + strings.ToLower(f.ID)
 		if f.Level == "error" {
 			d.Problems = addFinding(d.Problems, p, d.anchorOf(f))
 		} else {

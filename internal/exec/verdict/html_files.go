@@ -100,9 +100,9 @@ func (f *sourceFiles) linesAround(file string, line, before, after int) (shown [
 	return shown
 }
 
-// tableText returns the source of a rule or step, with line numbers. The text begins at the given line and ends before
+// ruleSource returns the source of a rule or step, with line numbers. The text begins at the given line and ends before
 // the next table of the top level, such as [[responses]], or after 30 lines.
-func (f *sourceFiles) tableText(file string, line int) string {
+func (f *sourceFiles) ruleSource(file string, line int) string {
 	var b strings.Builder
 	for i, l := range f.linesAround(file, line, 0, 29) {
 		if table, isTable := strings.CutPrefix(l.Text, "[["); i > 0 && isTable && !strings.Contains(table, ".") {

@@ -282,7 +282,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
 		e := r.appendEvent(&event{Kind: "rule", Title: "not reached: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
-		e.addPart("scenario", r.files.tableText(u.File, u.Line))
+		e.addPart("scenario", r.files.ruleSource(u.File, u.Line))
 	case entry.Retry != nil:
 		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), At: at, Status: "error"})
 	case entry.Warning != nil:
@@ -324,7 +324,7 @@ func (r *run) addMatch(m *journal.Match, at float64) {
 		return
 	}
 	e := r.appendEvent(&event{Kind: "rule", Title: m.Rule, At: at, Status: "ok", File: m.File, Line: m.Line})
-	e.addPart("scenario", r.files.tableText(m.File, m.Line))
+	e.addPart("scenario", r.files.ruleSource(m.File, m.Line))
 }
 
 func (r *run) addResult(x *journal.Result, at float64) {
@@ -347,7 +347,7 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 	case q != nil:
 		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), At: at, MS: q.MS, Status: statusText(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
 		e.addPart("rule", cmp.Or(q.Rule, "none"))
-		e.addPart("scenario", r.files.tableText(q.File, q.Line))
+		e.addPart("scenario", r.files.ruleSource(q.File, q.Line))
 		e.addPart("prompt", q.Prompt)
 		e.addPart("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {

@@ -53,13 +53,13 @@ type Input struct {
 	parts []scenarioEntries
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
-	starts  map[start]bool // the processes read so far
+	starts  map[processStart]bool // the processes read so far
 	// idle are the journals in which nothing ran.
 	idle []string
 }
 
-// start identifies a process in all journals.
-type start struct {
+// processStart identifies a process in all journals.
+type processStart struct {
 	when string
 	pid  int
 }
@@ -69,9 +69,9 @@ type start struct {
 func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
 	if e.Start != nil {
 		if in.starts == nil {
-			in.starts = map[start]bool{}
+			in.starts = map[processStart]bool{}
 		}
-		key := start{e.When.String(), e.PID}
+		key := processStart{e.When.String(), e.PID}
 		if delete(repeated, e.PID); in.starts[key] {
 			repeated[e.PID] = true
 		}
@@ -85,7 +85,7 @@ func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
 // checked against. If scenario is empty, each run is checked against the scenario that it used.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
-		if err := in.read(name); err != nil {
+		if err := in.readJournal(name); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 	return err
 }
 
-func (in *Input) read(name string) error {
+func (in *Input) readJournal(name string) error {
 	file, err := diag.Open(name)
 	if err != nil {
 		return fmt.Errorf("reading a journal: %w", err)
@@ -138,8 +138,8 @@ func (in *Input) read(name string) error {
 	return nil
 }
 
-// Started reports whether a process ran as claude, or a client sent a request to the API.
-func (in *Input) Started() bool { return hasRunEntries(in.Entries) }
+// HasRuns reports whether a process ran as claude, or a client sent a request to the API.
+func (in *Input) HasRuns() bool { return hasRunEntries(in.Entries) }
 
 func hasRunEntries(entries []journal.Entry) bool {
 	return slices.ContainsFunc(entries, func(e journal.Entry) bool {

@@ -127,10 +127,10 @@ const (
 
 // The exit codes of a verdict. If the command itself failed, claudeless exits with the command's code instead.
 const (
-	ExitExpect  = 3
-	ExitConduct = 4
-	ExitGuard   = 5
-	ExitStrict  = 6
+	ExitUnmetExpectation = 3
+	ExitWrongUsage       = 4
+	ExitGuardBreach      = 5
+	ExitSetUpFinding     = 6
 )
 
 // ExitCode returns the command's exit code if the command failed. Otherwise the code depends on the first kind of
@@ -140,15 +140,15 @@ func (r *Report) ExitCode() int {
 		return r.Command.Code
 	}
 	if slices.ContainsFunc(r.Expectations, func(x Expectation) bool { return !x.Met }) {
-		return ExitExpect
+		return ExitUnmetExpectation
 	}
 	if slices.ContainsFunc(r.Faults, func(f Fault) bool { return !f.IsAcceptable() }) {
-		return ExitConduct
+		return ExitWrongUsage
 	}
 	for _, kind := range []struct {
 		prefix byte
 		code   int
-	}{{'C', ExitConduct}, {'G', ExitGuard}, {'S', ExitStrict}, {'T', ExitStrict}} {
+	}{{'C', ExitWrongUsage}, {'G', ExitGuardBreach}, {'S', ExitSetUpFinding}, {'T', ExitSetUpFinding}} {
 		if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == levelError && f.ID[0] == kind.prefix }) {
 			return kind.code
 		}

@@ -100,16 +100,16 @@ func TestExitCode(t *testing.T) {
 		want int
 	}{
 		{"nothing", verdict.Report{}, 0},
-		{"a command that succeeded", verdict.Report{Command: &verdict.Command{}, Expectations: unmet}, verdict.ExitExpect},
+		{"a command that succeeded", verdict.Report{Command: &verdict.Command{}, Expectations: unmet}, verdict.ExitUnmetExpectation},
 		{"a command that failed", verdict.Report{Command: &verdict.Command{Code: 9}, Expectations: unmet}, 9},
-		{"expectations", verdict.Report{Expectations: unmet, Findings: finding("C01", "error")}, verdict.ExitExpect},
+		{"expectations", verdict.Report{Expectations: unmet, Findings: finding("C01", "error")}, verdict.ExitUnmetExpectation},
 		{"met ones", verdict.Report{Expectations: unmet[:1]}, 0},
-		{"a fault", verdict.Report{Faults: []verdict.Fault{{Outcome: "hung"}}, Findings: finding("G01", "error")}, verdict.ExitConduct},
+		{"a fault", verdict.Report{Faults: []verdict.Fault{{Outcome: "hung"}}, Findings: finding("G01", "error")}, verdict.ExitWrongUsage},
 		{"clean faults", verdict.Report{Faults: []verdict.Fault{{Outcome: "survived"}, {Outcome: "failed"}}}, 0},
-		{"conduct", verdict.Report{Findings: append(finding("S01", "error"), finding("C01", "error")...)}, verdict.ExitConduct},
-		{"the guard", verdict.Report{Findings: append(finding("S01", "error"), finding("G01", "error")...)}, verdict.ExitGuard},
-		{"the set-up", verdict.Report{Findings: finding("S01", "error")}, verdict.ExitStrict},
-		{"a gate", verdict.Report{Findings: finding("T01", "error")}, verdict.ExitStrict},
+		{"conduct", verdict.Report{Findings: append(finding("S01", "error"), finding("C01", "error")...)}, verdict.ExitWrongUsage},
+		{"the guard", verdict.Report{Findings: append(finding("S01", "error"), finding("G01", "error")...)}, verdict.ExitGuardBreach},
+		{"the set-up", verdict.Report{Findings: finding("S01", "error")}, verdict.ExitSetUpFinding},
+		{"a gate", verdict.Report{Findings: finding("T01", "error")}, verdict.ExitSetUpFinding},
 		{"warnings", verdict.Report{Findings: finding("C01", "warn")}, 0},
 		{"another kind", verdict.Report{Findings: finding("J01", "error")}, 0},
 	} {
@@ -359,7 +359,7 @@ func TestStarted(t *testing.T) {
 			}
 			in.Entries = append(in.Entries, e)
 		}
-		if got := in.Started(); got != want {
+		if got := in.HasRuns(); got != want {
 			t.Errorf("%s: %v", kind, got)
 		}
 		if runs, ran := verdict.Judge(in).Runs, kind == "start" || kind == "run"; (len(runs) == 1) != ran || len(runs) > 1 {

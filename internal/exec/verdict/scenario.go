@@ -191,7 +191,7 @@ func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	s := p.sessionProgress(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
 	if next && !wasInterrupted(q) {
-		p.findings = append(p.findings, s.unplayed()...)
+		p.findings = append(p.findings, s.unplayedTurnFindings()...)
 	}
 	s.abandoned = journal.Entry{}
 	if q.NextStep != nil && !q.Failed() {
@@ -203,8 +203,8 @@ func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	}
 }
 
-// unplayed returns a finding for the step that the session did not reach, if any.
-func (s *sequenceProgress) unplayed() []Finding {
+// unplayedTurnFindings returns a finding for the step that the session did not reach, if any.
+func (s *sequenceProgress) unplayedTurnFindings() []Finding {
 	if s.abandoned.Request == nil {
 		return nil
 	}
@@ -217,14 +217,14 @@ func (s *sequenceProgress) unplayed() []Finding {
 func wasInterrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
-			return kind == "interrupt" || slices.ContainsFunc(q.Calls, callInterrupted)
+			return kind == "interrupt" || slices.ContainsFunc(q.Calls, isInterruptedCall)
 		}
 	}
 	return false
 }
 
-// callInterrupted reports whether the process exited before the call returned. It recognizes Claude Code's message.
-func callInterrupted(c journal.ExecutedCall) bool {
+// isInterruptedCall reports whether the process exited before the call returned. It recognizes Claude Code's message.
+func isInterruptedCall(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
 
@@ -244,7 +244,7 @@ func (p *playback) playbackFindings() []Finding {
 		}
 	}
 	for _, s := range p.sessions {
-		for _, f := range s.unplayed() {
+		for _, f := range s.unplayedTurnFindings() {
 			if p.hasHost { // a host may have interrupted the turn; only a later prompt shows whether it did
 				f.Level = levelWarn
 			}

@@ -35,7 +35,7 @@ func (l *findings) checkSetUps(runs []*process) {
 // checked. In a run with a real claude, notifications are recorded only if exec started the server as a fixture.
 func (l *findings) checkUnrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
-	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.Started() {
+	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.HasRuns() {
 		return
 	}
 	var recorded []string
@@ -52,7 +52,7 @@ func (l *findings) checkUnrecordedServers() {
 
 // checkNoRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
 func (l *findings) checkNoRuns() {
-	if !l.input.AllowNoRuns && !l.input.Started() {
+	if !l.input.AllowNoRuns && !l.input.HasRuns() {
 		l.list = append(l.list, NoRunsFinding())
 	}
 }
@@ -65,8 +65,8 @@ func NoRunsFinding() Finding {
 	}
 }
 
-// Interactive reports whether a session ran on a terminal.
-func (in *Input) Interactive() bool {
+// IsInteractive reports whether a session ran on a terminal.
+func (in *Input) IsInteractive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
@@ -148,7 +148,7 @@ func (l *findings) addUnanswered(prompt string, nearest []string, f Finding) {
 		u.File = l.input.Scenario.File()
 	}
 	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoteShort(prompt), u.advice()
-	l.list, l.unmatched = append(l.list, u.atNearestRule(f)), append(l.unmatched, u)
+	l.list, l.unmatched = append(l.list, u.withNearestRulePosition(f)), append(l.unmatched, u)
 }
 
 func (u Unmatched) advice() string {
@@ -162,8 +162,9 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// atNearestRule returns f with the position of the nearest rule, if any, which the user probably has to change.
-func (u Unmatched) atNearestRule(f Finding) Finding {
+// withNearestRulePosition returns f with the position of the nearest rule, if any, which the user probably has to
+// change.
+func (u Unmatched) withNearestRulePosition(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
 		colon := strings.LastIndex(head, ":")
@@ -229,9 +230,9 @@ func (l *findings) checkAPICalls() {
 		}
 		for _, c := range e.Request.Calls {
 			switch {
-			case c.NoSuchTool():
+			case c.HasUnknownTool():
 				add(e, noSuchTool, c.Tool)
-			case c.Denied():
+			case c.WasDenied():
 				add(e, notAllowed, c.Tool)
 			case c.IsError && matchesNoFixtureCase(c.Result):
 				f := unknownArguments(c.Tool, c.Result)

@@ -47,7 +47,7 @@ func judge(in Input) Report {
 		}
 	}
 	l := findings{input: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
-	l.checkConduct(runs, in.Killed)
+	l.checkClaudeUsage(runs, in.Killed)
 	l.list = append(l.list, apiFindings(in.Entries)...)
 	l.list = append(l.list, l.recordedFindings()...)
 	if !in.Lenient {
@@ -107,7 +107,7 @@ func expectations(in Input) []Expectation {
 	if in.Scenario == nil {
 		return list
 	}
-	for _, j := range journal.Summarize(in.Entries).Check(in.Scenario) {
+	for _, j := range journal.Summarize(in.Entries).CheckExpectations(in.Scenario) {
 		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual})
 	}
 	return list

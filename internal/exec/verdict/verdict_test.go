@@ -240,7 +240,7 @@ func TestGateTimeout(t *testing.T) {
 			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: the gate was not released in time","advice":"release it","file":"s.toml","line":7}` + "\n"
 	)
 	r := judge(t, setupLines+reached+timeout+turnLines+closedLines)
-	if diff := cmp.Diff([]string{"T01 error"}, findingIDs(r)); diff != "" || r.ExitCode() != verdict.ExitStrict || r.Verdict != "failed" {
+	if diff := cmp.Diff([]string{"T01 error"}, findingIDs(r)); diff != "" || r.ExitCode() != verdict.ExitSetUpFinding || r.Verdict != "failed" {
 		t.Errorf("exit %d, findings (-want +got):\n%s", r.ExitCode(), diff)
 	}
 	var junit strings.Builder

@@ -22,7 +22,7 @@ func TestAssignAgents(t *testing.T) {
 			}
 		}
 		b.agents["toolu_4"] = &Agent{ID: "a0", Background: true}
-		b.assignAgents()
+		b.assignAgentsToCalls()
 		got := map[string]string{}
 		for id, a := range b.agents {
 			got[id] = a.ID

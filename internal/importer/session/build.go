@@ -210,7 +210,7 @@ func (b *builder) addResult(at Place, block wireBlock) *Result {
 	return r
 }
 
-func (b *builder) connectParts() {
+func (b *builder) attachResultsAndAgents() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {
 			c.Result.Raw = b.rawResults[id]
@@ -234,7 +234,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	joined := map[string]*builder{}
 	for _, key := range s.order {
 		b := s.byID[key]
-		b.connectParts()
+		b.attachResultsAndAgents()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
 			first.join(b)
 			continue

@@ -30,7 +30,7 @@ type Options struct {
 // Progress receives the progress of reading.
 type Progress interface {
 	// Read is called with the number of bytes read since the last call.
-	Read(n int64)
+	ReportRead(n int64)
 }
 
 // Read reads recordings of sessions. It joins the recordings of the same session; what is in several of them is taken
@@ -133,7 +133,7 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 		}
 		total += size
 		if r.o.Progress != nil {
-			r.o.Progress.Read(total)
+			r.o.Progress.ReportRead(total)
 		}
 		if failed := into.parse(Place{name, n}, line, size); failed != nil {
 			return failed

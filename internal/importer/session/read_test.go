@@ -47,7 +47,7 @@ func (endless) Read(p []byte) (int, error) {
 // progress counts the reports and keeps the last.
 type progress struct{ calls, last int64 }
 
-func (p *progress) Read(n int64) { p.calls, p.last = p.calls+1, n }
+func (p *progress) ReportRead(n int64) { p.calls, p.last = p.calls+1, n }
 
 func TestProgress(t *testing.T) {
 	const text = `{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"hi"}}` + "\n" +

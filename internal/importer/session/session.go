@@ -239,7 +239,7 @@ func (c *Call) IsHarmless() bool {
 			return false
 		}
 		script, err := shellcmd.Parse(in.Command)
-		return err == nil && script.ReadOnly()
+		return err == nil && script.IsReadOnly()
 	case "Read", "Grep", "Glob", "LS", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "ToolSearch", "AskUserQuestion",
 		"ExitPlanMode", "EnterPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool", "Skill", "TaskOutput":
 		return true

@@ -202,7 +202,7 @@ func (r *trafficReader) finish() {
 	}
 	for _, key := range r.set.order {
 		if b := r.set.byID[key]; b.source == "traffic" {
-			b.assignAgents()
+			b.assignAgentsToCalls()
 		}
 	}
 }

@@ -266,7 +266,7 @@ func (t *transcriptReader) resolveBranch(branch string) error {
 		}
 	}
 	for _, key := range t.set.order {
-		t.set.byID[key].assignAgents()
+		t.set.byID[key].assignAgentsToCalls()
 	}
 	t.nodes = nil
 	return nil
@@ -427,8 +427,9 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents finds the call that started each agent: its result contains the agent's id, or its input the prompt.
-func (b *builder) assignAgents() {
+// assignAgentsToCalls finds the call that started each agent: its result contains the agent's id, or its input the
+// prompt.
+func (b *builder) assignAgentsToCalls() {
 	calls := slices.SortedFunc(maps.Keys(b.calls), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.calls[x].At.Line, b.calls[y].At.Line), cmp.Compare(x, y))
 	})

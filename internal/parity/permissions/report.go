@@ -126,7 +126,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString(parity.ShortenToScreen(texts))
 	}
 	fmt.Fprintf(&b, "%s, %d same, %d looser, %d stricter, %d known, %d not compared\n",
-		diag.Count(len(r.Calls), "call"), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))
+		diag.FormatCount(len(r.Calls), "call"), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

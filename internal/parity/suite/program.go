@@ -34,7 +34,7 @@ const modulePath = "github.com/claudeless/claudeless"
 
 // FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH, but never claudeless.
 func FindClaude(ctx context.Context, s *process.System, given, self string) (Program, error) {
-	path, err := runner.FindReal(given, s.Getenv, self)
+	path, err := runner.FindRealClaude(given, s.Getenv, self)
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
@@ -109,7 +109,7 @@ func FetchClaude(ctx context.Context, s *process.System, version string) (Progra
 	if _, err := os.Stat(bin); err == nil {
 		return identify(ctx, s, bin)
 	}
-	if err := install(ctx, s, dir, name+"@"+version); err != nil {
+	if err := installPackage(ctx, s, dir, name+"@"+version); err != nil {
 		return Program{}, fmt.Errorf("%w: fetching %s from npm: %w", ErrNoClaude, version, err)
 	}
 	return identify(ctx, s, bin)
@@ -127,8 +127,8 @@ func platform() string {
 	return os + "-" + arch
 }
 
-// install installs a package in a directory, completely or not at all.
-func install(ctx context.Context, s *process.System, dir, spec string) (err error) {
+// installPackage installs a package in a directory, completely or not at all.
+func installPackage(ctx context.Context, s *process.System, dir, spec string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if between {
 		o.Known = ""
 	}
-	known, err := parity.LoadKnown(o.Known)
+	known, err := parity.LoadKnownDifferences(o.Known)
 	if list, ok := errors.AsType[diag.List](err); ok {
 		res.Unreadable = list
 		return res, nil
@@ -113,7 +113,7 @@ type caseRunner struct {
 	normal []string
 
 	mu    sync.Mutex
-	known *parity.KnownFile
+	known *parity.KnownDifferenceFile
 }
 
 func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
@@ -149,7 +149,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.ShowNormalised {
-		r.normal[i] = parity.Show(c.Name, left, right)
+		r.normal[i] = parity.FormatRecordings(c.Name, left, right)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,8 +37,8 @@ func New(o Options) *Journal {
 	return &Journal{options: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
-// Process returns a journal for lines about the whole process, which have no session id. It writes to j's file.
-func (j *Journal) Process() *Journal {
+// WithoutSession returns a journal for lines about the whole process, which have no session id. It writes to j's file.
+func (j *Journal) WithoutSession() *Journal {
 	o := j.options
 	o.SessionID = ""
 	return &Journal{options: o, redact: j.redact}

@@ -68,7 +68,7 @@ func TestJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range journal.Summarize(entries).Check(x) {
+	for _, r := range journal.Summarize(entries).CheckExpectations(x) {
 		got = append(got, r.Actual)
 	}
 	if diff := cmp.Diff([]string{

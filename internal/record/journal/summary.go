@@ -111,8 +111,8 @@ func (s *Summary) Add(w LineOrigin, b Body) {
 	}
 }
 
-// Check compares the run with the [[expect]] blocks of a scenario, in file order.
-func (s *Summary) Check(x *scenarios.Scenario) []scenarios.ExpectationResult {
+// CheckExpectations compares the run with the [[expect]] blocks of a scenario, in file order.
+func (s *Summary) CheckExpectations(x *scenarios.Scenario) []scenarios.ExpectationResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return x.CheckExpectations(&s.run)
@@ -211,20 +211,20 @@ func (q Request) Failed() bool {
 // serverTool returns the server and the tool of an MCP call; ok is false if no MCP call reached the server.
 func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
-	if !ok || c.NoSuchTool() || c.Denied() {
+	if !ok || c.HasUnknownTool() || c.WasDenied() {
 		return "", "", false
 	}
 	return strings.Cut(name, "__")
 }
 
-// NoSuchTool reports whether the tool of the call does not exist. It recognizes the message of Claude Code.
-func (c *ExecutedCall) NoSuchTool() bool {
+// HasUnknownTool reports whether the tool of the call does not exist. It recognizes the message of Claude Code.
+func (c *ExecutedCall) HasUnknownTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-// Denied reports whether the call was not allowed. It recognizes the messages of Claude Code, but not the message that
-// a permission rule denied the call.
-func (c *ExecutedCall) Denied() bool {
+// WasDenied reports whether the call was not allowed. It recognizes the messages of Claude Code, but not the message
+// that a permission rule denied the call.
+func (c *ExecutedCall) WasDenied() bool {
 	if !c.IsError {
 		return false
 	}

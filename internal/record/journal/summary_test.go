@@ -48,7 +48,7 @@ times = 1
 		s.Add(l.by, l.line)
 	}
 	var got []string
-	for _, j := range s.Check(x) {
+	for _, j := range s.CheckExpectations(x) {
 		got = append(got, j.Actual)
 	}
 	if diff := cmp.Diff([]string{"", "a request for two was retried once", "a request for three was retried once"}, got); diff != "" {

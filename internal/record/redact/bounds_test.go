@@ -156,7 +156,7 @@ func TestRemoveSeams(t *testing.T) {
 		{line + "\n!", line + "\n!"},
 		{line + "\n", line + "\n"},
 	} {
-		got, at := removeSeams(tt.in)
+		got, at := joinConcatenations(tt.in)
 		if got != tt.want || len(at) != len(got) {
 			t.Errorf("%q: %q, want %q", tt.in, got, tt.want)
 			continue
@@ -186,7 +186,7 @@ func TestSeams(t *testing.T) {
 		{`a""b` + pad[:399] + `a""b`, [][2]int{{0, 203}, {204, 407}}},
 		{`a'`, nil},
 	} {
-		if diff := cmp.Diff(tt.want, seamSpans(tt.in)); diff != "" {
+		if diff := cmp.Diff(tt.want, spansNearConcatenations(tt.in)); diff != "" {
 			t.Errorf("%d bytes (-want +got):\n%s", len(tt.in), diff)
 		}
 	}
@@ -233,7 +233,7 @@ func TestAssigned(t *testing.T) {
 func TestGates(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		precheck precheck
+		precheck keywordPrecheck
 		before   string
 		word     string
 		rest     string

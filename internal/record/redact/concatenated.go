@@ -10,8 +10,8 @@ import (
 // "abcd", a line continued with a backslash, base64 split into lines.
 func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
-	for _, part := range seamSpans(s) {
-		plain, at := removeSeams(s[part[0]:part[1]])
+	for _, part := range spansNearConcatenations(s) {
+		plain, at := joinConcatenations(s[part[0]:part[1]])
 		for _, f := range append(append(known.find(plain), shapes.find(plain)...), findEncoded(plain, known, shapes)...) {
 			start, end := part[0]+at[f.Start], part[0]+at[f.End-1]+1
 			if f.Certain && end-start > f.End-f.Start { // otherwise it is also found without concatenation
@@ -22,19 +22,20 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 	return found
 }
 
-// seamContextBytes is the number of bytes on each side of a seam that are searched for a secret. A seam is what
-// separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
-const seamContextBytes = 200
+// concatenationContextBytes is the number of bytes on each side of a seam that are searched for a secret. A seam is
+// what separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
+const concatenationContextBytes = 200
 
-// seamSpans returns the parts of a text that may contain a concatenated secret: seamContextBytes around each seam.
-func seamSpans(s string) [][2]int {
+// spansNearConcatenations returns the parts of a text that may contain a concatenated secret: concatenationContextBytes
+// around each seam.
+func spansNearConcatenations(s string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(s); i++ {
-		n := seamLength(s, i)
+		n := concatenationLength(s, i)
 		if n == 0 {
 			continue
 		}
-		from, to := max(i-seamContextBytes, 0), min(i+n+seamContextBytes, len(s))
+		from, to := max(i-concatenationContextBytes, 0), min(i+n+concatenationContextBytes, len(s))
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 		} else {
@@ -45,11 +46,12 @@ func seamSpans(s string) [][2]int {
 	return parts
 }
 
-// minBase64Line is the minimum length of a line of base64 characters that may continue in the next line.
-const minBase64Line = 40
+// minBase64LineBytes is the minimum length of a line of base64 characters that may continue in the next line.
+const minBase64LineBytes = 40
 
-// seamLength returns the length in bytes of the seam at i, such as the inner quotes in "ghp_""cd"; 0 means none.
-func seamLength(s string, i int) int {
+// concatenationLength returns the length in bytes of the seam at i, such as the inner quotes in "ghp_""cd"; 0 means
+// none.
+func concatenationLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {
 		return 0
@@ -59,10 +61,10 @@ func seamLength(s string, i int) int {
 			return 0
 		}
 		run := i
-		for run > 0 && i-run < minBase64Line && isBase64(s[run-1]) {
+		for run > 0 && i-run < minBase64LineBytes && isBase64(s[run-1]) {
 			run--
 		}
-		if i-run == minBase64Line {
+		if i-run == minBase64LineBytes {
 			return 1
 		}
 		return 0
@@ -76,13 +78,13 @@ func seamLength(s string, i int) int {
 	return n
 }
 
-// removeSeams removes the seams; at holds the original position of each remaining byte.
-func removeSeams(s string) (plain string, at []int) {
+// joinConcatenations removes the seams; at holds the original position of each remaining byte.
+func joinConcatenations(s string) (plain string, at []int) {
 	b := make([]byte, 0, len(s))
 	at = make([]int, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if i > 0 && i+1 < len(s) {
-			if n := seamLength(s, i); n > 0 {
+			if n := concatenationLength(s, i); n > 0 {
 				i += n - 1
 				continue
 			}
@@ -102,9 +104,9 @@ var privateKeyEdgePatterns = sync.OnceValue(func() [2]*regexp.Regexp {
 	}
 })
 
-// Next handles the next line of a text. It returns the part of the line that is not inside a private key from an
+// FilterLine handles the next line of a text. It returns the part of the line that is not inside a private key from an
 // earlier line. shown is false if the whole line is inside such a key.
-func (l *PrivateKeyFilter) Next(line string) (text string, shown bool) {
+func (l *PrivateKeyFilter) FilterLine(line string) (text string, shown bool) {
 	begin, end := privateKeyEdgePatterns()[0], privateKeyEdgePatterns()[1]
 	if l.inKey {
 		at := end.FindStringIndex(line)

@@ -90,7 +90,7 @@ func plantSecrets(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int
 			first, _, _ := strings.Cut(rule.keywords, "|")
 			text = first + " " + text
 		}
-		m := s.compiled(n).FindStringSubmatchIndex(text)
+		m := s.compiledPattern(n).FindStringSubmatchIndex(text)
 		if m == nil || strings.ContainsAny(text, "\x00\x01") {
 			continue
 		}

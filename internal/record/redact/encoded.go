@@ -28,8 +28,8 @@ func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Findin
 
 // Only words with a length in this range are decoded: shorter ones contain no secret, longer ones are images.
 const (
-	minEncodedWord = 20
-	maxEncodedWord = 64 << 10
+	minEncodedWordBytes = 20
+	maxEncodedWordBytes = 64 << 10
 )
 
 // Classes of bytes in words.
@@ -59,8 +59,8 @@ var encodedByteClasses = func() (kind [256]byte) {
 // encodedWords returns the positions of base64 words with letters of both cases, and of words with a percent escape.
 func encodedWords(s string) [][2]int {
 	var words [][2]int
-	for i := 0; i+minEncodedWord <= len(s); i++ {
-		if next := i + minEncodedWord - 1; encodedByteClasses[s[next]] == 0 { // no word of sufficient length contains it
+	for i := 0; i+minEncodedWordBytes <= len(s); i++ {
+		if next := i + minEncodedWordBytes - 1; encodedByteClasses[s[next]] == 0 { // no word of sufficient length contains it
 			i = next
 			continue
 		}
@@ -72,7 +72,7 @@ func encodedWords(s string) [][2]int {
 			has |= encodedByteClasses[s[i]]
 			i++
 		}
-		if n := i - start; n >= minEncodedWord && n <= maxEncodedWord && (has&percentClass != 0 || has&upperLetterClass != 0 && has&lowerLetterClass != 0) {
+		if n := i - start; n >= minEncodedWordBytes && n <= maxEncodedWordBytes && (has&percentClass != 0 || has&upperLetterClass != 0 && has&lowerLetterClass != 0) {
 			words = append(words, [2]int{start, i})
 		}
 	}

@@ -38,22 +38,23 @@ func merge(found []Finding) []Finding {
 	return out
 }
 
-// FixedLabel replaces every secret by "[redacted]". It is for records of several processes, which cannot share numbers.
-type FixedLabel struct{}
+// FixedPlaceholder replaces every secret by "[redacted]". It is for records of several processes, which cannot share
+// numbers.
+type FixedPlaceholder struct{}
 
 // Placeholder implements Label.
-func (FixedLabel) Placeholder(string, string) string { return "[redacted]" }
+func (FixedPlaceholder) Placeholder(string, string) string { return "[redacted]" }
 
-// NumberedLabel makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The zero
-// value is ready to use and may be used by many goroutines.
-type NumberedLabel struct {
+// NumberedPlaceholders makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The
+// zero value is ready to use and may be used by many goroutines.
+type NumberedPlaceholders struct {
 	mu    sync.Mutex
 	names map[string]string // label of each secret
 	count map[string]int    // number of labels of each kind
 }
 
 // Placeholder implements Label.
-func (n *NumberedLabel) Placeholder(kind, secret string) string {
+func (n *NumberedPlaceholders) Placeholder(kind, secret string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if name, ok := n.names[secret]; ok {
@@ -68,8 +69,8 @@ func (n *NumberedLabel) Placeholder(kind, secret string) string {
 	return name
 }
 
-// Label creates the replacement for a secret.
-type Label interface {
+// PlaceholderMaker creates the replacement for a secret.
+type PlaceholderMaker interface {
 	// Placeholder returns the replacement for a secret of a kind, for example "GITHUB_PAT". The replacement must not
 	// contain characters that JSON escapes.
 	Placeholder(kind, secret string) string

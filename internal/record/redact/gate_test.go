@@ -59,7 +59,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 		for range 20 {
 			text := "and so on, (" + example(re, r) + "\nand.more_" + example(re, r)
 			want := whole.FindAllStringSubmatchIndex(text, -1)
-			got := s.compiled(n).FindAllStringSubmatchIndex(text, -1)
+			got := s.compiledPattern(n).FindAllStringSubmatchIndex(text, -1)
 			for _, m := range got {
 				m[0] = nameStart(text, m[0])
 			}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Personal lists personal data to find: paths, names, ids. E-mail addresses, IP addresses and message ids are found by
-// their form. The kinds of findings are HOME, CWD, USER, HOST, ID, EMAIL and IP. None of them is Certain.
-type Personal struct {
+// PersonalData lists personal data to find: paths, names, ids. E-mail addresses, IP addresses and message ids are found
+// by their form. The kinds of findings are HOME, CWD, USER, HOST, ID, EMAIL and IP. None of them is Certain.
+type PersonalData struct {
 	Homes []string // home directories
 	CWDs  []string // working directories
 	Users []string // account names; names that many accounts have, such as root, are not redacted
@@ -23,7 +23,7 @@ type personalFinder struct {
 	idLengths [maxMessageIDLength + 1]bool
 }
 
-func newPersonal(p *Personal) *personalFinder {
+func newPersonalFinder(p *PersonalData) *personalFinder {
 	f := &personalFinder{words: newWordFinder(false), ids: map[string]bool{}}
 	for _, list := range []struct {
 		kind  string

@@ -20,29 +20,30 @@ type rule struct {
 // keyword is a word near which a rule is tried.
 type keyword struct {
 	rule     int
-	precheck precheck
+	precheck keywordPrecheck
 }
 
-// precheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as "key"
-// and "token" are frequent in source code, and matching an expression costs a hundred times as much as a precheck.
-type precheck int
+// keywordPrecheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as
+// "key" and "token" are frequent in source code, and matching an expression costs a hundred times as much as a
+// precheck.
+type keywordPrecheck int
 
 const (
-	precheckNone           precheck = iota // no check, because the keyword itself is part of what the expression matches
-	precheckDistantKeyword                 // no check, because the keyword may be far from the secret
-	precheckAssignment                     // the keyword is part of a name; an assignment sign and a value follow the name
-	precheckDigitValue                     // like precheckAssignment, and the value has a digit
-	precheckUpperCaseName                  // like precheckDigitValue, and the name is in capitals
-	precheckQuotedValue                    // like precheckAssignment, and the value is in quotes
-	precheckCommandFlag                    // the keyword is in a flag of a command
-	precheckFollowingColon                 // a colon follows, at once or after one byte
-	precheckUserInfo                       // an at sign follows, before any space, quote or slash
-	precheckWebToken                       // the keyword begins a word of at least nine bytes that a dot follows
-	precheckLongWord                       // a word of at least 24 letters and digits follows
-	precheckUntilBlockEnd                  // no check, because the secret is the block that the keyword begins
+	precheckNone              keywordPrecheck = iota // no check, because the keyword itself is part of what the expression matches
+	precheckNoneFarFromSecret                        // no check, because the keyword may be far from the secret
+	precheckAssignment                               // the keyword is part of a name; an assignment sign and a value follow the name
+	precheckDigitValue                               // like precheckAssignment, and the value has a digit
+	precheckUpperCaseName                            // like precheckDigitValue, and the name is in capitals
+	precheckQuotedValue                              // like precheckAssignment, and the value is in quotes
+	precheckCommandFlag                              // the keyword is in a flag of a command
+	precheckFollowingColon                           // a colon follows, at once or after one byte
+	precheckUserInfo                                 // an at sign follows, before any space, quote or slash
+	precheckWebToken                                 // the keyword begins a word of at least nine bytes that a dot follows
+	precheckLongWord                                 // a word of at least 24 letters and digits follows
+	precheckNoneForBlock                             // no check, because the secret is the block that the keyword begins
 )
 
-func (r rule) precheckFor(word string) precheck {
+func (r rule) precheckFor(word string) keywordPrecheck {
 	switch r.id {
 	case "assignment":
 		return precheckUpperCaseName
@@ -56,13 +57,13 @@ func (r rule) precheckFor(word string) precheck {
 		return precheckUserInfo
 	case "pgpass":
 		if word == "pgpass" {
-			return precheckDistantKeyword
+			return precheckNoneFarFromSecret
 		}
 		return precheckNone
 	}
 	switch {
 	case strings.HasPrefix(word, "-----"):
-		return precheckUntilBlockEnd
+		return precheckNoneForBlock
 	case r.id == "jwt":
 		return precheckWebToken
 	case r.id == "vault-service-token" && word == "s.":
@@ -77,7 +78,7 @@ func (r rule) precheckFor(word string) precheck {
 		return precheckAssignment
 	}
 	if !strings.Contains(r.expr, namePatternEnd[1:]) && !strings.Contains(strings.ToLower(r.expr), longestPart(word)) {
-		return precheckDistantKeyword
+		return precheckNoneFarFromSecret
 	}
 	return precheckNone
 }
@@ -93,13 +94,13 @@ const (
 )
 
 // contextLength returns how many bytes before and after a keyword are searched for a secret.
-func (g precheck) contextLength() (before, behind int) {
+func (g keywordPrecheck) contextLength() (before, behind int) {
 	switch g {
 	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:
 		return 80, 240
-	case precheckDistantKeyword:
+	case precheckNoneFarFromSecret:
 		return 32 << 10, 32 << 10
-	case precheckUntilBlockEnd:
+	case precheckNoneForBlock:
 		return 0, 16 << 10
 	default:
 		return 80, 600
@@ -107,7 +108,7 @@ func (g precheck) contextLength() (before, behind int) {
 }
 
 // passes reports whether a rule may match around the keyword at text[start:end].
-func (g precheck) passes(text string, start, end int) bool {
+func (g keywordPrecheck) passes(text string, start, end int) bool {
 	rest := text[end:]
 	switch g {
 	case precheckAssignment, precheckDigitValue:

@@ -24,14 +24,14 @@ type Options struct {
 	// Values are further known values. Values shorter than six bytes are ignored, because they would match too often.
 	Values []string
 	// Personal is the personal data to redact; nil means none.
-	Personal *Personal
-	// Label creates the replacements; nil means FixedLabel.
-	Label Label
+	Personal *PersonalData
+	// Label creates the replacements; nil means FixedPlaceholder.
+	Label PlaceholderMaker
 }
 
 // Redactor replaces secrets. It may be used by many goroutines.
 type Redactor struct {
-	label       Label
+	label       PlaceholderMaker
 	knownValues knownValues
 	argValues   knownValues     // known values of one command line
 	personal    *personalFinder // nil means personal data is kept
@@ -44,10 +44,10 @@ type Redactor struct {
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
 	if r.label == nil {
-		r.label = FixedLabel{}
+		r.label = FixedPlaceholder{}
 	}
 	if o.Personal != nil {
-		r.personal = newPersonal(o.Personal)
+		r.personal = newPersonalFinder(o.Personal)
 	}
 	return r
 }

@@ -179,7 +179,7 @@ func TestDistances(t *testing.T) {
 
 // Personal data is hidden like secrets.
 func TestPersonalOption(t *testing.T) {
-	r := redact.New(redact.Options{Personal: &redact.Personal{Users: []string{"somebody"}}})
+	r := redact.New(redact.Options{Personal: &redact.PersonalData{Users: []string{"somebody"}}})
 	if got := r.String("somebody at 192.0.2.1"); got != "[redacted] at [redacted]" {
 		t.Errorf("%q", got)
 	}
@@ -191,7 +191,7 @@ func TestLines(t *testing.T) {
 	var lines redact.PrivateKeyFilter
 	var got []string
 	for line := range strings.SplitSeq(joinParts("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd\n-----BEGIN ", "PRIVATE KEY-----\nMIIE\n-----END ", "PRIVATE KEY-----\ne"), "\n") {
-		if text, shown := lines.Next(line); shown {
+		if text, shown := lines.FilterLine(line); shown {
 			got = append(got, r.String(text))
 		}
 	}
@@ -202,7 +202,7 @@ func TestLines(t *testing.T) {
 
 // Equal secrets get equal placeholders. Each kind is numbered separately.
 func TestNumbered(t *testing.T) {
-	r := redact.New(redact.Options{Label: &redact.NumberedLabel{}})
+	r := redact.New(redact.Options{Label: &redact.NumberedPlaceholders{}})
 	a, b := joinParts("ghp", "_A1b2C3d4E5f6G7h8I9j0"), joinParts("ghp", "_Z1b2C3d4E5f6G7h8I9j0")
 	k := joinParts("sk-ant-", "api03-abcdefgh")
 	want := "REDACTED_GITHUB_TOKEN_1 REDACTED_GITHUB_TOKEN_2 REDACTED_ANTHROPIC_KEY_1 REDACTED_GITHUB_TOKEN_1"

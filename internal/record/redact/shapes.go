@@ -161,7 +161,7 @@ func (s *secretFormFinder) findMatching(text string, chosen func(rule) bool) []F
 func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 	r, part := s.rules[n], text[span[0]:span[1]]
 	var found []Finding
-	for _, m := range s.compiled(n).FindAllStringSubmatchIndex(part, -1) {
+	for _, m := range s.compiledPattern(n).FindAllStringSubmatchIndex(part, -1) {
 		if m[1] == len(part) && span[1] < len(text) { // the part may have cut the match
 			const more = 64 << 10
 			return s.matchIn(text, n, [2]int{span[0], min(span[1]+more, len(text))})
@@ -215,7 +215,7 @@ func (r rule) secretSpan(m []int) (start, end int) {
 	return m[0], m[1]
 }
 
-func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
+func (s *secretFormFinder) compiledPattern(n int) *regexp.Regexp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exprs[n] == nil {

@@ -20,8 +20,8 @@ import (
 
 // The renderers of the CLI.
 const (
-	Fullscreen = "fullscreen" // uses the alternate screen
-	Inline     = "inline"     // prints below the shell's prompt
+	RendererFullscreen = "fullscreen" // uses the alternate screen
+	RendererInline     = "inline"     // prints below the shell's prompt
 )
 
 const tmuxSuffix = "-tmux"

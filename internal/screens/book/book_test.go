@@ -20,7 +20,7 @@ func screen(text string) emulator.Screen {
 func TestPageIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	b := New(root, Key{Version: "1.2.3", Renderer: Inline, Tmux: true, Cols: 60, Rows: 12})
+	b := New(root, Key{Version: "1.2.3", Renderer: RendererInline, Tmux: true, Cols: 60, Rows: 12})
 	p := Page{Tape: "turn", Name: "start", State: "permission/shell", Enter: "accepts", Key: b.Key, Offset: 3}
 	p.SetScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
 	if err := b.Write(&p); err != nil {
@@ -40,7 +40,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 	if diff := cmp.Diff([]Page{p}, pages); diff != "" {
 		t.Errorf("pages (-written +read):\n%s", diff)
 	}
-	if raw, err := b.Raw(&pages[0]); string(raw) != "abc" || err != nil {
+	if raw, err := b.RawOutput(&pages[0]); string(raw) != "abc" || err != nil {
 		t.Errorf("raw %q, %v", raw, err)
 	}
 	if got, want := pages[0].Screen().ANSI(), p.ANSI; got != want || pages[0].Kind() != "permission" {
@@ -104,14 +104,14 @@ func TestNearestAndVersions(t *testing.T) {
 	t.Parallel()
 	var books []Book
 	for _, k := range []Key{
-		{"2.1.9", Fullscreen, false, 110, 36},
-		{"2.1.10", Fullscreen, true, 80, 24},
-		{"2.1.10", Fullscreen, false, 80, 24},
-		{"2.1.10", Inline, false, 110, 36},
+		{"2.1.9", RendererFullscreen, false, 110, 36},
+		{"2.1.10", RendererFullscreen, true, 80, 24},
+		{"2.1.10", RendererFullscreen, false, 80, 24},
+		{"2.1.10", RendererInline, false, 110, 36},
 	} {
 		books = append(books, Book{Key: k})
 	}
-	got, _ := Nearest(books, Key{Renderer: Fullscreen, Cols: 90, Rows: 24})
+	got, _ := Nearest(books, Key{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
 	if got.Key != books[2].Key {
 		t.Errorf("nearest is %v", got.Key)
 	}

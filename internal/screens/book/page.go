@@ -28,7 +28,7 @@ type Page struct {
 	// Slots are the parts that depend on the run.
 	Slots   []Slot   `json:"slots,omitempty"`
 	Options []Option `json:"options,omitempty"`
-	// Offset is the number of bytes of the tape's output (see [Book.Raw]) up to the page.
+	// Offset is the number of bytes of the tape's output (see [Book.RawOutput]) up to the page.
 	Offset int `json:"offset,omitempty"`
 
 	Text string `json:"-"` // a line for each row, without the spaces at its end
@@ -146,8 +146,8 @@ func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	return errors.Join(os.WriteFile(b.path(tape, castSuffix), cast, 0o644), os.WriteFile(b.path(tape, rawSuffix), raw, 0o644))
 }
 
-// Raw returns the output that led to a page.
-func (b Book) Raw(p *Page) ([]byte, error) {
+// RawOutput returns the output that led to a page.
+func (b Book) RawOutput(p *Page) ([]byte, error) {
 	raw, err := os.ReadFile(b.path(p.Tape, rawSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the tape %s: %w", p.Tape, err)
@@ -234,8 +234,8 @@ func labelAt(line string, column int) (string, bool) {
 	return strings.TrimRight(strings.TrimSpace(label), " │"), true
 }
 
-// IsBusy reports whether a title shows that claude is working. Inside tmux titles never show that.
-func IsBusy(title string) bool {
+// IsBusyTitle reports whether a title shows that claude is working. Inside tmux titles never show that.
+func IsBusyTitle(title string) bool {
 	return strings.HasPrefix(title, "◐") || strings.HasPrefix(title, "◑") || strings.HasPrefix(title, "◒") || strings.HasPrefix(title, "◓") ||
 		strings.ContainsFunc(firstRune(title), func(r rune) bool { return r >= 0x2801 && r <= 0x28ff }) // a Braille spinner, in older versions
 }
@@ -280,7 +280,7 @@ func StateOf(s emulator.Screen) string {
 		return dialogState(lines, options)
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "Enter to stay in auto mode") }):
 		return "dialog/auto"
-	case IsBusy(s.Title) || slices.ContainsFunc(lines, isBusyLine):
+	case IsBusyTitle(s.Title) || slices.ContainsFunc(lines, isBusyLine):
 		return "busy"
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
 		return "error"
@@ -313,16 +313,16 @@ func dialogState(lines []string, options []Option) string {
 func CheckState(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.Kind()
-	working := IsBusy(p.Title) || slices.ContainsFunc(p.Lines(), isBusyLine)
+	working := IsBusyTitle(p.Title) || slices.ContainsFunc(p.Lines(), isBusyLine)
 	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
 	switch {
 	case slices.Contains(waiting, kind) && len(p.Options) == 0 && p.State != "dialog/auto" && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
 		return "a dialog without options"
 	case kind == "busy" && p.Tmux && !working && !spinner.MatchString(p.Text):
 		return "busy, but nothing on the screen indicates it"
-	case kind == "busy" && !p.Tmux && !IsBusy(p.Title):
+	case kind == "busy" && !p.Tmux && !IsBusyTitle(p.Title):
 		return "busy, but the title does not indicate it: " + p.Title
-	case kind == "idle" && IsBusy(p.Title):
+	case kind == "idle" && IsBusyTitle(p.Title):
 		return "idle, but the title indicates work: " + p.Title
 	}
 	return ""

@@ -54,7 +54,7 @@ func (s *tapeRun) writeFiles() error {
 		files[s.scenarioFile()] = s.tape.Scenario
 	}
 	if s.tape.MCP != "" {
-		files[filepath.Join(s.projectDir(), ".mcp.json")] = s.expandBin(s.tape.MCP)
+		files[filepath.Join(s.projectDir(), ".mcp.json")] = s.expandProgramPath(s.tape.MCP)
 	}
 	for name, text := range s.tape.Files {
 		files[filepath.Join(s.projectDir(), filepath.FromSlash(name))] = text
@@ -66,7 +66,9 @@ func (s *tapeRun) writeFiles() error {
 	return err
 }
 
-func (s *tapeRun) expandBin(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
+func (s *tapeRun) expandProgramPath(text string) string {
+	return strings.ReplaceAll(text, "$BIN", s.Self)
+}
 
 func (s *tapeRun) scenarioFile() string {
 	if strings.Contains(s.tape.Scenario, "\n") {
@@ -77,14 +79,14 @@ func (s *tapeRun) scenarioFile() string {
 
 func (s *tapeRun) settingsJSON() string {
 	all := map[string]any{"tui": "fullscreen"}
-	if s.book.Renderer == book.Inline {
+	if s.book.Renderer == book.RendererInline {
 		all["tui"] = "default"
 	}
 	if !s.showsDialog("mcp") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.expandBin(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
-	raw, _ := json.Marshal(all)                                    // cannot fail: the values were read from JSON
+	_ = json.Unmarshal([]byte(s.expandProgramPath(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
+	raw, _ := json.Marshal(all)                                            // cannot fail: the values were read from JSON
 	return string(raw)
 }
 
@@ -98,7 +100,7 @@ func (s *tapeRun) command() proc.Command {
 	if s.Claude != "" {
 		args = append(args, "--real="+s.Claude)
 	}
-	if s.book.Renderer == book.Inline {
+	if s.book.Renderer == book.RendererInline {
 		args = append(args, "--renderer=inline")
 	}
 	if len(s.tape.Dialogs) > 0 {
@@ -157,7 +159,7 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	texts := map[string]string{"dir": s.projectDir()}
 	maps.Copy(texts, s.tape.Slots)
 	p.SetScreen(page.Screen, texts)
-	if effect := enterEffect(p.Options); effect != "" && p.Enter != "" {
+	if effect := enterKeyEffect(p.Options); effect != "" && p.Enter != "" {
 		p.Enter = effect // versions select another option than the tape expects
 	}
 	s.cast.addMarker(p.FullName() + " " + p.State)
@@ -169,8 +171,8 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	return s.book.Write(&p)
 }
 
-// enterEffect returns the effect of Enter in a dialog, by the label of the selected option; empty means unknown.
-func enterEffect(options []book.Option) string {
+// enterKeyEffect returns the effect of Enter in a dialog, by the label of the selected option; empty means unknown.
+func enterKeyEffect(options []book.Option) string {
 	for _, o := range options {
 		switch {
 		case !o.Selected:

@@ -46,7 +46,7 @@ const outputGrace = 200 * time.Millisecond
 // Console is a pseudo-terminal of a program. Keys and output pass through it unchanged. The caller must call Stop.
 type Console struct {
 	o           Options
-	pair        emulator.Pair
+	pair        emulator.TerminalPair
 	recorder    *recorder
 	followsSize bool          // the terminal of the console always has the size of this program's terminal
 	keys        *os.File      // the terminal in raw mode; nil means none
@@ -73,7 +73,7 @@ func Open(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.pair, err = emulator.OpenPair(size); err != nil {
+	if c.pair, err = emulator.OpenTerminalPair(size); err != nil {
 		_, closed := c.recorder.Close()
 		return nil, errors.Join(err, closed)
 	}
@@ -92,12 +92,12 @@ func (c *Console) ownTerminalSize() (emulator.Size, bool) {
 // Terminal returns the terminal that the program uses.
 func (c *Console) Terminal() *os.File { return c.pair.Terminal }
 
-// FollowsSize reports whether Resize must be called when the size of this program's terminal changes.
-func (c *Console) FollowsSize() bool { return c.followsSize }
+// FollowsTerminalSize reports whether Resize must be called when the size of this program's terminal changes.
+func (c *Console) FollowsTerminalSize() bool { return c.followsSize }
 
-// Connect starts to forward keys and output. It must be called after the program has started. If the keys come from a
-// terminal, it is in raw mode until Stop.
-func (c *Console) Connect() error {
+// StartForwarding starts to forward keys and output. It must be called after the program has started. If the keys come
+// from a terminal, it is in raw mode until Stop.
+func (c *Console) StartForwarding() error {
 	if file, ok := c.o.Keys.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		var err error
 		if c.savedState, err = term.MakeRaw(int(file.Fd())); err != nil {
@@ -120,7 +120,7 @@ func (c *Console) copyOutput() {
 	for {
 		n, err := c.pair.Controller.Read(buf)
 		if n > 0 {
-			c.recorder.Output(buf[:n])
+			c.recorder.RecordOutput(buf[:n])
 			_, _ = c.o.Display.Write(buf[:n]) // the program continues if the display is closed
 		}
 		if err != nil {
@@ -136,7 +136,7 @@ func (c *Console) copyKeys() {
 		c.mu.Lock()
 		stopped := c.stopped
 		if n > 0 && !stopped {
-			c.recorder.Input(buf[:n])
+			c.recorder.RecordInput(buf[:n])
 		}
 		c.mu.Unlock()
 		if stopped {

@@ -7,15 +7,15 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// minFragmentBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
-const minFragmentBytes = 8
+// minSecretFragmentBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
+const minSecretFragmentBytes = 8
 
 type secretMask struct {
 	redactor *redact.Redactor
-	known    map[string]bool // parts of secrets, of the length minFragmentBytes
+	known    map[string]bool // parts of secrets, of the length minSecretFragmentBytes
 }
 
-func newMask(o redact.Options, values []string) *secretMask {
+func newSecretMask(o redact.Options, values []string) *secretMask {
 	m := &secretMask{redactor: redact.New(o), known: map[string]bool{}}
 	for _, v := range values {
 		m.remember(v)
@@ -25,8 +25,8 @@ func newMask(o redact.Options, values []string) *secretMask {
 
 func (m *secretMask) remember(secret string) {
 	const most = 10_000 // maximum number of fragments
-	for i := 0; i+minFragmentBytes <= len(secret) && len(m.known) < most; i++ {
-		m.known[secret[i:i+minFragmentBytes]] = true
+	for i := 0; i+minSecretFragmentBytes <= len(secret) && len(m.known) < most; i++ {
+		m.known[secret[i:i+minSecretFragmentBytes]] = true
 	}
 }
 
@@ -43,9 +43,9 @@ func (m *secretMask) secretBytes(text string) []bool {
 		}
 		hide(f.Start, f.End)
 	}
-	for i := 0; i+minFragmentBytes <= len(text); i++ {
-		if m.known[text[i:i+minFragmentBytes]] {
-			hide(i, i+minFragmentBytes)
+	for i := 0; i+minSecretFragmentBytes <= len(text); i++ {
+		if m.known[text[i:i+minSecretFragmentBytes]] {
+			hide(i, i+minSecretFragmentBytes)
 		}
 	}
 	return secret

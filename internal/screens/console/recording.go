@@ -82,7 +82,7 @@ type openDialog struct {
 func newRecorder(o recorderOptions) (*recorder, error) {
 	r := &recorder{
 		o: o, screen: emulator.New(o.Cols, o.Rows), startedAt: o.Clock.Now(),
-		mask: newMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
+		mask: newSecretMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
 	}
 	if o.Dir == "" {
 		return r, nil
@@ -98,7 +98,7 @@ func newRecorder(o recorderOptions) (*recorder, error) {
 	return r, nil
 }
 
-func (r *recorder) Output(p []byte) {
+func (r *recorder) RecordOutput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock.Now()
@@ -107,8 +107,8 @@ func (r *recorder) Output(p []byte) {
 	r.lastOutput = now
 }
 
-// Input records what was typed.
-func (r *recorder) Input(p []byte) {
+// RecordInput records what was typed.
+func (r *recorder) RecordInput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.examineScreen(r.o.Clock.Now())

@@ -30,9 +30,9 @@ type outputFilter struct {
 type filterState int
 
 const (
-	inText   filterState = iota
-	inEscape             // after ESC
-	inString             // inside a control string
+	filterInText   filterState = iota
+	filterInEscape             // after ESC
+	filterInString             // inside a control string
 )
 
 const (
@@ -45,11 +45,11 @@ const (
 func (f *outputFilter) write(p []byte) {
 	for _, b := range p {
 		switch f.state {
-		case inText:
+		case filterInText:
 			f.handleByte(b)
-		case inEscape:
+		case filterInEscape:
 			f.handleEscapeByte(b)
-		case inString:
+		case filterInString:
 			f.handleStringByte(b)
 		}
 	}
@@ -74,7 +74,7 @@ func (f *outputFilter) handleByte(b byte) {
 	switch {
 	case b == escapeByte:
 		f.forwardHeld()
-		f.state = inEscape
+		f.state = filterInEscape
 	case b < utf8.RuneSelf:
 		f.forwardHeld()
 		f.appendText(b)
@@ -121,12 +121,12 @@ func (f *outputFilter) forwardHeld() {
 func (f *outputFilter) handleEscapeByte(b byte) {
 	switch b {
 	case ']', 'P', '_', '^', 'X', 'k':
-		f.state, f.kind, f.content = inString, b, f.content[:0]
+		f.state, f.kind, f.content = filterInString, b, f.content[:0]
 	case '\\': // the end of a control string
-		f.state = inText
+		f.state = filterInText
 	case escapeByte:
 	default:
-		f.state = inText
+		f.state = filterInText
 		if b < utf8.RuneSelf {
 			f.appendText(escapeByte, b)
 		}
@@ -137,12 +137,12 @@ func (f *outputFilter) handleStringByte(b byte) {
 	switch {
 	case b == escapeByte:
 		f.endString()
-		f.state = inEscape
+		f.state = filterInEscape
 	case b == bellByte && f.kind == ']':
 		f.endString()
-		f.state = inText
+		f.state = filterInText
 	case b == cancelByte || b == substituteByte:
-		f.state = inText
+		f.state = filterInText
 	case f.kind == ']' && len(f.content) < maxTitleBytes:
 		f.content = append(f.content, b)
 	}

@@ -41,27 +41,27 @@ func ParseSize(text string) (Size, error) {
 	return s, nil
 }
 
-// Pair is a pseudo-terminal. The caller closes both files.
-type Pair struct {
+// TerminalPair is a pseudo-terminal. The caller closes both files.
+type TerminalPair struct {
 	Controller *os.File // bytes written to it are typed into the terminal
 	Terminal   *os.File // terminal of the program
 }
 
-// OpenPair creates a pseudo-terminal of this size.
-func OpenPair(size Size) (Pair, error) {
+// OpenTerminalPair creates a pseudo-terminal of this size.
+func OpenTerminalPair(size Size) (TerminalPair, error) {
 	controller, terminal, err := pty.Open()
 	if err != nil {
-		return Pair{}, fmt.Errorf("creating a pseudo-terminal: %w", err)
+		return TerminalPair{}, fmt.Errorf("creating a pseudo-terminal: %w", err)
 	}
-	p := Pair{Controller: controller, Terminal: terminal}
+	p := TerminalPair{Controller: controller, Terminal: terminal}
 	if err := p.Resize(size); err != nil {
-		return Pair{}, errors.Join(err, p.Close())
+		return TerminalPair{}, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
 // Resize changes the size of the terminal and notifies the program.
-func (p Pair) Resize(size Size) error {
+func (p TerminalPair) Resize(size Size) error {
 	if size.Cols < 1 || size.Rows < 1 || size.Cols > MaxCols || size.Rows > MaxRows {
 		return fmt.Errorf("the terminal size %s is out of bounds", size)
 	}
@@ -73,7 +73,7 @@ func (p Pair) Resize(size Size) error {
 }
 
 // Close closes both files; a second call is harmless.
-func (p Pair) Close() error {
+func (p TerminalPair) Close() error {
 	err := errors.Join(p.Terminal.Close(), p.Controller.Close())
 	if errors.Is(err, os.ErrClosed) {
 		return nil
@@ -101,12 +101,12 @@ type ProgramOptions struct {
 // Program is a program in a pseudo-terminal. The caller must call Stop, even if the program has exited.
 type Program struct {
 	attached *proc.Attached
-	pair     Pair
+	pair     TerminalPair
 }
 
 // StartProgram runs a program. ctx bounds only the start.
 func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
-	pair, err := OpenPair(o.Size)
+	pair, err := OpenTerminalPair(o.Size)
 	if err != nil {
 		return nil, err
 	}

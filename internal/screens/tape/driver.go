@@ -92,9 +92,9 @@ func (t *Terminal) Stop() {
 	t.program.Stop(grace)
 }
 
-// Key returns the bytes that a key sends to a program. Names are as in tmux: "Enter", "Up", "C-c", "M-x"; a single
-// character is the key of that character.
-func Key(name string) (sends string, ok bool) {
+// KeySequence returns the bytes that a key sends to a program. Names are as in tmux: "Enter", "Up", "C-c", "M-x"; a
+// single character is the key of that character.
+func KeySequence(name string) (sends string, ok bool) {
 	if sends, ok = namedKeys()[name]; ok {
 		return sends, true
 	}
@@ -103,7 +103,7 @@ func Key(name string) (sends string, ok bool) {
 	case utf8.RuneCountInString(name) == 1:
 		return name, true
 	case prefix == "M" && rest != "":
-		sends, ok = Key(rest)
+		sends, ok = KeySequence(rest)
 		return "\x1b" + sends, ok
 	case prefix == "C" && len(rest) == 1 && rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z':
 		return string(rest[0] & 0x1f), true

@@ -205,7 +205,7 @@ func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func()
 	}
 }
 
-func (r *Playback) settle(ctx context.Context, quiet, limit time.Duration) error {
+func (r *Playback) waitUntilQuiet(ctx context.Context, quiet, limit time.Duration) error {
 	deadline, began := r.Clock.After(limit), r.Clock.Now()
 	for {
 		last, closed := r.quietSince()

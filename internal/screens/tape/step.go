@@ -16,7 +16,7 @@ func (f tapeError) Error() string { return string(f) }
 func (r *Playback) performStep(ctx context.Context, s *Step) error {
 	err := r.waitForScreen(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
-		err = r.settle(ctx, s.settleTime(), maxSettleTime)
+		err = r.waitUntilQuiet(ctx, s.settleTime(), maxSettleTime)
 	}
 	if err == nil {
 		err = r.sleep(ctx, s)
@@ -106,7 +106,7 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().BracketedPaste {
 			text = "\x1b[200~" + text + "\x1b[201~"
 		}
-		if err := r.press(ctx, text, keyQuietTime, maxKeyWait); err != nil {
+		if err := r.pressKey(ctx, text, keyQuietTime, maxKeyWait); err != nil {
 			return err
 		}
 	}
@@ -119,18 +119,18 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().CursorKeys && len(key) == 3 && strings.HasPrefix(key, "\x1b[") && key[2] <= 'H' {
 			key = "\x1bO" + key[2:]
 		}
-		if err := r.press(ctx, key, keyQuietTime, maxKeyWait); err != nil {
+		if err := r.pressKey(ctx, key, keyQuietTime, maxKeyWait); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Playback) press(ctx context.Context, key string, quiet, limit time.Duration) error {
+func (r *Playback) pressKey(ctx context.Context, key string, quiet, limit time.Duration) error {
 	if err := r.send(key); err != nil {
 		return err
 	}
-	return r.settle(ctx, quiet, limit)
+	return r.waitUntilQuiet(ctx, quiet, limit)
 }
 
 // selectOption presses Down until the option of the step is selected; Down on the last option selects the first one.
@@ -140,8 +140,8 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 		if s.option.MatchString(r.screenText()) {
 			return nil
 		}
-		down, _ := Key("Down") // is known
-		if err := r.press(ctx, down, settleTime, maxSettleTime); err != nil {
+		down, _ := KeySequence("Down") // is known
+		if err := r.pressKey(ctx, down, settleTime, maxSettleTime); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (r *Playback) openGate(name string) error {
 }
 
 func (r *Playback) takePage(ctx context.Context, s *Step) error {
-	if err := r.settle(ctx, s.settleTime(), max(maxSettleTime, s.settleTime())); err != nil {
+	if err := r.waitUntilQuiet(ctx, s.settleTime(), max(maxSettleTime, s.settleTime())); err != nil {
 		return err
 	}
 	r.mu.Lock()

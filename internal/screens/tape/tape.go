@@ -155,7 +155,7 @@ func (s *Step) compile(add func(key, hint, message string)) {
 	}
 	s.option = regexp.MustCompile(`❯ (\d+\. )?` + regexp.QuoteMeta(s.Select))
 	for name := range strings.FieldsSeq(s.Key) {
-		sends, ok := Key(name)
+		sends, ok := KeySequence(name)
 		if !ok {
 			add("key", diag.DidYouMean(name, KeyNames()), "unknown key name "+backquote(name))
 		}

@@ -77,9 +77,9 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	}
 	if c.IsRemote() && ctx.Err() == nil {
 		switch {
-		case connectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
+		case isConnectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
 			err = errRefused
-		case connectionBroken(err):
+		case isConnectionBroken(err):
 			err = errReset
 		}
 		switch {
@@ -98,7 +98,7 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	return err
 }
 
-func connectionBroken(err error) bool {
+func isConnectionBroken(err error) bool {
 	var unreachable *url.Error
 	var network *net.OpError
 	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))

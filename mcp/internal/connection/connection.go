@@ -171,7 +171,7 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	select {
 	case acknowledged := <-settled:
 		if acknowledged && !c.IsRemote() {
-			return c.rediscover(limit)
+			return c.repeatDiscovery(limit)
 		}
 	case <-c.Lost():
 		return ErrClosed
@@ -181,10 +181,10 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	return nil
 }
 
-// rediscover sends server/discover to a server process for the second time, as the real CLI does after the first
+// repeatDiscovery sends server/discover to a server process for the second time, as the real CLI does after the first
 // subscription. If no answer arrives in time, it returns ErrLegacy. The caller then restarts the process and uses the
 // legacy handshake.
-func (c *Conn) rediscover(limit context.Context) error {
+func (c *Conn) repeatDiscovery(limit context.Context) error {
 	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
 	defer stop()
 	if _, err := c.client.Discover(ctx, wire.DiscoverRequest{}); err != nil && ctx.Err() != nil && limit.Err() == nil {
@@ -193,8 +193,9 @@ func (c *Conn) rediscover(limit context.Context) error {
 	return nil
 }
 
-// Abandon closes a connection after Open has failed with err. It returns why Open failed: ErrLegacy or a *DialError.
-func (c *Conn) Abandon(life, limit context.Context, err error) error {
+// CloseAfterFailedOpen closes a connection after Open has failed with err. It returns why Open failed: ErrLegacy or a
+// *DialError.
+func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) error {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && c.interceptor.negotiation.diedDuringProbe()
 	f := c.explainFailure(limit, err)
 	c.Close(context.WithoutCancel(life))

@@ -78,8 +78,8 @@ type ResultError struct{ Text string }
 
 func (e *ResultError) Error() string { return e.Text }
 
-// Malformed reports a result that violates the protocol.
-func Malformed(method, defect string) *ResultError {
+// MalformedResult reports a result that violates the protocol.
+func MalformedResult(method, defect string) *ResultError {
 	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
 }
 

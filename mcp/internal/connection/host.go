@@ -10,13 +10,13 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Send sends one JSON-RPC message to a server of the host and returns the response (ignored for notifications).
-type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+// SendFunc sends one JSON-RPC message to a server of the host and returns the response (ignored for notifications).
+type SendFunc func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 
 // HostedServer is a server inside an SDK host, which starts and stops it.
 type HostedServer struct {
 	Server string
-	Send   Send // nil means no host
+	Send   SendFunc // nil means no host
 }
 
 func (t HostedServer) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {

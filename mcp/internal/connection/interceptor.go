@@ -135,7 +135,7 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 func (l *interceptor) checkHandshake(result json.RawMessage) error {
 	text := ""
 	if defects := l.defects(string(wire.MethodInitialize), result); defects != "" {
-		text = "the server " + Malformed(string(wire.MethodInitialize), defects).Text
+		text = "the server " + MalformedResult(string(wire.MethodInitialize), defects).Text
 	} else if version := plainjson.DecodeOrZero[InitializeResult](result).ProtocolVersion; wire.IsModernProtocol(version) {
 		text = "Server's protocol version is not supported: " + version
 	}
@@ -183,13 +183,13 @@ func (l *interceptor) send(ctx context.Context, req *transport.JSONRPCRequest) (
 
 // sendTracked sends a request that already has an id, and returns the result.
 func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
-	l.track(req.ID)
+	l.trackRequest(req.ID)
 	open := openRequest{
 		interceptor: l, id: idText(req.ID), isListening: req.Method == string(wire.MethodSubscriptionsListen),
 		isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover),
 	}
 	resp, err := l.Interface.SendRequest(context.WithValue(ctx, openRequestKey{}, open), req)
-	why := l.untrack(req.ID)
+	why := l.untrackRequest(req.ID)
 	switch {
 	case why != nil:
 		err = why
@@ -322,13 +322,13 @@ func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
-func (l *interceptor) track(id wire.RequestId) {
+func (l *interceptor) trackRequest(id wire.RequestId) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending[idText(id)] = nil
 }
 
-func (l *interceptor) untrack(id wire.RequestId) (problem error) {
+func (l *interceptor) untrackRequest(id wire.RequestId) (problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	problem = l.pending[idText(id)]

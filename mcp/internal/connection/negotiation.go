@@ -32,15 +32,15 @@ const (
 
 // The time limit of a probe is a share of the connect timeout, but at most a fixed limit (observed with 2.1.330).
 const (
-	processProbeLimit, processProbeShare = 3 * time.Second, 0.3
-	remoteProbeLimit, remoteProbeShare   = 5 * time.Second, 1.0 / 3
+	processProbeLimit, processProbeTimeShare = 3 * time.Second, 0.3
+	remoteProbeLimit, remoteProbeTimeShare   = 5 * time.Second, 1.0 / 3
 )
 
 func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	if remote {
-		return min(time.Duration(float64(connect)*remoteProbeShare), remoteProbeLimit)
+		return min(time.Duration(float64(connect)*remoteProbeTimeShare), remoteProbeLimit)
 	}
-	return min(time.Duration(float64(connect)*processProbeShare), processProbeLimit)
+	return min(time.Duration(float64(connect)*processProbeTimeShare), processProbeLimit)
 }
 
 type negotiationState struct {
@@ -55,7 +55,7 @@ func (n *negotiationState) canProbeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
 	}
-	return supportsOnlyNewer(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
+	return supportsOnlyNewerVersions(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
 // handshakeError returns the reason why the handshake must not follow the probe; nil means that it may.
@@ -67,7 +67,7 @@ func (n *negotiationState) handshakeError() error {
 	case n.mode == NegotiateModern:
 		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, unwrapClientError(n.probeError))
 		return &DialError{Reason: reason, Wire: reason}
-	case supportsOnlyNewer(n.probeError):
+	case supportsOnlyNewerVersions(n.probeError):
 		return n.probeError
 	case n.mode == NegotiateAuto && n.remote:
 		return ErrLegacy
@@ -81,8 +81,9 @@ func (n *negotiationState) diedDuringProbe() bool {
 	return errors.Is(n.probeError, transport.ErrTransportClosed)
 }
 
-// supportsOnlyNewer reports whether a server refused a revision and listed one without handshake (2026-07-28 or later).
-func supportsOnlyNewer(err error) bool {
+// supportsOnlyNewerVersions reports whether a server refused a revision and listed one without handshake (2026-07-28 or
+// later).
+func supportsOnlyNewerVersions(err error) bool {
 	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
 }
 

@@ -52,7 +52,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 			defects = CacheDefects(result)
 		}
 		if defects != "" {
-			return all, "", Malformed(method, defects)
+			return all, "", MalformedResult(method, defects)
 		}
 		p := plainjson.DecodeOrZero[map[string]json.RawMessage](result)
 		all = append(all, plainjson.DecodeOrZero[[]json.RawMessage](p[string(list)])...)

@@ -13,16 +13,18 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Defects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); "" means
-// nothing. The results of methods without a schema here are not checked.
-func Defects(method string, result json.RawMessage) string { return defects(method, result, required) }
-
-// DefectsWithoutSchema is like Defects, but for clients that call tools without an input schema.
-func DefectsWithoutSchema(method string, result json.RawMessage) string {
-	return defects(method, result, optional)
+// ResultDefects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); ""
+// means nothing. The results of methods without a schema here are not checked.
+func ResultDefects(method string, result json.RawMessage) string {
+	return resultDefects(method, result, required)
 }
 
-func defects(method string, result json.RawMessage, schema func(string, shape) objectMember) string {
+// ResultDefectsWithoutSchema is like Defects, but for clients that call tools without an input schema.
+func ResultDefectsWithoutSchema(method string, result json.RawMessage) string {
+	return resultDefects(method, result, optional)
+}
+
+func resultDefects(method string, result json.RawMessage, schema func(string, shape) objectMember) string {
 	check, known := resultShapes(schema)[method]
 	if !known {
 		return ""
@@ -32,36 +34,36 @@ func defects(method string, result json.RawMessage, schema func(string, shape) o
 
 // ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
 func ToolResultDefects(result json.RawMessage) string {
-	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResultDefect(result))
+	return cmp.Or(describe(toolResultShape(optional("content", listOf(contentBlockShape())), checkAnyObject)(result)), otherResultDefect(result))
 }
 
 // ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
 // content may be any value.
 func ModernToolResultDefects(result json.RawMessage) string {
-	return describe(toolResult(required("content", listOf(contentBlock())), anyValue)(result))
+	return describe(toolResultShape(required("content", listOf(contentBlockShape())), acceptAnyValue)(result))
 }
 
 // CacheDefects describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
 func CacheDefects(result json.RawMessage) string {
-	return describe(object(optional("ttlMs", durationIssues), optional("cacheScope", oneOf("public", "private")))(result))
+	return describe(object(optional("ttlMs", checkDuration), optional("cacheScope", oneOf("public", "private")))(result))
 }
 
-// durationIssues returns the defects of a duration, which must be a whole number from 0.
-func durationIssues(v json.RawMessage) []schemaIssue {
+// checkDuration returns the defects of a duration, which must be a whole number from 0.
+func checkDuration(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) != "number" {
-		return wrongType("number", v)
+		return wrongTypeIssues("number", v)
 	}
 	const largest = 1<<53 - 1
 	if n, err := strconv.ParseFloat(string(v), 64); err != nil || n < 0 || n > largest || n != math.Trunc(n) {
-		return wrongType("int", v)
+		return wrongTypeIssues("int", v)
 	}
 	return nil
 }
 
-func anyValue(json.RawMessage) []schemaIssue { return nil }
+func acceptAnyValue(json.RawMessage) []schemaIssue { return nil }
 
-func toolResult(content objectMember, structured shape) shape {
-	return object(content, optional("structuredContent", structured), optional("isError", ofType("boolean")))
+func toolResultShape(content objectMember, structured shape) shape {
+	return object(content, optional("structuredContent", structured), optional("isError", typeShape("boolean")))
 }
 
 func describe(issues []schemaIssue) string {
@@ -91,81 +93,81 @@ func otherResultDefect(result json.RawMessage) string {
 func resultShapes(schema func(string, shape) objectMember) map[string]shape {
 	return map[string]shape{
 		"initialize":     initializeShape(),
-		"tools/list":     listPageShape("tools", tool(schema)),
-		"prompts/list":   listPageShape("prompts", prompt()),
-		"resources/list": listPageShape("resources", resource()),
+		"tools/list":     listPageShape("tools", toolShape(schema)),
+		"prompts/list":   listPageShape("prompts", promptShape()),
+		"resources/list": listPageShape("resources", resourceShape()),
 	}
 }
 
 func listPageShape(name string, item shape) shape {
-	return object(optional("nextCursor", ofType("string")), required(name, listOf(item)))
+	return object(optional("nextCursor", typeShape("string")), required(name, listOf(item)))
 }
 
 func initializeShape() shape {
-	lists := optional("listChanged", ofType("boolean"))
+	lists := optional("listChanged", typeShape("boolean"))
 	return object(
-		required("protocolVersion", ofType("string")),
+		required("protocolVersion", typeShape("string")),
 		required("capabilities", object(
-			optional("experimental", anyObject), optional("logging", ofType("object")), optional("completions", ofType("object")),
-			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", ofType("boolean")), lists)),
+			optional("experimental", checkAnyObject), optional("logging", typeShape("object")), optional("completions", typeShape("object")),
+			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", typeShape("boolean")), lists)),
 			optional("tools", object(lists)),
 		)),
-		required("serverInfo", object(namedMembers(required("version", ofType("string")))...)),
-		optional("instructions", ofType("string")),
+		required("serverInfo", object(namedMembers(required("version", typeShape("string")))...)),
+		optional("instructions", typeShape("string")),
 	)
 }
 
 func namedMembers(others ...objectMember) []objectMember {
-	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", listOf(ofType("string"))))
-	return append([]objectMember{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", listOf(icon))}, others...)
+	icon := object(required("src", typeShape("string")), optional("mimeType", typeShape("string")), optional("sizes", listOf(typeShape("string"))))
+	return append([]objectMember{required("name", typeShape("string")), optional("title", typeShape("string")), optional("icons", listOf(icon))}, others...)
 }
 
-func tool(schema func(string, shape) objectMember) shape {
-	hints := []objectMember{optional("title", ofType("string"))}
+func toolShape(schema func(string, shape) objectMember) shape {
+	hints := []objectMember{optional("title", typeShape("string"))}
 	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-		hints = append(hints, optional(name, ofType("boolean")))
+		hints = append(hints, optional(name, typeShape("boolean")))
 	}
 	return object(namedMembers(
-		optional("description", ofType("string")),
+		optional("description", typeShape("string")),
 		schema("inputSchema", object(
-			required("type", oneOf("object")), optional("properties", anyObject), optional("required", listOf(ofType("string"))),
+			required("type", oneOf("object")), optional("properties", checkAnyObject), optional("required", listOf(typeShape("string"))),
 		)),
-		optional("outputSchema", ofType("object")),
+		optional("outputSchema", typeShape("object")),
 		optional("annotations", object(hints...)),
 		optional("execution", object(optional("taskSupport", oneOf("required", "optional", "forbidden")))),
-		optional("_meta", anyObject),
+		optional("_meta", checkAnyObject),
 	)...)
 }
 
-func prompt() shape {
-	argument := object(required("name", ofType("string")), optional("description", ofType("string")), optional("required", ofType("boolean")))
-	return object(namedMembers(optional("description", ofType("string")), optional("arguments", listOf(argument)))...)
+func promptShape() shape {
+	argument := object(required("name", typeShape("string")), optional("description", typeShape("string")), optional("required", typeShape("boolean")))
+	return object(namedMembers(optional("description", typeShape("string")), optional("arguments", listOf(argument)))...)
 }
 
-func resource(others ...objectMember) shape {
+func resourceShape(others ...objectMember) shape {
 	return object(append(namedMembers(
-		required("uri", ofType("string")), optional("description", ofType("string")), optional("mimeType", ofType("string")),
-		optional("annotations", annotations()), optional("_meta", ofType("object")),
+		required("uri", typeShape("string")), optional("description", typeShape("string")), optional("mimeType", typeShape("string")),
+		optional("annotations", annotationsShape()), optional("_meta", typeShape("object")),
 	), others...)...)
 }
 
-func annotations() shape {
-	return object(optional("audience", listOf(oneOf("user", "assistant"))), optional("priority", ofType("number")), optional("lastModified", ofType("string")))
+func annotationsShape() shape {
+	return object(optional("audience", listOf(oneOf("user", "assistant"))), optional("priority", typeShape("number")), optional("lastModified", typeShape("string")))
 }
 
-func contentBlock() shape {
+func contentBlockShape() shape {
 	block := func(kind string, members ...objectMember) shape {
 		members = append([]objectMember{required("type", oneOf(kind))}, members...)
-		return object(append(members, optional("annotations", annotations()), optional("_meta", anyObject))...)
+		return object(append(members, optional("annotations", annotationsShape()), optional("_meta", checkAnyObject))...)
 	}
-	media := []objectMember{required("data", base64Data), required("mimeType", ofType("string"))}
+	media := []objectMember{required("data", checkBase64), required("mimeType", typeShape("string"))}
 	contents := func(data objectMember) shape {
-		return object(required("uri", ofType("string")), optional("mimeType", ofType("string")), optional("_meta", anyObject), data)
+		return object(required("uri", typeShape("string")), optional("mimeType", typeShape("string")), optional("_meta", checkAnyObject), data)
 	}
 	return union(
-		block("text", required("text", ofType("string"))), block("image", media...), block("audio", media...),
-		resource(required("type", oneOf("resource_link"))),
-		block("resource", required("resource", union(contents(required("text", ofType("string"))), contents(required("blob", base64Data))))),
+		block("text", required("text", typeShape("string"))), block("image", media...), block("audio", media...),
+		resourceShape(required("type", oneOf("resource_link"))),
+		block("resource", required("resource", union(contents(required("text", typeShape("string"))), contents(required("blob", checkBase64))))),
 	)
 }
 
@@ -175,14 +177,14 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 	if !plainjson.IsSet(params) {
 		params = nil
 	}
-	if issues := elicitation(isModern)(params); issues != nil {
+	if issues := elicitationShape(isModern)(params); issues != nil {
 		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describe(prefixIssues("params", issues))}
 	}
 	return nil
 }
 
-func elicitation(isModern bool) shape {
-	text := ofType("string")
+func elicitationShape(isModern bool) shape {
+	text := typeShape("string")
 	url := []objectMember{required("mode", oneOf("url")), required("message", text)}
 	if !isModern {
 		url = append(url, required("elicitationId", text))
@@ -195,7 +197,7 @@ func elicitation(isModern bool) shape {
 }
 
 func formFieldShape() shape {
-	text, number := ofType("string"), ofType("number")
+	text, number := typeShape("string"), typeShape("number")
 	field := func(kind shape, others ...objectMember) shape {
 		return object(append([]objectMember{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
 	}
@@ -213,7 +215,7 @@ func formFieldShape() shape {
 	)
 	return union(
 		choice,
-		field(oneOf("boolean"), optional("default", ofType("boolean"))),
+		field(oneOf("boolean"), optional("default", typeShape("boolean"))),
 		field(oneOf("string"), optional("minLength", number), optional("maxLength", number),
 			optional("format", oneOf("email", "uri", "date", "date-time")), optional("default", text)),
 		field(oneOf("number", "integer"), optional("minimum", number), optional("maximum", number), optional("default", number)),
@@ -232,7 +234,7 @@ func isMessage(line []byte) bool {
 		switch name {
 		case "jsonrpc", "id":
 		case "params", "result":
-			if object(optional("_meta", ofType("object")))(value) != nil {
+			if object(optional("_meta", typeShape("object")))(value) != nil {
 				return false
 			}
 			if name == "result" {

@@ -86,10 +86,10 @@ func (q inputRequests) isComplete(method string) (bool, error) {
 	kind, isText := plainjson.StringValue(q.ResultType)
 	switch {
 	case q.ResultType != nil && !isText:
-		return false, Malformed(method, "non-string resultType")
+		return false, MalformedResult(method, "non-string resultType")
 	case kind == string(wire.ResultTypeInputRequired):
 		if asked, _ := plainjson.Parse(q.Requests); len(asked) == 0 && q.State == nil {
-			return false, Malformed(method, "input_required carries neither inputRequests nor requestState (every input_required result must include at least one of the two)")
+			return false, MalformedResult(method, "input_required carries neither inputRequests nor requestState (every input_required result must include at least one of the two)")
 		}
 		return false, nil
 	case kind != "" && kind != string(wire.ResultTypeComplete):

@@ -26,25 +26,25 @@ type schemaIssue struct {
 // shape returns the defects of a value; nil means none. A missing value is nil.
 type shape func(value json.RawMessage) []schemaIssue
 
-func wrongType(expected string, value json.RawMessage) []schemaIssue {
+func wrongTypeIssues(expected string, value json.RawMessage) []schemaIssue {
 	text := fmt.Sprintf("Invalid input: expected %s, received %s", expected, plainjson.TypeOf(value))
 	return []schemaIssue{{Expected: expected, Code: "invalid_type", Path: []any{}, Message: text}}
 }
 
-func ofType(name string) shape {
+func typeShape(name string) shape {
 	return func(v json.RawMessage) []schemaIssue {
 		if plainjson.TypeOf(v) == name {
 			return nil
 		}
-		return wrongType(name, v)
+		return wrongTypeIssues(name, v)
 	}
 }
 
-func anyObject(v json.RawMessage) []schemaIssue {
+func checkAnyObject(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) == "object" {
 		return nil
 	}
-	return wrongType("record", v)
+	return wrongTypeIssues("record", v)
 }
 
 func oneOf(values ...string) shape {
@@ -61,10 +61,10 @@ func oneOf(values ...string) shape {
 	}
 }
 
-func base64Data(v json.RawMessage) []schemaIssue {
+func checkBase64(v json.RawMessage) []schemaIssue {
 	text, isText := plainjson.StringValue(v)
 	if !isText {
-		return wrongType("string", v)
+		return wrongTypeIssues("string", v)
 	}
 	if _, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")); err != nil {
 		return []schemaIssue{{Code: "custom", Path: []any{}, Message: "Invalid Base64 string", ofContent: true}}
@@ -86,7 +86,7 @@ func object(members ...objectMember) shape {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var found map[string]json.RawMessage
 		if plainjson.TypeOf(v) != "object" || json.Unmarshal(v, &found) != nil {
-			return wrongType("object", v)
+			return wrongTypeIssues("object", v)
 		}
 		for _, m := range members {
 			if value, exists := found[m.name]; exists || !m.isOptional {
@@ -99,7 +99,7 @@ func object(members ...objectMember) shape {
 
 func recordOf(value shape) shape {
 	return func(v json.RawMessage) (all []schemaIssue) {
-		if issues := anyObject(v); issues != nil {
+		if issues := checkAnyObject(v); issues != nil {
 			return issues
 		}
 		members, _ := plainjson.Parse(v) // the caller has checked that it is an object
@@ -114,7 +114,7 @@ func listOf(item shape) shape {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var items []json.RawMessage
 		if plainjson.TypeOf(v) != "array" || json.Unmarshal(v, &items) != nil {
-			return wrongType("array", v)
+			return wrongTypeIssues("array", v)
 		}
 		for i, value := range items {
 			all = append(all, prefixIssues(i, item(value))...)

@@ -45,7 +45,7 @@ func TestDefects_N7(t *testing.T) {
 		{"tools/call", `{"content":[{"type":"image","data":"!!!","mimeType":"image/png"}]}`, "Invalid Base64 string"},
 		{"ping", `5`, ""},
 	} {
-		got := Defects(test.method, json.RawMessage(test.value))
+		got := ResultDefects(test.method, json.RawMessage(test.value))
 		if test.method == "tools/call" {
 			got = ToolResultDefects(json.RawMessage(test.value))
 		}
@@ -53,7 +53,7 @@ func TestDefects_N7(t *testing.T) {
 			t.Errorf("%s %s: %s, want %q", test.method, test.value, got, test.want)
 		}
 	}
-	if got := DefectsWithoutSchema("tools/list", json.RawMessage(tools(``))); got != "" {
+	if got := ResultDefectsWithoutSchema("tools/list", json.RawMessage(tools(``))); got != "" {
 		t.Errorf("tool without a schema: %q", got)
 	}
 	if got := ModernToolResultDefects(json.RawMessage(`{}`)); !strings.Contains(got, "expected array, received undefined") {
@@ -75,7 +75,7 @@ func FuzzDefects(f *testing.F) {
 		}
 		_ = ToolResultDefects(json.RawMessage(value))
 		for method := range resultShapes(required) {
-			if got := Defects(method, json.RawMessage(value)); got == "" && strings.TrimSpace(value)[0] != '{' {
+			if got := ResultDefects(method, json.RawMessage(value)); got == "" && strings.TrimSpace(value)[0] != '{' {
 				t.Errorf("%s accepts %s", method, value)
 			}
 		}

@@ -41,8 +41,8 @@ func (c *Checker) Hintf(hint, format string, args ...any) {
 	*c.Diagnostics = append(*c.Diagnostics, d)
 }
 
-// Condition compiles the condition src, which is the `when` of the table at Path.
-func (c *Checker) Condition(src string) {
+// CheckCondition compiles the condition src, which is the `when` of the table at Path.
+func (c *Checker) CheckCondition(src string) {
 	if src == "" {
 		return
 	}
@@ -59,8 +59,8 @@ func (c *Checker) Condition(src string) {
 	c.Library.recordVariables(src)
 }
 
-// Template compiles the template src, which is the string at Path.
-func (c *Checker) Template(src string) {
+// CheckTemplate compiles the template src, which is the string at Path.
+func (c *Checker) CheckTemplate(src string) {
 	if !c.Source.Templates || !eval.HasTemplate(src) {
 		return
 	}
@@ -85,19 +85,19 @@ func (c *Checker) evalError(where string, err error) {
 	}
 }
 
-// Data compiles the templates in a JSON value and reads the files that it refers to.
-func (c *Checker) Data(raw json.RawMessage) {
+// CheckData compiles the templates in a JSON value and reads the files that it refers to.
+func (c *Checker) CheckData(raw json.RawMessage) {
 	if !needsEvaluation(raw, c.Source.Templates) {
 		return
 	}
-	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
+	v, _ := diag.IndexJSON("", wrapInObject(raw)).Root().Field("")
 	c.checkValue(v)
 }
 
 func (c *Checker) checkValue(v diag.Value) {
 	switch v.Kind {
 	case diag.KindString:
-		c.Template(v.Text)
+		c.CheckTemplate(v.Text)
 	case diag.KindArray:
 		for i, item := range v.Items() {
 			c.WithStep(i, func() { c.checkValue(item) })
@@ -119,8 +119,8 @@ func (c *Checker) checkValue(v diag.Value) {
 	}
 }
 
-// TextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
-func (c *Checker) TextFile(name string) {
+// CheckTextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
+func (c *Checker) CheckTextFile(name string) {
 	path := ResolvePath(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
 	switch {
@@ -145,7 +145,7 @@ func (c *Checker) loadFile(name string) {
 		return
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		if d := diag.IndexJSON(name, wrapJSON(content)).FirstProblem(); d != nil || !json.Valid(content) {
+		if d := diag.IndexJSON(name, wrapInObject(content)).FirstProblem(); d != nil || !json.Valid(content) {
 			c.Errorf("the file %q is not valid JSON", name)
 			return
 		}

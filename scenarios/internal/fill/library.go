@@ -57,15 +57,15 @@ func RequestVariables() []string {
 	return []string{"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata"}
 }
 
-// BreakpointGroups marks the expressions of breakpoints. Where other expressions have the names of their capture
-// groups, an expression of a breakpoint has this value.
-const BreakpointGroups = "\x00breakpoint"
+// BreakpointExpressionMarker marks the expressions of breakpoints. Where other expressions have the names of their
+// capture groups, an expression of a breakpoint has this value.
+const BreakpointExpressionMarker = "\x00breakpoint"
 
 func (l *Library) compilerFor(groups string) *eval.Compiler {
 	if e, ok := l.compilers[groups]; ok {
 		return e
 	}
-	if groups == BreakpointGroups {
+	if groups == BreakpointExpressionMarker {
 		l.compilers[groups] = eval.NewCompiler(eval.BreakpointEnv())
 		return l.compilers[groups]
 	}

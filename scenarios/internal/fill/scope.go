@@ -22,8 +22,8 @@ type Scope struct {
 	Results []Result
 }
 
-// Condition evaluates a condition; an empty one is true.
-func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
+// EvaluateCondition evaluates a condition; an empty one is true.
+func (s *Scope) EvaluateCondition(ctx context.Context, src string) (bool, error) {
 	if src == "" {
 		return true, nil
 	}
@@ -39,8 +39,8 @@ func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
 	return ok, nil
 }
 
-// Text returns a string with its templates evaluated.
-func (s *Scope) Text(ctx context.Context, src string) (string, error) {
+// RenderText returns a string with its templates evaluated.
+func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
 	v, err := s.evaluateString(ctx, src)
 	if err != nil {
 		return "", err
@@ -72,12 +72,12 @@ func (s *Scope) evaluateString(ctx context.Context, src string) (any, error) {
 	return v, nil
 }
 
-// JSON returns a JSON value with its templates evaluated and references to files replaced by their content.
-func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+// RenderJSON returns a JSON value with its templates evaluated and references to files replaced by their content.
+func (s *Scope) RenderJSON(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 	if !needsEvaluation(raw, s.Source.Templates) {
 		return raw, nil
 	}
-	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
+	v, _ := diag.IndexJSON("", wrapInObject(raw)).Root().Field("")
 	return s.appendValue(ctx, nil, v)
 }
 
@@ -92,9 +92,9 @@ func (s *Scope) NamedGroups() map[string]string {
 	return groups
 }
 
-// Inherit adds captures of earlier patterns to the scope: those of the rule to which a turn belongs, and those of its
-// preceding turns. A capture of the scope itself takes precedence over an added one with the same name.
-func (s *Scope) Inherit(groups map[string]string) {
+// InheritGroups adds captures of earlier patterns to the scope: those of the rule to which a turn belongs, and those of
+// its preceding turns. A capture of the scope itself takes precedence over an added one with the same name.
+func (s *Scope) InheritGroups(groups map[string]string) {
 	own := s.Match
 	for name, text := range groups {
 		if _, ok := own[name]; !ok {

@@ -22,8 +22,8 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapJSON returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
-func wrapJSON(raw json.RawMessage) []byte { return append(append([]byte(`{"":`), raw...), '}') }
+// wrapInObject returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
+func wrapInObject(raw json.RawMessage) []byte { return append(append([]byte(`{"":`), raw...), '}') }
 
 func fileRef(v diag.Value) (string, bool) {
 	name, ok := v.Field("$file")

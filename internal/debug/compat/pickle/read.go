@@ -39,7 +39,7 @@ type reader struct {
 func Read(data []byte) (any, error) {
 	m := &reader{data: data, memo: map[uint64]any{}}
 	for {
-		op := m.uint(1)
+		op := m.readUint(1)
 		switch {
 		case m.err != nil:
 			return nil, m.err
@@ -65,25 +65,25 @@ func (m *reader) fail(err error) {
 func (m *reader) executeScalar(op uint64) bool {
 	switch op {
 	case 0x80:
-		m.take(1)
+		m.readBytes(1)
 	case 0x95:
-		m.take(8)
+		m.readBytes(8)
 	case 'N':
 		m.push(nil)
 	case 0x88, 0x89:
 		m.push(op == 0x88)
 	case 'K':
-		m.push(big.NewInt(int64(m.uint(1))))
+		m.push(big.NewInt(int64(m.readUint(1))))
 	case 'M':
-		m.push(big.NewInt(int64(m.uint(2))))
+		m.push(big.NewInt(int64(m.readUint(2))))
 	case 'J':
-		m.push(big.NewInt(int64(int32(uint32(m.uint(4))))))
+		m.push(big.NewInt(int64(int32(uint32(m.readUint(4))))))
 	case 0x8a:
-		m.push(m.long(m.lengthPrefixed(1)))
+		m.push(m.decodeInteger(m.readLengthPrefixed(1)))
 	case 0x8b:
-		m.push(m.long(m.lengthPrefixed(4)))
+		m.push(m.decodeInteger(m.readLengthPrefixed(4)))
 	case 'G':
-		m.push(math.Float64frombits(bits.ReverseBytes64(m.uint(8))))
+		m.push(math.Float64frombits(bits.ReverseBytes64(m.readUint(8))))
 	default:
 		return false
 	}
@@ -93,17 +93,17 @@ func (m *reader) executeScalar(op uint64) bool {
 func (m *reader) executeText(op uint64) bool {
 	switch op {
 	case 0x8c:
-		m.push(string(m.lengthPrefixed(1)))
+		m.push(string(m.readLengthPrefixed(1)))
 	case 'X':
-		m.push(string(m.lengthPrefixed(4)))
+		m.push(string(m.readLengthPrefixed(4)))
 	case 0x8d:
-		m.push(string(m.lengthPrefixed(8)))
+		m.push(string(m.readLengthPrefixed(8)))
 	case 'C':
-		m.push(m.lengthPrefixed(1))
+		m.push(m.readLengthPrefixed(1))
 	case 'B':
-		m.push(m.lengthPrefixed(4))
+		m.push(m.readLengthPrefixed(4))
 	case 0x8e:
-		m.push(m.lengthPrefixed(8))
+		m.push(m.readLengthPrefixed(8))
 	default:
 		return false
 	}
@@ -177,9 +177,9 @@ func (m *reader) executeMemo(op uint64) bool {
 		}
 		m.memo[uint64(len(m.memo))] = m.top()
 	case 'h':
-		m.getMemo(m.uint(1))
+		m.getMemo(m.readUint(1))
 	case 'j':
-		m.getMemo(m.uint(4))
+		m.getMemo(m.readUint(4))
 	default:
 		return false
 	}
@@ -197,7 +197,7 @@ func (m *reader) getMemo(n uint64) {
 func (m *reader) executeObject(op uint64) bool {
 	switch op {
 	case 'c':
-		m.push(m.global())
+		m.push(m.readGlobal())
 	case 0x93:
 		v := m.popN(2)
 		module, _ := v[0].(string)
@@ -220,9 +220,9 @@ func (m *reader) executeObject(op uint64) bool {
 	return true
 }
 
-func (m *reader) global() *Global {
-	module := m.line()
-	return &Global{Module: module, Name: m.line()}
+func (m *reader) readGlobal() *Global {
+	module := m.readLine()
+	return &Global{Module: module, Name: m.readLine()}
 }
 
 func (m *reader) push(v any) {
@@ -273,8 +273,8 @@ func (m *reader) popMark() []any {
 	return nil
 }
 
-// take reads n bytes. If fewer remain, reading fails and take returns nil.
-func (m *reader) take(n int) []byte {
+// readBytes reads n bytes. If fewer remain, reading fails and take returns nil.
+func (m *reader) readBytes(n int) []byte {
 	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
 		m.fail(errIncomplete)
 		return nil
@@ -283,23 +283,23 @@ func (m *reader) take(n int) []byte {
 	return m.data[m.pos-n : m.pos]
 }
 
-func (m *reader) uint(size int) (u uint64) {
-	for i, b := range m.take(size) {
+func (m *reader) readUint(size int) (u uint64) {
+	for i, b := range m.readBytes(size) {
 		u |= uint64(b) << (8 * i)
 	}
 	return u
 }
 
-// lengthPrefixed reads a length field, which takes size bytes, and then as many bytes as the field states.
-func (m *reader) lengthPrefixed(size int) []byte {
-	n := m.uint(size)
+// readLengthPrefixed reads a length field, which takes size bytes, and then as many bytes as the field states.
+func (m *reader) readLengthPrefixed(size int) []byte {
+	n := m.readUint(size)
 	if n > uint64(len(m.data)) {
 		m.fail(errIncomplete)
 	}
-	return m.take(int(n))
+	return m.readBytes(int(n))
 }
 
-func (m *reader) line() string {
+func (m *reader) readLine() string {
 	text, _, ok := bytes.Cut(m.data[m.pos:], []byte("\n"))
 	if !ok || m.err != nil {
 		m.fail(errIncomplete)
@@ -309,8 +309,8 @@ func (m *reader) line() string {
 	return string(text)
 }
 
-// long reads a little-endian integer in two's complement.
-func (m *reader) long(raw []byte) *big.Int {
+// decodeInteger reads a little-endian integer in two's complement.
+func (m *reader) decodeInteger(raw []byte) *big.Int {
 	if len(raw) > maxIntegerBytes {
 		m.fail(fmt.Errorf("the pickle has an integer of %d bytes; at most %d are allowed", len(raw), maxIntegerBytes))
 		return nil

@@ -14,7 +14,7 @@ const maxReprDepth = 12
 // Repr returns at most about limit bytes of Python's repr of a value. An object created by a call is shown as the call.
 func Repr(v any, limit int) string {
 	p := &printer{remaining: limit}
-	p.value(v, 0)
+	p.writeValue(v, 0)
 	if p.remaining < 0 {
 		return strings.ToValidUTF8(p.b.String()[:limit], "") + "…"
 	}
@@ -26,7 +26,7 @@ type printer struct {
 	remaining int // remaining number of bytes; when it becomes negative, writing stops
 }
 
-func (p *printer) text(s string) {
+func (p *printer) writeText(s string) {
 	if p.remaining >= 0 {
 		if len(s) > p.remaining+1 {
 			s = s[:p.remaining+1]
@@ -36,114 +36,114 @@ func (p *printer) text(s string) {
 	}
 }
 
-func (p *printer) value(v any, depth int) {
+func (p *printer) writeValue(v any, depth int) {
 	switch {
 	case p.remaining < 0:
 		return
 	case depth > maxReprDepth:
-		p.text("…")
+		p.writeText("…")
 		return
 	}
 	switch x := v.(type) {
 	case nil:
-		p.text("None")
+		p.writeText("None")
 	case bool:
-		p.text(map[bool]string{true: "True", false: "False"}[x])
+		p.writeText(map[bool]string{true: "True", false: "False"}[x])
 	case *big.Int:
-		p.integer(x)
+		p.writeInteger(x)
 	case float64:
-		p.text(floatRepr(x))
+		p.writeText(floatRepr(x))
 	case string:
-		p.text(quote(x[:min(len(x), p.remaining+2)]))
+		p.writeText(quote(x[:min(len(x), p.remaining+2)]))
 	case []byte:
-		p.text("b" + quoteBytes(x[:min(len(x), p.remaining+2)]))
+		p.writeText("b" + quoteBytes(x[:min(len(x), p.remaining+2)]))
 	case *List:
-		p.list("[", x.Items, "]", depth)
+		p.writeList("[", x.Items, "]", depth)
 	case *Tuple:
 		end := ")"
 		if len(x.Items) == 1 {
 			end = ",)"
 		}
-		p.list("(", x.Items, end, depth)
+		p.writeList("(", x.Items, end, depth)
 	case *Set:
-		p.set(x, depth)
+		p.writeSet(x, depth)
 	case *Dict:
-		p.dict(x, depth)
+		p.writeDict(x, depth)
 	case *Global:
-		p.text(x.String())
+		p.writeText(x.String())
 	case *Object:
-		p.object(x, depth)
+		p.writeObject(x, depth)
 	default:
-		p.text(fmt.Sprintf("<%T>", v))
+		p.writeText(fmt.Sprintf("<%T>", v))
 	}
 }
 
-func (p *printer) integer(n *big.Int) {
+func (p *printer) writeInteger(n *big.Int) {
 	if n.BitLen() > 4*(p.remaining+16) { // more digits than are displayed
-		p.text(fmt.Sprintf("<int of %d bits>", n.BitLen()))
+		p.writeText(fmt.Sprintf("<int of %d bits>", n.BitLen()))
 		return
 	}
-	p.text(n.String())
+	p.writeText(n.String())
 }
 
-func (p *printer) list(open string, items []any, end string, depth int) {
-	p.text(open)
+func (p *printer) writeList(open string, items []any, end string, depth int) {
+	p.writeText(open)
 	for i, item := range items {
 		if p.remaining < 0 {
 			return
 		}
 		if i > 0 {
-			p.text(", ")
+			p.writeText(", ")
 		}
-		p.value(item, depth+1)
+		p.writeValue(item, depth+1)
 	}
-	p.text(end)
+	p.writeText(end)
 }
 
-func (p *printer) set(s *Set, depth int) {
+func (p *printer) writeSet(s *Set, depth int) {
 	name := TypeName(s)
 	switch {
 	case len(s.Items) == 0:
-		p.text(name + "()")
+		p.writeText(name + "()")
 	case s.Frozen:
-		p.list("frozenset({", s.Items, "})", depth)
+		p.writeList("frozenset({", s.Items, "})", depth)
 	default:
-		p.list("{", s.Items, "}", depth)
+		p.writeList("{", s.Items, "}", depth)
 	}
 }
 
-func (p *printer) dict(d *Dict, depth int) {
-	p.text("{")
+func (p *printer) writeDict(d *Dict, depth int) {
+	p.writeText("{")
 	for i, key := range d.Keys {
 		if p.remaining < 0 {
 			return
 		}
 		if i > 0 {
-			p.text(", ")
+			p.writeText(", ")
 		}
-		p.value(key, depth+1)
-		p.text(": ")
-		p.value(d.Values[i], depth+1)
+		p.writeValue(key, depth+1)
+		p.writeText(": ")
+		p.writeValue(d.Values[i], depth+1)
 	}
-	p.text("}")
+	p.writeText("}")
 }
 
-func (p *printer) object(o *Object, depth int) {
+func (p *printer) writeObject(o *Object, depth int) {
 	if text, ok := o.storedRepr(); ok {
-		p.text(text)
+		p.writeText(text)
 		return
 	}
-	p.value(o.Callee, depth+1)
+	p.writeValue(o.Callee, depth+1)
 	if args, ok := o.Args.(*Tuple); ok {
-		p.list("(", args.Items, ")", depth)
+		p.writeList("(", args.Items, ")", depth)
 	} else {
-		p.text("(*")
-		p.value(o.Args, depth+1)
-		p.text(")")
+		p.writeText("(*")
+		p.writeValue(o.Args, depth+1)
+		p.writeText(")")
 	}
 	if o.State != nil {
-		p.text(" state=")
-		p.value(o.State, depth+1)
+		p.writeText(" state=")
+		p.writeValue(o.State, depth+1)
 	}
 }
 
