@@ -391,7 +391,10 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 		return
 	}
 	if _, ok := t.Match(r.Text); !ok {
-		e.unmet.add(ExpectationResult{At: c.at, Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text))})
+		e.unmet.add(ExpectationResult{
+			At:   c.at,
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text)),
+		})
 	}
 }
 

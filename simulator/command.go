@@ -188,8 +188,14 @@ func (k *localCommands) runClear(ctx context.Context, c slash.Call) error {
 	}
 	conversation := s.options.Clock.NewID()
 	k.out.emit(&protocol.Frame{
-		Type:      "conversation_reset",
-		Fields:    []protocol.Field{{Key: "new_conversation_id", Value: conversation}, {Key: "uuid", Value: conversation}, {Key: "trigger", Value: "clear"}, {Key: "user_message_uuid", Value: id}, {Key: "timestamp", Value: k.out.timestamp()}},
+		Type: "conversation_reset",
+		Fields: []protocol.Field{
+			{Key: "new_conversation_id", Value: conversation},
+			{Key: "uuid", Value: conversation},
+			{Key: "trigger", Value: "clear"},
+			{Key: "user_message_uuid", Value: id},
+			{Key: "timestamp", Value: k.out.timestamp()},
+		},
 		SessionID: s.options.State.SessionID(),
 	})
 	if err := k.out.checkOpen(); err != nil {

@@ -186,7 +186,10 @@ func (a *turnContinuation) emitHookTrace(out hook.Outcome) {
 // runStopHooks runs the Stop hooks. If one blocks, its feedback becomes part of the conversation, again is true, and
 // the caller sends the returned text to the model.
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
-	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text, BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons()})
+	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
+		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
+		BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons(),
+	})
 	if err != nil {
 		return "", false, err
 	}

@@ -114,7 +114,10 @@ func (o *emitter) emitInjected(text string, synthetic bool) {
 
 func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
-	return &protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: content}, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID(), Timestamp: o.timestamp(), IsSynthetic: synthetic}
+	return &protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
+		SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID(), Timestamp: o.timestamp(), IsSynthetic: synthetic,
+	}
 }
 
 // assignIDs sets the session id, uuid and timestamp of an event from another package.

@@ -235,7 +235,10 @@ func (x *exchange) emitRateLimits() {
 		return
 	}
 	x.sim.history.limitsShown = true
-	x.out.emit(&protocol.Frame{Type: "rate_limit_event", SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Fields: []protocol.Field{{Key: "rate_limit_info", Value: rateLimits{"allowed", false}}}})
+	x.out.emit(&protocol.Frame{
+		Type: "rate_limit_event", SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
+		Fields: []protocol.Field{{Key: "rate_limit_info", Value: rateLimits{"allowed", false}}},
+	})
 }
 
 type rateLimits struct {
@@ -442,7 +445,10 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	x.out.emit(ev)
 	x.lastReply.text, x.lastReply.displayed = api.Text, nil
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
-	return &turnEndError{subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop, apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, input}}
+	return &turnEndError{
+		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
+		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, input},
+	}
 }
 
 func (x *exchange) streamPartialText(ctx context.Context, f *scenarios.Failure) error {

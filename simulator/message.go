@@ -118,7 +118,12 @@ func (m *message) end() {
 	}
 	m.totals.lastReply = &m.replyUsage
 	m.totals.addReply(m.modelName, m.replyUsage)
-	usage := orderedObject{{"input_tokens", m.usage.InputTokens}, {"cache_creation_input_tokens", m.usage.CacheCreationInputTokens}, {"cache_read_input_tokens", m.usage.CacheReadInputTokens}, {"output_tokens", m.usage.OutputTokens}}
+	usage := orderedObject{
+		{"input_tokens", m.usage.InputTokens},
+		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
+		{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
+		{"output_tokens", m.usage.OutputTokens},
+	}
 	if m.thinking > 0 {
 		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}

@@ -183,7 +183,10 @@ func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	if in.Content.Blocks == nil && in.Content.Text == "" {
 		in.Content.Text = emptyPromptText
 	}
-	p.out.emit(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin, SessionID: p.sim.options.State.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes})
+	p.out.emit(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
+		SessionID: p.sim.options.State.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes,
+	})
 }
 
 func (p *promptState) nextUnansweredPrompt() (text string, ok bool) {

@@ -274,7 +274,9 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 		}
 		d.totals.recordDenial(c.toolUse, input)
 	}
-	d.out.emit(&protocol.ToolExecuted{Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration})
+	d.out.emit(&protocol.ToolExecuted{
+		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration,
+	})
 	d.out.emit(d.resultEvent(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Expansion != nil {
@@ -393,7 +395,10 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 // calls were interrupted, or after a refusal that ends the turn. The results of the calls must be emitted before.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)
-	return &turnEndError{subtype: "error_during_execution", terminalReason: "aborted_tools", isError: true, stopReason: "tool_use", errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"}}
+	return &turnEndError{
+		subtype: "error_during_execution", terminalReason: "aborted_tools", isError: true, stopReason: "tool_use",
+		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
+	}
 }
 
 // runBatchHooks runs the PostToolBatch hooks, then loads the context of the calls. A hook that blocks ends the turn.

@@ -70,7 +70,10 @@ func (l *turnTotals) budgetError() error {
 	if !l.session.budgetExhausted {
 		return nil
 	}
-	return &turnEndError{subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: true, errors: []string{"Reached maximum budget ($" + protocol.FormatNumber(l.budgetUSD) + ")"}}
+	return &turnEndError{
+		subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: true,
+		errors: []string{"Reached maximum budget ($" + protocol.FormatNumber(l.budgetUSD) + ")"},
+	}
 }
 
 // fillResult sets the totals of a result and adds the turn's times to the session.

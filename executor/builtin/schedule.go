@@ -261,7 +261,9 @@ func (s *cronJobs) durableJobs() []cronJob {
 		if !ok {
 			continue
 		}
-		list = append(list, cronJob{durable: true, stored: raw, Job: task.Job{ID: kept.ID, Cron: c, Prompt: kept.Prompt, Recurring: kept.Recurring, Created: time.UnixMilli(kept.Created).In(s.clock.Now().Location())}})
+		list = append(list, cronJob{durable: true, stored: raw, Job: task.Job{
+			ID: kept.ID, Cron: c, Prompt: kept.Prompt, Recurring: kept.Recurring, Created: time.UnixMilli(kept.Created).In(s.clock.Now().Location()),
+		}})
 	}
 	return list
 }

@@ -93,7 +93,10 @@ type taskCreateInput struct {
 
 func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Result {
 	l.mu.Lock()
-	k := &checklistTask{ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending", Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata}
+	k := &checklistTask{
+		ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
+		Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata,
+	}
 	l.tasks = append(l.tasks, k)
 	l.mu.Unlock()
 	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookTask: k.hookTask()})

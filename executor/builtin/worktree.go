@@ -264,7 +264,10 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	return tool.Tool{
 		Name:        "ExitWorktree",
 		Description: "Moves the session back to where it was before EnterWorktree.",
-		Input:       tool.Object(tool.Required("action", tool.String("Whether to keep or to remove the worktree", "keep", "remove")), tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if it contains unsaved work"))),
+		Input: tool.Object(
+			tool.Required("action", tool.String("Whether to keep or to remove the worktree", "keep", "remove")),
+			tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if it contains unsaved work")),
+		),
 		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.worktreeToLeave(ctx, in)
 			return refusal

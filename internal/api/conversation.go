@@ -80,7 +80,9 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.setHeaders(x.service.replayer.ID("req", key))
 	x.send(r, m.Events(wire.StreamOptions{Pad: x.service.Scenario.API.Pad, Seed: key}), m)
-	x.service.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS()})
+	x.service.recordJournalLine(x.namespace, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
+	})
 }
 
 func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {

@@ -51,6 +51,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.service.serveControl(w, r, name, route)
 		return
 	}
-	x := &exchange{Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock}, service: s.service, namespace: s.service.namespaceFor(name), startedAt: s.service.Clock.Now()}
+	x := &exchange{
+		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock},
+		service: s.service, namespace: s.service.namespaceFor(name), startedAt: s.service.Clock.Now(),
+	}
 	x.chooseEndpoint(path)
 }

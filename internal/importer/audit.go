@@ -84,7 +84,10 @@ func (a *audit) searchLines(more string) {
 		}
 		line += strings.Count(raw[counted:start], "\n")
 		counted, last = start, start
-		a.leaks = append(a.leaks, Leak{Rule: strings.ToLower(strings.ReplaceAll(f.Kind, "_", "-")), File: a.name, Line: line, Column: start - strings.LastIndexByte(raw[:start], '\n'), Context: firstCharacters(text[f.Start:f.End])})
+		a.leaks = append(a.leaks, Leak{
+			Rule: strings.ToLower(strings.ReplaceAll(f.Kind, "_", "-")), File: a.name, Line: line,
+			Column: start - strings.LastIndexByte(raw[:start], '\n'), Context: firstCharacters(text[f.Start:f.End]),
+		})
 	}
 	const overlap = 4 << 10
 	cut := max(len(raw)-overlap, 0)

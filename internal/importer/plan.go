@@ -37,7 +37,10 @@ type playPlans struct {
 }
 
 func newPlayPlans(o Options, sessions []*session.Session) *playPlans {
-	p := &playPlans{ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{}, files: map[string]*string{}, keepFiles: o.KeepFiles, cwds: []string{CWDPlaceholder}}
+	p := &playPlans{
+		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
+		files: map[string]*string{}, keepFiles: o.KeepFiles, cwds: []string{CWDPlaceholder},
+	}
 	for _, s := range sessions {
 		if s.CWD != "" {
 			p.cwds = append(p.cwds, s.CWD)

@@ -304,7 +304,10 @@ type CaseStep struct {
 
 // stepForms returns the form of the argument of each kind of step. "?" means that it is optional; empty means none.
 func stepForms() map[string]string {
-	return map[string]string{"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?", "deny": "text?", "refuse": "", "answer": "json", "signal": "signal", "close": ""}
+	return map[string]string{
+		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",
+		"deny": "text?", "refuse": "", "answer": "json", "signal": "signal", "close": "",
+	}
 }
 
 func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {

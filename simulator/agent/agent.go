@@ -182,7 +182,10 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	if depth >= MaxDepth {
 		def.DisallowedTools = append(slices.Clone(def.DisallowedTools), "Agent")
 	}
-	t := a.options.Tasks.Start(task.Info{ID: id, Kind: task.KindAgent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt, Depth: depth, ParentID: parent, Background: runsInBackground(in, def, script)})
+	t := a.options.Tasks.Start(task.Info{
+		ID: id, Kind: task.KindAgent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
+		Depth: depth, ParentID: parent, Background: runsInBackground(in, def, script),
+	})
 	w := &agentRun{agents: a, task: t, dir: dir, definition: def, input: in, script: script, caller: call.ID, call: call, started: a.now()}
 	a.mu.Lock()
 	w.isRunning = true
@@ -321,8 +324,14 @@ func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRu
 	if call.Agent != nil {
 		depth, parent = call.Agent.Depth+1, call.Agent.ID
 	}
-	t := a.options.Tasks.Start(task.Info{Kind: task.KindAgent, ToolUseID: call.ID, Description: "/" + skill.Name, AgentType: def.Name, Prompt: skill.Prompt, Depth: depth, ParentID: parent, IsAmbient: true})
-	w := &agentRun{agents: a, task: t, definition: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name, input: agentInput{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model}}
+	t := a.options.Tasks.Start(task.Info{
+		Kind: task.KindAgent, ToolUseID: call.ID, Description: "/" + skill.Name, AgentType: def.Name, Prompt: skill.Prompt,
+		Depth: depth, ParentID: parent, IsAmbient: true,
+	})
+	w := &agentRun{
+		agents: a, task: t, definition: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,
+		input: agentInput{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
+	}
 	a.mu.Lock()
 	w.isRunning = true
 	a.workers = append(a.workers, w)

@@ -51,7 +51,10 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	w := a.findAgent(in.To)
 	if w == nil {
 		a.mu.Unlock()
-		return sendMessageResult{Message: "No agent named '" + in.To + "' is reachable.\nUse ListAgents to see everyone you can message.", Display: "Not sent — no agent named '" + in.To + "' is reachable."}.toolResult()
+		return sendMessageResult{
+			Message: "No agent named '" + in.To + "' is reachable.\nUse ListAgents to see everyone you can message.",
+			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
+		}.toolResult()
 	}
 	p := &messageTarget{ID: w.task.ID, Name: w.name(), Ref: w.displayName()}
 	if w.isRunning {

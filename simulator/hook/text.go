@@ -32,7 +32,11 @@ func blockText(c *hookCall, reason string) string {
 
 // StopNotification returns the event that follows the user message of a blocking Stop hook.
 func StopNotification() *protocol.System {
-	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{{Key: "key", Value: "stop-hook-error"}, {Key: "text", Value: "stop hook problem · ctrl+o to see"}, {Key: "priority", Value: "immediate"}}}
+	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
+		{Key: "key", Value: "stop-hook-error"},
+		{Key: "text", Value: "stop hook problem · ctrl+o to see"},
+		{Key: "priority", Value: "immediate"},
+	}}
 }
 
 // informationalEvent returns an event that transcripts do not contain, because an attachment has the same content.

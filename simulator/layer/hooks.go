@@ -144,7 +144,10 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 	var in protocol.HookInput
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
-		in = protocol.PostToolUseFailureHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
+		in = protocol.PostToolUseFailureHook{
+			ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			MCPServer: h.o.Tools.Server(use.Name),
+		}
 	} else {
 		response := result.Output
 		if response == nil {

@@ -192,7 +192,9 @@ func (th *conversation) directoryReminder(before, after []string) *protocol.Atta
 		return nil
 	}
 	m := th.options.Machine
-	line := th.reminderLine("", environmentAttachment{"environment", m.snapshot(th.options.CWD, after, m.IsWorktree), []environmentChange{change}}, "The additional working directories are now: "+strings.Join(after, ", "))
+	line := th.reminderLine("", environmentAttachment{
+		"environment", m.snapshot(th.options.CWD, after, m.IsWorktree), []environmentChange{change},
+	}, "The additional working directories are now: "+strings.Join(after, ", "))
 	return &line
 }
 
@@ -249,7 +251,10 @@ func (l *contextAttachments) firstRequestLines(agentID string) []any {
 // openingAttachments returns the attachments session_context, whose content is always empty, and date.
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
-	return []any{l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}}), l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+".")}
+	return []any{
+		l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}}),
+		l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."),
+	}
 }
 
 func (l *contextAttachments) commitTextAttachment(agentID string) []any {

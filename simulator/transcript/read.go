@@ -312,7 +312,11 @@ func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 		}
 		ids[e.message] = true
 		if u := line.Message.Usage; last == nil {
-			last = &PreviousReply{At: line.Timestamp, Model: line.Message.Model, Tokens: u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens, LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid}
+			last = &PreviousReply{
+				At: line.Timestamp, Model: line.Message.Model,
+				Tokens:    u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+				LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,
+			}
 		}
 		last.Replies = len(ids)
 	}

@@ -127,7 +127,10 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	mended := r.lostResultLines(ev.PromptID)
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptIDOf(ev)
-	line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local"}
+	line := protocol.UserLine{
+		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
+		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local",
+	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
 		if n := countTextBlocks(ev.Content); n > 1 && ev.Expansion != nil {
@@ -255,7 +258,10 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	if ev.Notice {
 		mode = "task-notification"
 	}
-	line := r.conversation.attachmentLine("", "user", protocol.QueuedCommand{Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode, Origin: ev.Origin, Timestamp: ev.Timestamp})
+	line := r.conversation.attachmentLine("", "user", protocol.QueuedCommand{
+		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
+		Origin: ev.Origin, Timestamp: ev.Timestamp,
+	})
 	return r.lines.write(in, line, out)
 }
 

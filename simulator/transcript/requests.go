@@ -324,7 +324,9 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	at := l.conversation.timestampOrNow("")
 	shapeHash := hashOf(agentID, strings.Join(names, " "))
 	if l.recordBlobHash(agentID, shapeHash) {
-		lines = append(lines, protocol.RequestShapeLine{Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape})
+		lines = append(lines, protocol.RequestShapeLine{
+			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
+		})
 	}
 	for i := range c.messages {
 		if line := l.messageBlobLine(agentID, c, i, now.MessageConfig); line != nil {

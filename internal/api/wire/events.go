@@ -305,7 +305,10 @@ func (m *Message) Body() any { return m.newBody(m.Blocks) }
 
 // newBody returns the message with its content, or without content for the start of a stream.
 func (m *Message) newBody(blocks []protocol.Block) messageBody {
-	return messageBody{ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence, StopDetails: m.stopDetails(), Usage: m.initialUsage()}
+	return messageBody{
+		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
+		StopDetails: m.stopDetails(), Usage: m.initialUsage(),
+	}
 }
 
 func (m *Message) stopDetails() *stopDetails {

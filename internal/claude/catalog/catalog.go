@@ -405,7 +405,10 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 	if len(doc.list("paths")) > 0 {
 		return // the skill applies only to some files
 	}
-	l.skills = append(l.skills, l.withMetadata(doc, Command{Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"), Hooks: doc.object("hooks")}))
+	l.skills = append(l.skills, l.withMetadata(doc, Command{
+		Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
+		Hooks: doc.object("hooks"),
+	}))
 }
 
 func (l *loader) withMetadata(doc document, k Command) Command {

@@ -39,7 +39,11 @@ type Memory struct {
 
 // Heading returns the heading that precedes the text of a file in the model's context.
 func (m Memory) Heading() string {
-	about := map[string]string{"User": "user's private global instructions for all projects", "Project": "project instructions, checked into the codebase", "Local": "user's private project instructions, not checked in"}
+	about := map[string]string{
+		"User":    "user's private global instructions for all projects",
+		"Project": "project instructions, checked into the codebase",
+		"Local":   "user's private project instructions, not checked in",
+	}
 	return "Contents of " + m.Path + " (" + about[m.Type] + "):"
 }
 

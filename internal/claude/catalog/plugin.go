@@ -158,7 +158,11 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 		id = m.Name + "@inline"
 	}
 	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: id, Version: m.Version})
-	l.parts = append(l.parts, PluginParts{Name: m.Name, Dir: dir, ID: id, Hooks: pluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"), Servers: pluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json")})
+	l.parts = append(l.parts, PluginParts{
+		Name: m.Name, Dir: dir, ID: id,
+		Hooks:   pluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
+		Servers: pluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
+	})
 	l.pluginDir, l.namePrefix = dir, m.Name+":"
 	l.readFolders(tree, dir, pluginSource)
 	l.pluginDir, l.namePrefix = "", ""

@@ -48,7 +48,10 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 }
 
 func controlOptions(plan launch.Plan, sys *process.System, marks control.FrameMetadata) control.Options {
-	o := control.Options{In: sys.Stdin, Out: sys.Stdout, Metadata: marks, AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns}
+	o := control.Options{
+		In: sys.Stdin, Out: sys.Stdout, Metadata: marks,
+		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns,
+	}
 	switch {
 	case plan.Host.StateEvents:
 		o.StateEvents = control.StateEventsOn

@@ -158,7 +158,10 @@ func contextUsageFor(s *session.Session) contextUsage {
 
 // categoryColor returns the colour of a category in the real CLI's theme.
 func categoryColor(id string) string {
-	colors := map[string]string{"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning", "messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder"}
+	colors := map[string]string{
+		"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning",
+		"messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder",
+	}
 	if color, ok := colors[id]; ok {
 		return color
 	}

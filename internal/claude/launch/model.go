@@ -33,7 +33,10 @@ func systemPrompt(sys *process.System, f *flags.Flags) SystemPrompt {
 // initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
 func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model
-	m.Aliases = Aliases{Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"), Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL")}
+	m.Aliases = Aliases{
+		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
+		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+	}
 	m.IsExplicit = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL")) != ""
 	m.Name = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel)
 	if m.Name == "" && m.Aliases.Default == "" {

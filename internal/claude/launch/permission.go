@@ -50,7 +50,10 @@ func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	if f.Interactive {
 		asks = cmp.Or(asks, "stdio")
 	}
-	return Permission{Mode: mode, Rules: rules, Directories: additionalDirs(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: asks, BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions}, err
+	return Permission{
+		Mode: mode, Rules: rules, Directories: additionalDirs(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: asks,
+		BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions,
+	}, err
 }
 
 // initialPermissionMode returns the initial permission mode: the requested one or, if settings forbid it, the default.

@@ -151,7 +151,9 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 }
 
 func slashCommands(s *Session) *command.Set {
-	o := command.Options{State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Customization.NoCommands}
+	o := command.Options{
+		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Customization.NoCommands,
+	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager
 	}

@@ -324,7 +324,10 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	if result.IsError {
 		return simulator.MentionContent{}, false
 	}
-	return simulator.MentionContent{Text: result.Content.Plain(), Attachment: map[string]any{"type": "file", "filename": path, "content": result.Output, "displayPath": shown, "savedCopyFraming": map[string]any{"enveloped": false}}}, true
+	return simulator.MentionContent{Text: result.Content.Plain(), Attachment: map[string]any{
+		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
+		"savedCopyFraming": map[string]any{"enveloped": false},
+	}}, true
 }
 
 func mentionedDir(path, shown string) (simulator.MentionContent, bool) {

@@ -428,7 +428,10 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.C
 	if err != nil {
 		shown = m.Path
 	}
-	return simulator.ContextFile{Hook: &in, Role: "user", Text: "Contents of " + m.Path + ":\n\n" + m.Text, Attachment: map[string]any{"type": "nested_memory", "path": m.Path, "displayPath": shown, "content": content}}
+	return simulator.ContextFile{
+		Hook: &in, Role: "user", Text: "Contents of " + m.Path + ":\n\n" + m.Text,
+		Attachment: map[string]any{"type": "nested_memory", "path": m.Path, "displayPath": shown, "content": content},
+	}
 }
 
 // initialInstructions returns the instructions that an agent receives at its start; agents of type Explore and Plan

@@ -51,7 +51,9 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) toolCall {
 		c.skill = ""
 	}
 	name, source := use.Name, "builtin"
-	v := attributeValues{"tool_use_id": use.ID, "tool_name_safe": use.Name, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": use.Name, "gen_ai.tool.call.id": use.ID, "duration_ms": milliseconds(ev.Duration)}
+	v := attributeValues{
+		"tool_use_id": use.ID, "tool_name_safe": use.Name, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": use.Name, "gen_ai.tool.call.id": use.ID, "duration_ms": milliseconds(ev.Duration),
+	}
 	parameters := [][2]string{}
 	if rest, ok := strings.CutPrefix(use.Name, "mcp__"); ok {
 		server, tool, _ := strings.Cut(rest, "__")

@@ -120,7 +120,10 @@ func (r *Recorder) recordPrompt() {
 	text := ev.Content.Plain()
 	shown := textOrSubstitute(r.o.Prompts, text, "")
 	length := len([]rune(text))
-	r.state.prompts = attributeValues{"gen_ai.operation.name": "invoke_agent", "user_prompt": shown, "user_prompt_length": length, "interaction.sequence": r.state.turns, "parent.source": "none", "queued_sends": 0}
+	r.state.prompts = attributeValues{
+		"gen_ai.operation.name": "invoke_agent", "user_prompt": shown, "user_prompt_length": length,
+		"interaction.sequence": r.state.turns, "parent.source": "none", "queued_sends": 0,
+	}
 	r.recordEvent("user_prompt", r.state.interaction.SpanID, attributeValues{"prompt_length": strconv.Itoa(length), "prompt": shown, "prompt_text": shown, "message.uuid": ev.UUID})
 }
 
@@ -304,7 +307,9 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, attributeValues{"duration_ms": 0, "decision": d.Decision, "source": d.Source})
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, attributeValues{
+			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
+		})
 	}
 	if ev.Result.NonExecutionKind == "" && (ev.Result.Decision == nil || ev.Result.Decision.Decision == "accept") {
 		r.recordExecution(ev, c, span)
@@ -346,7 +351,9 @@ func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c toolCall, span s
 		r.recordToolMetrics(ev, c)
 	}
 	if c.skill != "" && !ev.Result.IsError {
-		r.recordEvent("skill_activated", span.SpanID, attributeValues{"skill.name": textOrSubstitute(r.o.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings"})
+		r.recordEvent("skill_activated", span.SpanID, attributeValues{
+			"skill.name": textOrSubstitute(r.o.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings",
+		})
 	}
 	if ev.Result.Server != "" {
 		v["mcp_server_scope"] = r.state.servers[ev.Result.Server]

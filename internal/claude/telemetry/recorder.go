@@ -104,7 +104,9 @@ func Open(o Options) *Recorder {
 	for _, pair := range o.Resource {
 		given = append(given, attribute{pair[0], newValue(pair[1])})
 	}
-	r.resource.Attributes = slices.Concat(given, newAttributes("host.arch", o.Machine.Arch, "os.type", o.Machine.OS, "os.version", o.Machine.Release, "service.name", "claude-code", "service.version", o.Version))
+	r.resource.Attributes = slices.Concat(given, newAttributes(
+		"host.arch", o.Machine.Arch, "os.type", o.Machine.OS, "os.version", o.Machine.Release, "service.name", "claude-code", "service.version", o.Version,
+	))
 	session, version := o.SessionID, ""
 	if o.NoSessionID {
 		session = ""

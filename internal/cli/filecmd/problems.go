@@ -78,7 +78,9 @@ func (o CheckOptions) checkFile(ctx context.Context, name string) FileReport {
 					Tools: builtin.Definitions(), Placeholder: verdict.AnswerPlaceholder, Server: func(server string, entry map[string]any) []string { return o.serverProblems(name, server, entry) },
 				})...)
 				if len(scenario.Responses) == 0 && scenario.DefaultResponse == nil {
-					file.Diagnostics = append(file.Diagnostics, diag.Diagnostic{Pos: diag.Position{File: name}, Warning: true, Message: "the scenario answers no prompt: it has neither [[responses]] nor a default_response"})
+					file.Diagnostics = append(file.Diagnostics, diag.Diagnostic{
+						Pos: diag.Position{File: name}, Warning: true, Message: "the scenario answers no prompt: it has neither [[responses]] nor a default_response",
+					})
 				}
 				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)

@@ -273,7 +273,9 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 	if err != nil {
 		return nil, err
 	}
-	job := &Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path}}}
+	job := &Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
+		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
+	}}
 	if !r.isIsolated {
 		if job.DefaultURL {
 			return nil, ErrNotIsolated

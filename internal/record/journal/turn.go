@@ -162,7 +162,10 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 }
 
 func resultLine(ev *protocol.Result) Result {
-	l := Result{Subtype: ev.Subtype, IsError: ev.IsError, Result: ev.Result, Errors: ev.Errors, NumTurns: ev.NumTurns, TerminalReason: ev.TerminalReason, TotalCostUSD: ev.TotalCostUSD, PermissionDenials: []Denial{}}
+	l := Result{
+		Subtype: ev.Subtype, IsError: ev.IsError, Result: ev.Result, Errors: ev.Errors, NumTurns: ev.NumTurns,
+		TerminalReason: ev.TerminalReason, TotalCostUSD: ev.TotalCostUSD, PermissionDenials: []Denial{},
+	}
 	if ev.APIErrorStatus.Value != nil {
 		l.APIStatus = *ev.APIErrorStatus.Value
 	}
