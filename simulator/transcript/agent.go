@@ -50,6 +50,7 @@ func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protoco
 	return c.Attribution
 }
 
+// addResult records the result of a call; call is nil if the tool does not belong to an MCP server.
 func (c *attribution) addResult(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""

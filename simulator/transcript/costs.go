@@ -30,6 +30,7 @@ func (c *sessionCosts) addTool(ev *protocol.ToolExecuted) {
 	c.totals.TotalLinesRemoved += removed
 }
 
+// addTurn adds the costs of a turn. The result of a failed session has none.
 func (c *sessionCosts) addTurn(ev *protocol.Result) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return

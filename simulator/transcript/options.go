@@ -95,6 +95,7 @@ type RequestContext struct {
 	VendorAPI bool
 }
 
+// hasTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).
 func (c RequestContext) hasTool(name string) bool {
 	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
 		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
@@ -196,6 +197,7 @@ func (o Options) findResumedTranscript() (string, error) {
 	return o.findByTitle()
 }
 
+// findByTitle returns the path of the project's only transcript whose title is the value of --resume.
 func (o Options) findByTitle() (string, error) {
 	var named []transcriptFile
 	for c, t := range o.conversations() {
@@ -233,6 +235,7 @@ func (o Options) findBySessionID(id string) (string, error) {
 	return "", &NotFoundError{ID: o.Resume}
 }
 
+// conversations yields the transcripts of the project that have a message, the last changed first.
 func (o Options) conversations() iter.Seq2[transcriptFile, *parsedTranscript] {
 	return func(yield func(transcriptFile, *parsedTranscript) bool) {
 		for _, c := range transcriptFiles(o.projectDir()) {
@@ -249,6 +252,7 @@ type transcriptFile struct {
 	size    int64
 }
 
+// transcriptFiles lists the transcripts of a folder, the last changed first.
 func transcriptFiles(dir string) []transcriptFile {
 	entries, _ := os.ReadDir(dir) // a missing folder contains no session
 	var out []transcriptFile

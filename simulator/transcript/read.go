@@ -206,6 +206,7 @@ func attachmentTexts(content json.RawMessage) []string {
 	return []string{text}
 }
 
+// countPrompt updates the number of prompts: it uses the number in the line or, without one, adds one for a prompt.
 func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {

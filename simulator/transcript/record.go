@@ -343,6 +343,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
+// effortLevels returns the effort level and the per-turn effort; nil if the model has none.
 func (r *recorder) effortLevels() (level string, perTurn *string) {
 	if r.conversation.options.Context == nil {
 		return "", nil

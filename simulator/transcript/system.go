@@ -97,6 +97,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	})...)
 }
 
+// connectionErrorCode returns the errno name in a message, such as "(ECONNREFUSED)".
 func connectionErrorCode(message string) string {
 	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		if len(word) > 3 && strings.HasPrefix(word, "E") {
@@ -153,6 +154,7 @@ func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []an
 	})
 }
 
+// promptOutcome returns the decision of hooks about a prompt; nil if the event has none.
 func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
 	outcome, is := fieldValue(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
@@ -251,6 +253,7 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 	})
 }
 
+// unixMilli returns the Unix time of a timestamp in milliseconds, or 0 if it has another form.
 func unixMilli(timestamp string) int64 {
 	at, err := time.Parse(time.RFC3339, timestamp)
 	if err != nil {

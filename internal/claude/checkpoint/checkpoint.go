@@ -203,6 +203,7 @@ func (h *History) recordChange(use, path string, before *string) error {
 	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now()})
 }
 
+// backUp copies a version of a file; nil content means that the file does not exist.
 func (h *History) backUp(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
 	b := backup{Version: version, Time: h.now(), ParentDir: realPath(filepath.Dir(abs))}
@@ -242,6 +243,7 @@ func (h *History) writeLine(l transcriptLine) error {
 	return h.o.Transcript.Record(&protocol.CustomLine{Line: raw})
 }
 
+// dir returns the current directory for copies; "" means memory.
 func (h *History) dir() string {
 	if h.o.Transcript == nil {
 		return ""

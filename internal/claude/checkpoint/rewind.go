@@ -22,6 +22,7 @@ type RewindEffect struct {
 	Skipped int
 }
 
+// restoreTarget is the content to restore in a file; nil content means that the file is removed.
 type restoreTarget struct {
 	content []byte
 	parent  string // path of the directory without links, at the time of the backup; empty means unknown
@@ -131,6 +132,7 @@ func realPath(dir string) string {
 	return path
 }
 
+// readFile returns a file's content; nil means no such file.
 func readFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

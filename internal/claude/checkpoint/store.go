@@ -54,6 +54,7 @@ func (s *store) put(dir, name string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 }
 
+// get returns a version; nil means that the file did not exist at that time.
 func (s *store) get(name *string) ([]byte, error) {
 	if name == nil {
 		return nil, nil

@@ -50,6 +50,7 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 	return rows
 }
 
+// receive updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {

@@ -115,6 +115,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	return []entry{at}
 }
 
+// server returns the MCP server of the call; empty means the tool is built in.
 func (c *callView) server() string {
 	server, _, ok := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(c.use.Name, "mcp__") {
@@ -131,6 +132,7 @@ func (c *callView) title() string {
 	return c.shownCommand(2)
 }
 
+// takeCall removes and returns a running call; nil means unknown.
 func (v *eventView) takeCall(id string) *callView {
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
+// runPageCommand runs a command that opens a page. It returns false if the text is another command.
 func (t *Terminal) runPageCommand(text string) bool {
 	word, args, _ := strings.Cut(text, " ")
 	s := &t.console.screen
@@ -127,6 +128,7 @@ func (t *Terminal) shownModel() string {
 	return name
 }
 
+// switchModel changes the model of the session. If save is true, it is also written to the settings of the user.
 func (t *Terminal) switchModel(line, name string, save bool) {
 	s := &t.console.screen
 	before := modelName(t.player.session.Model())
@@ -145,6 +147,7 @@ func (t *Terminal) switchModel(line, name string, save bool) {
 	t.reportCommand(line, text)
 }
 
+// saveModel writes the model to a settings file. For the default model, it removes the key "model".
 func saveModel(path, name string) error {
 	settings, err := plainjson.ReadFile(path)
 	if err != nil {

@@ -138,6 +138,7 @@ func (c *Console) updateScreenSize() {
 	c.screen.cols, c.screen.rows = cols, rows
 }
 
+// decode returns the keys of what was typed, and arms the timer for a lone escape.
 func (c *Console) decode(data []byte) []key {
 	keys := c.keys.read(data)
 	if c.keys.hasPendingEscape() {
@@ -238,6 +239,7 @@ func (c *Console) bufferEarlyKeys(keys []key) error {
 	return nil
 }
 
+// nextKeys waits for keys. When the size of the terminal changes, it returns without keys.
 func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	select {
 	case data, ok := <-c.input:

@@ -185,6 +185,7 @@ func (p *capturedPages) headerRows(values map[string]string) []string {
 	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
+// rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
 func (p *capturedPages) rowsBelowInput(state string) []string {
 	page := p.find(state, nil)
 	if page == nil {

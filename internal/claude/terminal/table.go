@@ -215,6 +215,7 @@ func plainMarkdown(text string, cols int) string {
 	return strings.TrimRight(strings.Join(rows, "\n"), "\n ")
 }
 
+// plainLine removes the marks of Markdown from a line. The line must not be part of a code block.
 func plainLine(line string) string {
 	if !strings.ContainsAny(line, "#*_+>`[\\") {
 		return line

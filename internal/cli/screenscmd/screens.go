@@ -89,6 +89,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 
 const simulatedName = "simulated"
 
+// findClaude returns the claude to capture. The simulated claude has no path.
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(given, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)

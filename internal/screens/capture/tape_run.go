@@ -154,6 +154,7 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
 }
 
+// savePage writes a page to the book. A page with a wrong label gets another suffix.
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDir()}

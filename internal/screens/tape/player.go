@@ -160,6 +160,7 @@ func (r *Playback) read() {
 	}
 }
 
+// record passes an event to the recorder; the caller holds mu.
 func (r *Playback) record(input bool, data []byte) {
 	if r.Recorder != nil {
 		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: input, Data: data})
