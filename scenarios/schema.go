@@ -18,9 +18,8 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
-	// Seed makes ids, jitter and probabilities repeatable. If several runs use one state
-	// directory, their ids differ, but the n-th run always has the same ids. Without a seed, a random seed is used and
-	// printed in the report.
+	// Seed makes ids, jitter and probabilities repeatable. If several runs use one state directory, their ids differ,
+	// but the n-th run always has the same ids. Without a seed, a random seed is used and printed in the report.
 	Seed *int64 `toml:"seed"`
 	// Templates set to false leaves `{{` in texts, tool inputs and canned results; otherwise `{{ expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`

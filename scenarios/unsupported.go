@@ -36,7 +36,6 @@ func (l *unsupportedKeyChecker) warn(path diag.Path, key, instead string) {
 	l.list = append(l.list, d)
 }
 
-// extendPath returns a copy of path with more steps.
 func extendPath(path diag.Path, steps ...any) diag.Path {
 	return append(path[:len(path):len(path)], steps...)
 }

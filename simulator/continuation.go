@@ -155,7 +155,6 @@ func (a *turnContinuation) emitRefusalRetry() {
 	a.out.emit(text)
 }
 
-// endRefusedTurn ends a turn in which the model refused a second time.
 func (a *turnContinuation) endRefusedTurn() error {
 	a.out.emitSystem("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.sim.modelName()},

@@ -38,7 +38,6 @@ func (f toolStates) allTools() []tool.Tool {
 	return list
 }
 
-// runnableTools returns the tools that are simulated.
 func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),

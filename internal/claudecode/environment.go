@@ -81,7 +81,6 @@ func hasTelemetry(e Environment) bool { return e.AllowsTelemetry }
 
 func usesOAuth(e Environment) bool { return e.Credential == CredentialOAuth }
 
-// hasDesignTools reports whether the design skills are offered.
 func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != CredentialOAuth || !e.UsesDefaultURL)
 }

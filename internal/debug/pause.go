@@ -134,7 +134,6 @@ func (h *Hub) Abandon(pauseID string) {
 	}
 }
 
-// expire ends a pause that got no decision in time.
 func (h *Hub) expire(p *pause) {
 	d := Decision{Action: ActionContinue}
 	if h.options.OnTimeout == PolicyFail {

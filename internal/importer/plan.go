@@ -285,7 +285,6 @@ func isStable(value any) bool {
 	return false
 }
 
-// toml returns the expectations, with equal ones combined.
 func (e *expectedCalls) toml() string {
 	var out strings.Builder
 	written := map[string]bool{}

@@ -108,7 +108,6 @@ func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title st
 
 func commentLine(text string) string { return "# " + commentText(text) + "\n" }
 
-// commentText returns a text that fits on one comment line.
 func commentText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -351,7 +351,6 @@ func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.task.ID, Result: w.answerText(), UsedLine: used}}
 }
 
-// answerText returns the agent's answer, or the reason why it has none.
 func (w *agentRun) answerText() string {
 	switch {
 	case w.progress.lastResult == nil:

@@ -19,8 +19,10 @@ type agentMeta struct {
 // attribution determines which skill, plugin and MCP server the next lines of the model name as their cause.
 type attribution struct {
 	protocol.Attribution
-	modelReplied bool              // the model has written since the last result
-	agents       map[string]string // skill that a sub-agent runs, by agent id
+	modelReplied bool                 // the model has written since the last result
+	messageID    string               // the last message of the model
+	ofMessage    protocol.Attribution // that of the last message: a call that ends while the message is streamed does not change it
+	agents       map[string]string    // skill that a sub-agent runs, by agent id
 }
 
 func (c *attribution) recordFork(agentID, skill string) {
@@ -47,7 +49,10 @@ func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protoco
 		return protocol.Attribution{Agent: ev.SubagentType}
 	}
 	c.modelReplied = true
-	return c.Attribution
+	if c.messageID != ev.Message.ID || c.messageID == "" {
+		c.messageID, c.ofMessage = ev.Message.ID, c.Attribution
+	}
+	return c.ofMessage
 }
 
 // addResult records the result of a call; call is nil if the tool does not belong to an MCP server.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // A reminder comes after the reminders at the beginning of a message and before its other blocks.
@@ -33,5 +35,21 @@ func TestInsertReminder(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.content, diff)
 		}
+	}
+}
+
+// A skill that is loaded while a message is streamed is the cause of the next message, not of the rest of this one.
+func TestAttributionOfMessage(t *testing.T) {
+	var c attribution
+	var got []string
+	reply := func(id string) {
+		got = append(got, c.forMessage("", &protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
+	}
+	reply("msg_1")
+	c.recordSkill("tidy")
+	reply("msg_1")
+	reply("msg_2")
+	if diff := cmp.Diff([]string{"", "", "tidy"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

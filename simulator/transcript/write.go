@@ -124,7 +124,6 @@ func (w *transcriptWriter) close() error {
 	return file.Close()
 }
 
-// replaceFile writes a whole file atomically.
 func (w *transcriptWriter) replaceFile(path string, data []byte, mode os.FileMode) error {
 	if w.isDisabled {
 		return nil

@@ -301,7 +301,6 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	return shown
 }
 
-// formatDuration formats a timeout: 1s, 2m 0s, 1h 0m 0s.
 func formatDuration(d time.Duration) string {
 	s := int(d / time.Second)
 	switch {

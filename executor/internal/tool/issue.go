@@ -151,7 +151,6 @@ func issueSentences(found []Issue) []string {
 	return lines[:min(len(lines), maxReportedIssues)]
 }
 
-// formatPath formats a path, as in todos[0].status.
 func formatPath(path []any) string {
 	var b strings.Builder
 	for _, step := range path {

@@ -74,7 +74,6 @@ func (s *Step) digestWithoutUses() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
-// markClosed records that the results were not sent to the model.
 func (s *Step) markClosed() {
 	s.Kind = KindClosedResults
 	s.digest = s.digestWithoutUses()

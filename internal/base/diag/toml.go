@@ -287,7 +287,6 @@ func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	return element
 }
 
-// scanKeyValue reads a.b = value into t.
 func (s *tomlScanner) scanKeyValue(t *table) bool {
 	depth := s.depth
 	defer func() { s.depth = depth }()

@@ -116,7 +116,6 @@ func (s *scanner) scanArray() error {
 	}
 }
 
-// scanString reads the rest of a string, after its opening quote.
 func (s *scanner) scanString() error {
 	for i := 0; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {

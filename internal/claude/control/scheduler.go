@@ -240,7 +240,6 @@ func (d *scheduler) takeJoiningPrompts() []protocol.UserMessage {
 	return messages
 }
 
-// countWaiting counts the waiting prompts that users wrote.
 func (d *scheduler) countWaiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -165,7 +165,6 @@ func unsupported(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 
-// cancelMessage removes a prompt that has not started.
 func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelPrompt(id)
@@ -220,7 +219,6 @@ func submitFeedback(context.Context, *requestServer, request) (control.Answer, e
 	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }
 
-// renameSession sets the session's title, reduced to one line.
 func renameSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	title, err := in.stringKey("title")
 	if err != nil {

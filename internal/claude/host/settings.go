@@ -335,7 +335,6 @@ func (h *hostedSession) describeSettings() settingsAnswer {
 	return out
 }
 
-// describeHooks handles get_hooks_listing.
 func (h *hostedSession) describeHooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -254,7 +254,6 @@ func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-// close writes the end of the transcript.
 func (r *recorder) close() {
 	if err := r.transcript.Close(); err != nil {
 		r.Warn("the session is not saved: " + err.Error())

@@ -231,7 +231,6 @@ func (r *Recorder) sourceAttributes(l *conversationState, agent string) attribut
 	return v
 }
 
-// recordFailure records a request that failed after all retries.
 func (r *Recorder) recordFailure(ev *protocol.Assistant, l *conversationState) {
 	now := r.o.Clock.Now()
 	v := r.sourceAttributes(l, ev.AgentID)

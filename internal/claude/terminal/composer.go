@@ -97,7 +97,6 @@ func (c *composer) remove(from, to int) []rune {
 	return removed
 }
 
-// kill removes the characters between two positions; Ctrl-Y inserts them again.
 func (c *composer) kill(from, to int) bool {
 	if from == to {
 		return false

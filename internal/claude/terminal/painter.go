@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// painter writes frames to a terminal. It writes only what has changed.
 type painter struct {
 	w          io.Writer
 	fullScreen bool // the alternate screen is on

@@ -113,7 +113,6 @@ func indent(first, text string, cols int) []string {
 	return rows
 }
 
-// wrapIndented wraps a text. All rows are indented like the first.
 func wrapIndented(text string, cols int) []string {
 	words := strings.TrimLeft(text, " ")
 	return indent(text[:len(text)-len(words)], words, cols)

@@ -185,7 +185,6 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// saveEntry validates an entry as a run would and writes it.
 func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	value := object{{Key: serversKey, Value: object{{Key: name, Value: entry}}.Raw()}}.Raw()
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})

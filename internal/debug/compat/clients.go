@@ -140,7 +140,6 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	return nil
 }
 
-// recordEvent records an event that is not a call.
 func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	var in struct {
 		request

@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// storeItem stores an item, whose bytes may be missing.
 func (c *Clients) storeItem(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
 	if e, ok := errors.AsType[*ItemError](err); ok && e.Code == "cid_not_found" {

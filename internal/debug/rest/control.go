@@ -288,7 +288,6 @@ func containsText(s debug.Session, text string) bool {
 	return err == nil && strings.Contains(strings.ToLower(string(all)), text)
 }
 
-// parseTimestamp parses Unix seconds or RFC 3339.
 func parseTimestamp(text string, fallback float64) (float64, error) {
 	if text == "" {
 		return fallback, nil

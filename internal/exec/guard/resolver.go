@@ -42,7 +42,6 @@ func (r *resolver) addrOf(name string) netip.Addr {
 	return addr
 }
 
-// serve handles queries until the socket is closed.
 func (r *resolver) serve(conn net.PacketConn) {
 	buf := make([]byte, 4096)
 	for {

@@ -62,7 +62,6 @@ func (s *faultState) handleSignal(sig os.Signal) bool {
 	return true
 }
 
-// sleep waits for d, or until a signal ends the process.
 func (s *faultState) sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

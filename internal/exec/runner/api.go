@@ -106,7 +106,6 @@ func (a *apiService) setAddresses(apiAddr, proxyAddr string) {
 	}
 }
 
-// listen serves on free loopback ports.
 func (a *apiService) listen(ctx context.Context) error {
 	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {

@@ -264,7 +264,6 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 // sourcesByDetail lists the kinds of input. A later one describes a session in more detail than an earlier one.
 var sourcesByDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
-// join adds to b the parts that only other contains.
 func (b *builder) join(other *builder) {
 	rich, poor := b, other
 	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourcesByDetail[:], other.source) > slices.Index(sourcesByDetail[:], b.source) {

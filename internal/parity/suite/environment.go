@@ -190,7 +190,6 @@ func (p *laneRun) setEnviron(addr string) {
 	}
 }
 
-// startFixtures starts the fixtures that are served over HTTP.
 func (p *laneRun) startFixtures(ctx context.Context) error {
 	for _, s := range p.Case.Servers {
 		server, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: p.path("bin", "claudeless"), Args: []string{"fixture", "serve", s.Fixture, "--http", "127.0.0.1:0"}, Env: p.env, Dir: p.path("cwd")}})

@@ -115,7 +115,6 @@ func FetchClaude(ctx context.Context, s *process.System, version string) (Progra
 	return identify(ctx, s, bin)
 }
 
-// platform returns this machine's platform name in npm packages.
 func platform() string {
 	os, arch := runtime.GOOS, runtime.GOARCH
 	if os == "windows" {

@@ -140,7 +140,6 @@ func (m *reader) executeContainer(op uint64) bool {
 	return true
 }
 
-// add appends items to the container that is on top of the stack.
 func (m *reader) add(items []any) {
 	if len(m.stack) == 0 || m.err != nil {
 		m.fail(errStackUnderflow)
