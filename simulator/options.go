@@ -260,7 +260,7 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// FirstEffect returns what becomes visible first of a call, and when.
+	// FirstEffect returns the first visible effect of a call, and when it appears.
 	FirstEffect(ctx context.Context, call protocol.ToolUse) Effect
 }
 

@@ -158,8 +158,8 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.service.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits at the gates of an answer. It first records that the answer has reached a gate of its own (Gate).
-// The error is that of the context. If a gate is not released in time, it records a finding and continues.
+// waitAtGates waits at the gates of an answer. If the answer has the key `gate`, it first records that this gate was
+// reached. The error is that of the context. If a gate is not released in time, it records a finding and continues.
 func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After

@@ -13,8 +13,8 @@ type RuleText struct {
 	IsClosed   bool   // the text ends with a closing parenthesis
 }
 
-// ParseRuleText splits the text of a rule without validating it. If there is no closing parenthesis, Content is
-// everything after the opening one.
+// ParseRuleText splits the text of a rule without validating it. If the closing parenthesis is missing, Content
+// is everything after the opening one.
 func ParseRuleText(text string) RuleText {
 	var r RuleText
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
@@ -25,7 +25,7 @@ func ParseRuleText(text string) RuleText {
 }
 
 // PermitsArbitraryCode reports whether a Bash rule with this content permits a program that runs any code. Examples are
-// python3:* and py*. Plan mode and auto mode ignore such a rule if there is no user to ask (observed with 2.1.330).
+// python3:* and py*. Plan mode and auto mode ignore such a rule if no user can be asked (observed with 2.1.330).
 func PermitsArbitraryCode(content string) bool {
 	prefix, isPrefix := strings.CutSuffix(content, ":*")
 	attached := false

@@ -106,7 +106,7 @@ func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessa
 	return changed
 }
 
-// FirstEffect returns what becomes visible first of a call of a tool: its hooks start, it is denied without a hook, a
+// FirstEffect returns the first visible effect of a call: its hooks start, it is denied without a hook, a
 // classifier or a prompter, or the prompter is asked. asked is nil without a prompter.
 func FirstEffect(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) simulator.Effect {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {

@@ -20,8 +20,8 @@ type agentMeta struct {
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool                 // the model has written since the last result
-	messageID    string               // the last message of the model
-	ofMessage    protocol.Attribution // that of the last message: a call that ends while the message is streamed does not change it
+	messageID    string               // id of the model's last message
+	ofMessage    protocol.Attribution // attribution of the last message; calls that end while it is streamed do not change it
 	agents       map[string]string    // skill that a sub-agent runs, by agent id
 }
 

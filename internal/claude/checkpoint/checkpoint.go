@@ -181,7 +181,7 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 }
 
 // recordChange adds a file to the last checkpoint, with the content from before a tool changed it. It does nothing if
-// there is no checkpoint, or if the last one already contains the file.
+// no checkpoint exists, or if the last one already contains the file.
 func (h *History) recordChange(use, path string, before *string) error {
 	if len(h.checkpoints) == 0 {
 		return nil

@@ -114,8 +114,8 @@ func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	return c, nil
 }
 
-// hasLink reports whether path is not a regular file, or whether its directory is no longer at parent, because a link
-// has replaced it. An empty parent is not compared.
+// hasLink reports whether path is a link or another file that is not regular, or whether a link leads from its
+// directory to a directory other than parent. If parent is empty, the directory is not checked.
 func hasLink(path, parent string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// FirstEffect returns what becomes visible first of a call, and when (observed with 2.1.330). Of tools that write, with
-// valid input, nothing is visible during the message, because they read the file first. The calls of agents start after
-// the message.
+// FirstEffect returns the first visible effect of a call, and when it appears (observed with 2.1.330). A call with
+// valid input that writes a file shows nothing during the message, because it reads the file first. The calls of agents
+// start after the message.
 func (t *toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simulator.Effect {
 	if t.policy.canned.HasResult(call) {
 		return simulator.Effect{}

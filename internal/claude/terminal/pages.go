@@ -201,7 +201,8 @@ func (p *capturedPages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
-// paragraph returns the text after begin on the page of a state, up to the next empty row; empty if there is none.
+// paragraph returns the text after begin on the page of a state, up to the next empty row. It returns "" if no page has
+// begin.
 func (p *capturedPages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {

@@ -88,7 +88,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// fillToolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool that has no dialog of its own. It
+// fillToolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool without a special dialog. It
 // returns the words that follow "don't ask again for" in an option, such as "Web Search commands".
 func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
 	name := r.DisplayName
@@ -389,8 +389,8 @@ type autoMode struct {
 	isExplained   bool // the user was told that mode auto checks no calls, and approves them in dialogs
 }
 
-// Texts about mode auto. It lets a server check each call; there is no such server here, so that the user must approve
-// calls.
+// Texts about mode auto. In the real CLI, a server checks each call in this mode. claudeless has no such server, so the
+// user must approve calls.
 const (
 	noCheckTitle  = "Auto mode can't check actions in this session"
 	noCheckReason = noCheckTitle + ", so this one needs your approval"

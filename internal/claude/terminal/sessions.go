@@ -52,8 +52,8 @@ func timeAgo(d time.Duration) string {
 	return "now"
 }
 
-// ChooseSession asks, on a screen of its own, which saved session to continue, for --resume without a value. The error is
-// [ErrQuit] if the user selects none.
+// ChooseSession shows a full-screen dialog that asks which saved session to continue. `--resume` without a value needs
+// it. The error is [ErrQuit] if the user selects no session.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
 	if err = c.painter.enterFullScreen(); err == nil {
 		err = c.ask(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
