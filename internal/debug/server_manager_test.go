@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -427,7 +428,9 @@ func TestCloseDuringACall(t *testing.T) {
 // before the first attempt, unlike C60).
 func TestKilledServer(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"), server(t, "stays", "ok", "auto_reconnect", "false"))
+	killed := map[string]int{}
 	for _, s := range m.mcp.Servers() {
+		killed[s.Name] = s.PID
 		process, err := os.FindProcess(s.PID)
 		if err == nil {
 			err = process.Kill()
@@ -440,7 +443,14 @@ func TestKilledServer(t *testing.T) {
 	if _, err := m.Call(t.Context(), "stays/echo", nil); errorCode(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}
-	waitForStatus(t, m, "a", StatusConnected)
+	// The status of a stays connected until its client has read the end of the output: only the new process is a sign.
+	for deadline := time.Now().Add(8 * time.Second); !slices.ContainsFunc(m.mcp.Servers(), func(s mcp.ServerStatus) bool {
+		return s.Name == "a" && s.State == mcp.StateConnected && s.PID != killed["a"]
+	}); {
+		if time.Now().After(deadline) {
+			t.Fatalf("a has no new process: %+v", m.mcp.Servers())
+		}
+	}
 	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil {
 		t.Errorf("after it came back: %v", err)
 	}
