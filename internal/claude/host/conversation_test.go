@@ -35,8 +35,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestConversations plays testdata/*.txtar. Each file checks one behaviour of the protocol, which its comment describes.
 //
-// The file "options" contains words: await-initialize, replay, one-by-one, states, host-states, checkpoints. The file
-// "conversation" is played line by line in a synctest bubble:
+// The file "options" contains words: await-initialize, replay, one-by-one, states, host-states, checkpoints,
+// background (background work that ends after 3 minutes and needs a turn). The file "conversation" is played line by
+// line in a synctest bubble:
 //
 //	> LINE     the host sends a line
 //	>> N LINE  the same, but XXX is replaced by N times "x", and NEXT by a newline
@@ -228,7 +229,9 @@ func start(t *testing.T, options []string) *conversation {
 		case "checkpoints":
 			s.rewind = true
 		case "background":
-			s.background = make(chan struct{})
+			ended := make(chan struct{})
+			s.background = ended
+			time.AfterFunc(3*time.Minute, func() { close(ended) })
 		default:
 			t.Fatalf("unknown option %q", option)
 		}
@@ -273,7 +276,7 @@ type fakeSession struct {
 	servers    *mcp.Manager
 	model      string
 	rewind     bool
-	background chan struct{} // nil means no background work; closed when it has ended
+	background <-chan struct{} // nil means no background work; closed when it has ended
 	noticed    bool
 }
 
@@ -312,12 +315,7 @@ func (f *fakeSession) TakeNotice() (protocol.UserMessage, bool) {
 	}
 }
 
-// StopTask ends the background work.
-func (f *fakeSession) StopTask(string) {
-	if f.background != nil {
-		close(f.background)
-	}
-}
+func (f *fakeSession) StopTask(string) {}
 
 func (f *fakeSession) Plan() *launch.Plan {
 	var plan launch.Plan
