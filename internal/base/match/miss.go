@@ -28,7 +28,7 @@ func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	case *regex:
 		at, want, ok := p.longestPrefix(s)
 		return MismatchPoint{At: at, Want: want, Pattern: p.expr}, ok
-	case glob:
+	case *glob:
 		at, want := p.longestPrefix(s)
 		return MismatchPoint{At: at, Want: want, Pattern: p.pattern}, true
 	case allMatcher:
@@ -112,23 +112,6 @@ func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
 		}
 	}
 	return 0, "", false
-}
-
-// longestPrefix finds the longest prefix of the pattern that matches a prefix of s.
-func (g glob) longestPrefix(s string) (at int, want string) {
-	s = s[:min(len(s), maxExplainedBytes)]
-	for n := len(g.pattern); n > 0; n-- {
-		head, err := Glob(g.pattern[:n])
-		if err != nil {
-			continue
-		}
-		for end := len(s); end >= 0; end-- {
-			if _, fits := head.Match(s[:end]); fits && (end < len(s) || n < len(g.pattern)) {
-				return end, g.pattern[n:]
-			}
-		}
-	}
-	return 0, g.pattern
 }
 
 // EditDistance returns the edit distance of two texts: changed, inserted or deleted

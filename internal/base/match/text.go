@@ -20,10 +20,6 @@ type matcher interface {
 // Redactor removes secrets from a text before it is shown.
 type Redactor interface{ Hide(text string) string }
 
-type noRedaction struct{}
-
-func (noRedaction) Hide(s string) string { return s }
-
 // Captures are the captured parts of a text: Groups[0] is the matched part, then the groups of the regular
 // expression. Names holds the name of each group, "" for unnamed ones.
 type Captures struct {
@@ -50,38 +46,31 @@ func (t Pattern) Match(s string) (Captures, bool) {
 	return t.m.match(s)
 }
 
-// Explain explains why s does not match, such as `the text does not contain "x"`. The pattern is passed to hide before
-// it is truncated and shown; nil shows it unchanged.
+// Explain explains why s does not match, such as `the text does not contain "x"`. hide removes secrets from the pattern
+// before it is truncated and shown.
 func (t Pattern) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"
-	}
-	if hide == nil {
-		hide = noRedaction{}
 	}
 	return t.m.explain(s, hide)
 }
 
 // GroupNames lists the named groups that a match captures.
 func (t Pattern) GroupNames() []string {
-	if r, ok := t.m.(*regex); ok {
-		return r.names
-	}
-	if a, ok := t.m.(allMatcher); ok {
-		for _, part := range a {
-			if names := part.GroupNames(); names != nil {
-				return names
-			}
+	var names []string
+	switch m := t.m.(type) {
+	case *regex:
+		return m.names
+	case allMatcher:
+		for i := 0; i < len(m) && names == nil; i++ {
+			names = m[i].GroupNames()
 		}
-	}
-	if a, ok := t.m.(anyOfMatcher); ok {
-		var names []string
-		for _, part := range a {
+	case anyOfMatcher:
+		for _, part := range m {
 			names = append(names, part.GroupNames()...)
 		}
-		return names
 	}
-	return nil
+	return names
 }
 
 func wholeCapture(s string) Captures { return Captures{Groups: []string{s}, Names: []string{""}} }
@@ -196,7 +185,9 @@ func (n notMatcher) match(s string) (Captures, bool) {
 	return wholeCapture(s), true
 }
 
-func (n notMatcher) explain(string, Redactor) string { return "it matches the pattern in `not`" }
+func (n notMatcher) explain(string, Redactor) string {
+	return "it matches the pattern in `not`"
+}
 
 // Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use.
 func Regex(expr string) (Pattern, error) {
