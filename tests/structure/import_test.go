@@ -40,7 +40,7 @@ var packageTable = []packageRow{
 	{0, "internal/base/earlysignal", "signals received while the program is still initializing", ""},
 	{0, "internal/base/junit", "writes JUnit XML reports", ""},
 	{0, "internal/base/textdiff", "line-by-line comparison of two texts, as hunks", ""},
-	{0, "internal/tools/schemadoc", "tool: writes the JSON Schema and the reference page of a format from Go types and doc comments", ""},
+	{0, "internal/tools/schemadoc", "tool: writes the JSON Schema and the reference page of a format from Go types and doc comments", "internal/base/plainjson"},
 	{0, "internal/record/redact", "redaction of secrets in texts and JSON, with one list for every record", "internal/base/plainjson"},
 	{0, "internal/record/redact/rules", "tool: converts the maintained rule set for secrets to a Go table", ""},
 	{0, "internal/base/cas", "content-addressed store and call records", "internal/base/plainjson"},

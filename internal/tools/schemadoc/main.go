@@ -27,14 +27,11 @@ func run(dir, root, head string, outputs [2]string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}
-	for path, generate := range f.fileGenerators(head, outputs) {
-		if path == "" {
-			continue
-		}
-		data, err := generate()
-		if err != nil {
-			return err
-		}
+	files, err := f.generate(head, outputs)
+	if err != nil {
+		return err
+	}
+	for path, data := range files {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			return err
 		}

@@ -19,8 +19,6 @@ type fileFormat struct {
 	types map[string]*ast.TypeSpec
 	docs  map[string]string
 	order []string // the struct types that root refers to, directly or indirectly; root first
-
-	schemaFile string // name of the file that the JSON Schema is written to
 }
 
 type field struct {

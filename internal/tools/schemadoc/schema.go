@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"go/ast"
 	"strconv"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // object is a JSON object whose keys keep their order.
@@ -17,69 +17,37 @@ type objectMember struct {
 }
 
 func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
+	var all plainjson.Object
+	for _, m := range o {
+		value, err := plainjson.Marshal(m.value)
+		if err != nil {
+			return nil, err
 		}
-		for j, v := range []any{m.key, m.value} {
-			if j > 0 {
-				b.WriteByte(':')
-			}
-			enc := json.NewEncoder(&b)
-			enc.SetEscapeHTML(false)
-			if err := enc.Encode(v); err != nil {
-				return nil, err
-			}
-		}
+		all = append(all, plainjson.Member{Key: m.key, Value: value})
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return all.Raw(), nil
 }
 
 // schemaLocation is the address of the committed schemas. Editors and SchemaStore identify a schema by this address.
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
 
-func (f *fileFormat) schemaHead() object {
-	return object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + f.schemaFile}, {"title", f.root}}
-}
-
-func (f *fileFormat) schema() ([]byte, error) {
-	doc := append(f.schemaHead(), f.tableSchema(f.root)...)
-	var defs object
-	for _, name := range f.order[1:] {
-		defs = append(defs, objectMember{name, f.tableSchema(name)})
-	}
-	doc = append(doc, objectMember{"$defs", defs})
-	raw, err := doc.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
-	return b.Bytes(), nil
-}
-
 func (f *fileFormat) tableSchema(name string) object {
-	o := object{{"description", f.describeTable(name)}, {"type", "object"}}
-	var properties object
-	var required []string
-	for _, fd := range f.fields(name) {
-		p := append(object{{"description", fd.doc}}, f.propertySchema(fd)...)
-		properties = append(properties, objectMember{fd.key, p})
-		if fd.required {
-			required = append(required, fd.key)
-		}
-	}
-	o = append(o, objectMember{"properties", properties})
+	properties, required := f.propertySchemas(f.fields(name))
+	o := object{{"description", f.describeTable(name)}, {"type", "object"}, {"properties", properties}}
 	if required != nil {
 		o = append(o, objectMember{"required", required})
 	}
 	return append(o, objectMember{"additionalProperties", false})
+}
+
+func (f *fileFormat) propertySchemas(fields []field) (properties object, required []string) {
+	for _, fd := range fields {
+		properties = append(properties, objectMember{fd.key, append(object{{"description", fd.doc}}, f.propertySchema(fd)...)})
+		if fd.required {
+			required = append(required, fd.key)
+		}
+	}
+	return properties, required
 }
 
 func (f *fileFormat) propertySchema(fd field) object {

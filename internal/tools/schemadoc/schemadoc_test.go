@@ -18,11 +18,11 @@ func TestUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, generate := range f.fileGenerators(tt.head, [2]string{tt.schema, tt.page}) {
-			want, err := generate()
-			if err != nil {
-				t.Fatal(err)
-			}
+		files, err := f.generate(tt.head, [2]string{tt.schema, tt.page})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range files {
 			got, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
