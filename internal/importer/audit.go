@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
@@ -26,27 +27,31 @@ func (l Leak) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s…", l.File, l.Line, l.Column, l.Rule, l.Context)
 }
 
-// auditReader finds secrets in a text: known secret values, and strings whose form shows that they can only be secrets.
-func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, error) {
+// auditFile finds secrets in the file at path: known secret values, and strings whose form shows that they can only be
+// secrets. Leaks contain name as the name of the file.
+func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
 	const chunk = 256 << 10
-	a := newAudit(name, secret)
-	in := bufio.NewReaderSize(r, chunk)
+	ext := filepath.Ext(name)
+	a := &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
+	in := bufio.NewReaderSize(file, chunk)
 	var text []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		text = append(text, part...)
-		done := err != nil && !errors.Is(err, bufio.ErrBufferFull)
-		if done || len(text) >= chunk && err == nil {
+	for err == nil {
+		var line []byte
+		line, err = in.ReadBytes('\n')
+		if text = append(text, line...); err != nil || len(text) >= chunk {
 			a.searchLines(string(text))
 			text = text[:0]
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return a.leaks, nil
-		case done:
-			return a.leaks, err
-		}
 	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return a.leaks, err
 }
 
 type audit struct {
@@ -57,11 +62,6 @@ type audit struct {
 	tail      string // the end of the text so far: a secret may continue in the next part
 	lastFound int    // offset in tail of the last secret found; negative if no secret begins in tail
 	leaks     []Leak
-}
-
-func newAudit(name string, secret *redact.Redactor) *audit {
-	ext := path.Ext(name)
-	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
 }
 
 func (a *audit) searchLines(more string) {

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -99,9 +98,6 @@ func (k *FileSet) Create(name string) *OutputFile {
 		f.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	}
 	k.fail(name, err)
-	if err == nil && k.redactor != nil {
-		f.findSecrets(newAudit(name, k.redactor))
-	}
 	return f
 }
 
@@ -109,60 +105,31 @@ func (k *FileSet) path(name string) string { return filepath.Join(k.dir, filepat
 
 // OutputFile is a file that is being written. [FileSet.Err] reports failures.
 type OutputFile struct {
-	set        *FileSet
-	name       string
-	file       *os.File    // nil means could not be created
-	parts      chan string // texts to search; nil means no search
-	done       chan []Leak
-	unsearched []byte
+	set  *FileSet
+	name string
+	file *os.File // nil means could not be created
 }
-
-// findSecrets searches the parts of the file concurrently with writing, until Close.
-func (f *OutputFile) findSecrets(a *audit) {
-	f.parts, f.done = make(chan string, 1), make(chan []Leak)
-	go func() {
-		for part := range f.parts {
-			a.searchLines(part)
-		}
-		f.done <- a.leaks
-	}()
-}
-
-const searchPartSize = 256 << 10
 
 // Write adds whole lines.
 func (f *OutputFile) Write(data []byte) {
-	if f.file == nil {
-		return
-	}
-	_, err := f.file.Write(data)
-	f.set.fail(f.name, err)
-	if f.parts == nil {
-		return
-	}
-	f.unsearched = append(f.unsearched, data...)
-	for len(f.unsearched) > searchPartSize {
-		n := searchPartSize + bytes.IndexByte(f.unsearched[searchPartSize:], '\n') + 1
-		if n == searchPartSize { // a long line
-			n = len(f.unsearched)
-		}
-		f.parts <- string(f.unsearched[:n])
-		f.unsearched = append(f.unsearched[:0], f.unsearched[n:]...)
+	if f.file != nil {
+		_, err := f.file.Write(data)
+		f.set.fail(f.name, err)
 	}
 }
 
-// Close finishes the file.
+// Close finishes the file and searches it for secrets.
 func (f *OutputFile) Close() {
 	if f.file == nil {
 		return
 	}
 	f.set.fail(f.name, f.file.Close())
-	if f.parts != nil {
-		f.parts <- string(f.unsearched)
-		close(f.parts)
-		f.set.leaks = append(f.set.leaks, <-f.done...)
+	f.file = nil
+	if f.set.redactor != nil {
+		leaks, err := auditFile(f.set.path(f.name), f.name, f.set.redactor)
+		f.set.fail(f.name, err)
+		f.set.leaks = append(f.set.leaks, leaks...)
 	}
-	f.file, f.parts = nil, nil
 }
 
 // Leaks returns the secrets found so far.

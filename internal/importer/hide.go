@@ -224,19 +224,10 @@ func Audit(files []string, p Environment) ([]Leak, error) {
 	var all []Leak
 	var errs []error
 	for _, name := range files {
-		leaks, err := auditFile(name, r)
+		leaks, err := auditFile(name, name, r)
 		all, errs = append(all, leaks...), append(errs, err)
 	}
 	return all, errors.Join(errs...)
-}
-
-func auditFile(name string, r *redact.Redactor) ([]Leak, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return auditReader(name, f, r)
 }
 
 // readKnownSecrets reads secret values from files of the project and of its user. Missing and unreadable files are ignored.
@@ -269,10 +260,7 @@ func readKnownSecrets(p Environment, sessions []*session.Session) (environ, valu
 }
 
 func readFileOrNil(dir, name string) []byte {
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return nil
-	}
+	data, _ := os.ReadFile(filepath.Join(dir, name)) // a file that cannot be read has no known secrets
 	return data
 }
 

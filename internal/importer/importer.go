@@ -53,7 +53,7 @@ type Options struct {
 	Environment Environment
 	Stdout      io.Writer
 	Stderr      io.Writer // notes for the user
-	// Progress receives the number of bytes read; nil means none.
+	// Progress receives the progress of reading; nil means none.
 	Progress session.Progress
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/proc"
-
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
@@ -134,11 +134,8 @@ func sendPrompts(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*sess
 			if p.TextMissing || text == "" {
 				text = "(the prompt was not recorded)"
 			}
-			frame, err := userFrame(text)
-			if err != nil {
-				return nil, err
-			}
-			if _, err := in.Write(frame); err != nil {
+			frame := fmt.Sprintf(`{"type":"user","message":{"role":"user","content":%s}}`+"\n", plainjson.MarshalString(text))
+			if _, err := io.WriteString(in, frame); err != nil {
 				return r.log, nil // the process has exited; missing output is reported as a difference
 			}
 			if !r.waitResult(0) {
@@ -196,16 +193,4 @@ func (r *resultReader) waitResult(limit time.Duration) bool {
 			return false
 		}
 	}
-}
-
-func userFrame(text string) ([]byte, error) {
-	type message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	frame, err := json.Marshal(struct {
-		Type    string  `json:"type"`
-		Message message `json:"message"`
-	}{"user", message{"user", text}})
-	return append(frame, '\n'), err
 }

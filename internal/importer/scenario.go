@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
-
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
@@ -205,24 +205,9 @@ func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Messag
 		if !w.options.KeepThinking {
 			blocks = slices.DeleteFunc(slices.Clone(blocks), func(b session.Block) bool { return b.Thinking })
 		}
-		if isInStepOrder(blocks) {
-			w.writeInOrder(prefix, blocks)
-			w.rememberResults(prefix, blocks)
-			continue
-		}
+		inOrder := isInStepOrder(blocks)
 		for _, b := range blocks {
-			w.toml.WriteRaw("[[" + prefix + ".blocks]]\n")
-			switch {
-			case b.Call != nil:
-				w.toml.WriteRaw("type = \"tool_use\"\n")
-				w.writeCall(prefix+".blocks", b.Call)
-			case b.Thinking:
-				w.toml.WriteRaw("type = \"thinking\"\n")
-				w.toml.WriteRaw("thinking = " + quoteText(b.Text) + "\n")
-			default:
-				w.toml.WriteRaw("type = \"text\"\n")
-				w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
-			}
+			w.writeBlock(prefix, b, inOrder)
 		}
 		w.rememberResults(prefix, blocks)
 	}
@@ -246,17 +231,32 @@ func isInStepOrder(blocks []session.Block) bool {
 	return true
 }
 
-func (w *scenarioWriter) writeInOrder(prefix string, blocks []session.Block) {
-	for _, b := range blocks {
-		switch {
-		case b.Call != nil:
-			w.toml.WriteRaw("[[" + prefix + ".tool_calls]]\n")
-			w.writeCall(prefix+".tool_calls", b.Call)
-		case b.Thinking:
-			w.toml.WriteRaw("thinking = " + quoteText(b.Text) + "\n")
-		default:
-			w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
-		}
+// writeBlock writes a block of a step. If the blocks are in the order of a step, the block is a key of the step, otherwise
+// it is an element of the key `blocks`.
+func (w *scenarioWriter) writeBlock(prefix string, b session.Block, inOrder bool) {
+	kind, table := "text", prefix+".tool_calls"
+	switch {
+	case b.Call != nil:
+		kind = "tool_use"
+	case b.Thinking:
+		kind = "thinking"
+	}
+	if !inOrder {
+		table = prefix + ".blocks"
+	}
+	if !inOrder || b.Call != nil {
+		w.toml.WriteRaw("[[" + table + "]]\n")
+	}
+	if !inOrder {
+		w.toml.WriteString("type", kind)
+	}
+	switch {
+	case b.Call != nil:
+		w.writeCall(table, b.Call)
+	case b.Thinking:
+		w.toml.WriteRaw("thinking = " + quoteText(b.Text) + "\n")
+	default:
+		w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
 	}
 }
 
@@ -325,16 +325,11 @@ func withValue(input json.RawMessage, key, value string) json.RawMessage {
 	if json.Unmarshal(input, &o) != nil {
 		return input
 	}
-	quoted, err := json.Marshal(value)
-	if err != nil {
-		return input
+	o[key] = json.RawMessage(plainjson.MarshalString(value))
+	if out, err := json.Marshal(o); err == nil {
+		return out
 	}
-	o[key] = quoted
-	out, err := json.Marshal(o)
-	if err != nil {
-		return input
-	}
-	return out
+	return input
 }
 
 // inputTOML returns the input of a call. Values that TOML cannot express are stored in a separate file.

@@ -23,13 +23,13 @@ type Options struct {
 	Branch string
 	// Contents keeps the contents of files that were read.
 	Contents bool
-	// Progress receives the number of bytes read; nil means none.
+	// Progress receives the progress of reading; nil means none.
 	Progress Progress
 }
 
 // Progress receives the progress of reading.
 type Progress interface {
-	// Read is called with the number of bytes read since the last call.
+	// ReportRead is called with the number of bytes of a file that were read so far.
 	ReportRead(n int64)
 }
 
@@ -172,9 +172,8 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 		if tooLong {
 			return &Error{at, errTooLong.Error()}
 		}
-		var unknown *Error
-		if l.format, unknown = l.formatForLine(at, raw); unknown != nil {
-			return unknown
+		if l.format = l.detect(at, raw); l.format == nil {
+			return &Error{Place{File: at.File}, describeLine(raw) + expectedFormats}
 		}
 	}
 	err := errTooLong
@@ -187,8 +186,8 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 		return nil
 	}
 	l.damage.add(&Error{at, err.Error()})
-	if t, ok := l.format.(*transcriptReader); ok {
-		t.hasDamage = true
+	if n := len(l.transcripts); n > 0 && l.transcripts[n-1].file == at.File {
+		l.transcripts[n-1].hasDamage = true
 	}
 	return nil
 }
@@ -214,17 +213,11 @@ func describeLine(raw []byte) string {
 	return "is JSON in an unknown format: "
 }
 
-func (r *recordingReader) formatForLine(at Place, raw []byte) (format, *Error) {
-	if f := r.detect(at, raw); f != nil {
-		return f, nil
-	}
-	return nil, &Error{Place{File: at.File}, describeLine(raw) + expectedFormats}
-}
-
 // detect recognizes the format of a file by its first line; nil means unknown.
 func (r *recordingReader) detect(at Place, raw []byte) format {
+	stream := &streamReader{set: r.set, source: "stream"}
 	if raw[0] == '[' {
-		return &arrayReader{&streamReader{set: r.set}}
+		return arrayReader{stream}
 	}
 	var head struct {
 		Type, SessionID              string
@@ -241,7 +234,8 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 	case head.Time != "" && head.PID != nil && head.Type != "":
 		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
 	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapFrame(raw) != nil:
-		return &tapeReader{stream: &streamReader{set: r.set}}
+		stream.source = "tape"
+		return tapeReader{stream}
 	case head.Type == "":
 		return nil
 	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":
@@ -249,21 +243,21 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 		r.transcripts = append(r.transcripts, t)
 		return t
 	case head.Session != nil || slices.Contains(streamTypes[:], head.Type):
-		return &streamReader{set: r.set}
+		return stream
 	}
 	return nil
 }
 
 // arrayReader reads a log whose events are in one array.
-type arrayReader struct{ stream *streamReader }
+type arrayReader struct{ *streamReader }
 
-func (l *arrayReader) parseLine(at Place, raw []byte) error {
+func (r arrayReader) parseLine(at Place, raw []byte) error {
 	var events []json.RawMessage
 	if err := json.Unmarshal(raw, &events); err != nil {
 		return errors.New(`the line begins with "[" but is not a JSON array of events`)
 	}
 	for _, ev := range events {
-		if err := l.stream.parseLine(at, ev); err != nil {
+		if err := r.streamReader.parseLine(at, ev); err != nil {
 			return err
 		}
 	}

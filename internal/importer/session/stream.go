@@ -12,7 +12,7 @@ type streamReader struct {
 	set     *sessionSet
 	current string // session of frames without a session id
 	pending []*Prompt
-	source  string // "" means stream
+	source  string // "stream" or "tape"
 }
 
 type streamEvent struct {
@@ -76,8 +76,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 		}
 		return nil
 	}
-	source := cmp.Or(r.source, "stream")
-	b := r.set.session(r.current, source)
+	b := r.set.session(r.current, r.source)
 	b.addIDs(r.current, ev.UUID)
 	b.addSourceFile(at.File)
 	if b.Date == "" && len(ev.Timestamp) >= 10 {
@@ -87,7 +86,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 		b.addPrompt(p)
 	}
 	r.pending = nil
-	r.handleEvent(b, at, &ev)
+	b.addEvent(at, &ev)
 	return nil
 }
 
@@ -115,7 +114,7 @@ func (b *builder) addSourceFile(name string) {
 	}
 }
 
-func (r *streamReader) handleEvent(b *builder, at Place, ev *streamEvent) {
+func (b *builder) addEvent(at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
@@ -131,7 +130,7 @@ func (r *streamReader) handleEvent(b *builder, at Place, ev *streamEvent) {
 	case ev.Type == "assistant" && ev.Message != nil:
 		b.addAssistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, Failure{Status: ev.APIErrorStatus, Kind: ev.Error})
 	case ev.Type == "user" && ev.Message != nil:
-		r.handleUser(b, at, ev)
+		b.addUserEvent(at, ev)
 	case ev.Type == "result":
 		for _, d := range ev.Denials {
 			b.markDenied(d.ToolUseID)
@@ -166,11 +165,11 @@ func newTypedPrompt(at Place, m *wireMessage) *Prompt {
 	return &Prompt{At: at, Text: text, OtherParts: other, IsNotice: strings.HasPrefix(text, "<task-notification>")}
 }
 
-func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
+func (b *builder) addUserEvent(at Place, ev *streamEvent) {
 	if hasResult(ev.Message.Content) {
 		for _, block := range ev.Message.Content {
 			if block.Type == "tool_result" {
-				r.handleResult(b, at, ev, block)
+				b.addStreamResult(at, ev, block)
 			}
 		}
 		return
@@ -197,7 +196,7 @@ func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
 	b.addPrompt(p)
 }
 
-func (r *streamReader) handleResult(b *builder, at Place, ev *streamEvent, block wireBlock) {
+func (b *builder) addStreamResult(at Place, ev *streamEvent, block wireBlock) {
 	res := b.addResult(at, block)
 	for _, m := range ev.Meta {
 		if m.ID == block.ToolUseID && m.NonExecutionKind != "" {
@@ -208,15 +207,14 @@ func (r *streamReader) handleResult(b *builder, at Place, ev *streamEvent, block
 }
 
 // tapeReader reads frames of both directions, each wrapped in an object.
-type tapeReader struct{ stream *streamReader }
+type tapeReader struct{ *streamReader }
 
-func (r *tapeReader) parseLine(at Place, raw []byte) error {
-	r.stream.source = "tape"
+func (r tapeReader) parseLine(at Place, raw []byte) error {
 	frame := unwrapFrame(raw)
 	if frame == nil {
 		return decode(raw, &struct{}{}) // a header or a note
 	}
-	return r.stream.parseLine(at, frame)
+	return r.streamReader.parseLine(at, frame)
 }
 
 // unwrapFrame returns the frame in a line of a tape; nil means none.
@@ -232,10 +230,7 @@ func unwrapFrame(raw []byte) json.RawMessage {
 				f = json.RawMessage(strings.TrimSpace(text))
 			}
 		}
-		var head struct {
-			Type string
-			Role string
-		}
+		var head struct{ Type string }
 		if len(f) > 0 && f[0] == '{' && json.Unmarshal(f, &head) == nil && slices.Contains(streamTypes[:], head.Type) {
 			return f
 		}

@@ -305,9 +305,7 @@ func agentOfFile(file string) string {
 // addMeta records the facts about the session that every line contains.
 func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
 	b.addIDs(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
-	if len(b.Files) == 0 || b.Files[len(b.Files)-1] != at.File {
-		b.Files = append(b.Files, at.File)
-	}
+	b.addSourceFile(at.File)
 	if agentID != "" {
 		return
 	}
