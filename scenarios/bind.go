@@ -158,55 +158,29 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	kind, _ := v.Field("type")
 	switch BlockType(kind.Text) {
 	case BlockText:
-		var t struct {
-			Type      BlockType       `toml:"type"`
-			Text      string          `toml:"text,required"`
-			Citations json.RawMessage `toml:"citations"`
-		}
-		b.BindInto(v, &t)
-		k.Type, k.Text, k.Citations = t.Type, t.Text, t.Citations
+		b.BindKeys(v, k, "type", "text!", "citations")
 		var list []json.RawMessage
 		if at, ok := v.Field("citations"); ok && json.Unmarshal(k.Citations, &list) != nil {
 			b.Errorf(at, "`citations` must be a list")
 		}
 	case BlockRedacted:
-		var t struct {
-			Type BlockType `toml:"type"`
-			Data string    `toml:"data,required"`
-		}
-		b.BindInto(v, &t)
-		k.Type, k.Data = t.Type, t.Data
+		b.BindKeys(v, k, "type", "data!")
 	case BlockServer:
 		var t struct {
 			Type  BlockType       `toml:"type"`
-			ID    string          `toml:"id"`
+			ID    string          `toml:"id"` // may be empty, unlike that of a tool call
 			Name  string          `toml:"name,required"`
 			Input json.RawMessage `toml:"input"`
 		}
 		b.BindInto(v, &t)
 		k.Type, k.ID, k.Name, k.Input = t.Type, t.ID, t.Name, t.Input
 	case BlockThinking:
-		var t struct {
-			Type     BlockType `toml:"type"`
-			Thinking string    `toml:"thinking,required"`
-		}
-		b.BindInto(v, &t)
-		k.Type, k.Thinking = t.Type, t.Thinking
+		b.BindKeys(v, k, "type", "thinking!")
 	case BlockToolUse:
-		var t struct {
-			Type BlockType `toml:"type"`
-			ToolCall
-		}
-		b.BindInto(v, &t)
-		k.Type, k.ToolCall = t.Type, t.ToolCall
+		b.BindKeys(v, k, append([]string{"type"}, toolCallKeys()...)...)
 	case BlockRaw:
-		var t struct {
-			Type BlockType       `toml:"type"`
-			JSON json.RawMessage `toml:"json,required"`
-		}
-		b.BindInto(v, &t)
-		k.Type, k.JSON = t.Type, t.JSON
-		if at, ok := v.Field("json"); ok && !hasTypeKey(t.JSON) {
+		b.BindKeys(v, k, "type", "json!")
+		if at, ok := v.Field("json"); ok && !hasTypeKey(k.JSON) {
 			b.Errorf(at, "`json` must be an object with a `type`")
 		}
 	default:
@@ -214,15 +188,12 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			k.bindResult(v, b)
 			return
 		}
-		var t struct {
-			Type BlockType       `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
-			Text string          `toml:"text"`
-			Also string          `toml:"thinking"`
-			JSON json.RawMessage `toml:"json"`
-			ToolCall
-		}
-		b.BindInto(v, &t)
+		b.BindKeys(v, &Block{}, append([]string{"type", "text", "thinking", "json"}, toolCallKeys()...)...)
 	}
+}
+
+func toolCallKeys() []string {
+	return []string{"tool", "input", "result", "is_error", "id", "expect", "delay_ms", "subagent"}
 }
 
 // BindValue reads the pace of a stream. It rejects speeds above 0 but below 0.001 tokens per second.

@@ -138,7 +138,7 @@ func toolGlobs(name string) []string {
 		return nil
 	}
 	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return []string{name, "mcp__" + canonicalToolPart(server) + "__" + canonicalToolPart(tool)}
+		return []string{name, "mcp__" + canonicalToolPart(server, globBytes) + "__" + canonicalToolPart(tool, globBytes)}
 	}
 	if strings.HasPrefix(name, "mcp__") {
 		return []string{name}
@@ -146,26 +146,21 @@ func toolGlobs(name string) []string {
 	return []string{name, "mcp__*__" + name}
 }
 
-func canonicalTool(name string) string {
+// CanonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
+func CanonicalTool(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return "mcp__" + plainToolPart(server) + "__" + plainToolPart(tool)
+		return "mcp__" + canonicalToolPart(server, "-") + "__" + canonicalToolPart(tool, "-")
 	}
 	return name
 }
 
-func plainToolPart(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 && (isWordByte(byte(r)) || r == '-') {
-			return r
-		}
-		return '_'
-	}, s)
-}
+// globBytes are the characters that a glob for a canonical name keeps.
+const globBytes = "-*?[]!"
 
-// canonicalToolPart is like plainToolPart, but keeps characters with a meaning in globs, because s may be a glob.
-func canonicalToolPart(s string) string {
+// canonicalToolPart replaces all characters except letters, digits, underscores and those in kept.
+func canonicalToolPart(s, kept string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x80 && (isWordByte(byte(r)) || strings.ContainsRune("-*?[]!", r)) {
+		if r < 0x80 && isWordByte(byte(r)) || strings.ContainsRune(kept, r) {
 			return r
 		}
 		return '_'

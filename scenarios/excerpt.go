@@ -64,23 +64,16 @@ func (x excerptFormatter) explainMiss(t match.Pattern, prompt string) string {
 	_, want := x.splitRedacted(m.Pattern, len(m.Pattern)-len(m.Want))
 	switch matching := "; the match ends after " + lastBytes(fitting); {
 	case rest == "":
-		return why + matching + ", where " + shorten(want) + " should follow"
+		return why + matching + ", where " + shorten(want, maxShownLength) + " should follow"
 	case m.Want == "":
-		return why + matching + ", but " + firstBytes(rest) + " follows"
+		return why + matching + ", but " + shorten(rest, excerptLength) + " follows"
 	default:
-		return why + matching + ", where " + firstBytes(rest) + " follows instead of " + shorten(want)
+		return why + matching + ", where " + shorten(rest, excerptLength) + " follows instead of " + shorten(want, maxShownLength)
 	}
 }
 
 // excerptLength is the number of characters shown before or after a position.
 const excerptLength = 40
-
-func firstBytes(s string) string {
-	if r := []rune(s); len(r) > excerptLength {
-		return fmt.Sprintf("%q…", string(r[:excerptLength]))
-	}
-	return strconv.Quote(s)
-}
 
 func lastBytes(s string) string {
 	if r := []rune(s); len(r) > excerptLength {
@@ -89,12 +82,14 @@ func lastBytes(s string) string {
 	return strconv.Quote(s)
 }
 
-func (x excerptFormatter) shorten(s string) string { return shorten(x.Hide(s)) }
+func (x excerptFormatter) shorten(s string) string { return shorten(x.Hide(s), maxShownLength) }
 
-func shorten(s string) string {
-	const most = 200
+// maxShownLength is the number of characters shown of a whole text.
+const maxShownLength = 200
+
+func shorten(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return fmt.Sprintf("%q…", string(r[:most]))
 	}
-	return fmt.Sprintf("%q", s)
+	return strconv.Quote(s)
 }

@@ -324,7 +324,7 @@ func indexesWhere[T any](list []T, is func(T) bool) []int {
 // matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain characters that
 // canonical names replace: the glob "my.server" matches the name my_server.
 func matchesToolName(name, glob string) bool {
-	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
+	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, globBytes), name)
 }
 
 // exceededLimit describes which limit the matching requests exceed. "" means that they exceed none.
@@ -421,9 +421,6 @@ func (x *Expectation) matchesTool(tool string) bool {
 	}
 	return false
 }
-
-// CanonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
-func CanonicalTool(name string) string { return canonicalTool(name) }
 
 func (x *Expectation) subject() string {
 	switch {

@@ -72,25 +72,32 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// keysOf returns the keys that this type of failure requires, and the keys that it also allows. All types have `type`.
-func (t FailureType) keysOf() (required, optional []string) {
-	keys := map[FailureType][2][]string{
-		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
-		FailAuthError:          {{"message"}, {"times"}},
-		FailRateLimit:          {{"retry_after"}, {"times"}},
-		FailNetworkUnreachable: {nil, {"times"}},
-		FailOutOfCredits:       {nil, {"times"}},
-		FailOverloaded:         {nil, {"times"}},
-		FailPromptTooLong:      {nil, {"times"}},
-		FailPartialResponse:    {{"partial_text"}, {"cut", "times", "whole"}},
-		FailStreamFault:        {{"fault"}, nil},
-		FailStreamError:        {nil, {"partial_text", "error_type", "message", "times"}},
-		FailMalformedJSON:      {{"raw"}, nil},
-		FailServerError:        {nil, {"status", "message", "times"}},
-		FailAPIError:           {{"status"}, {"error_type", "message", "times"}},
-		FailCrash:              {nil, {"exit_code", "signal"}},
-	}[t]
-	return keys[0], keys[1]
+// failureKind has the keys that a type of failure requires, the keys that it also allows, and the values of its keys for
+// `--failure NAME`. All types have the key `type`.
+type failureKind struct {
+	required, optional []string
+	defaults           Failure
+}
+
+func failureKinds() map[FailureType]failureKind {
+	times := []string{"times"}
+	return map[FailureType]failureKind{
+		FailConnectionTimeout:  {[]string{"after_ms"}, times, Failure{AfterMS: 5000}},
+		FailAuthError:          {[]string{"message"}, times, Failure{Message: "Invalid API key"}},
+		FailRateLimit:          {[]string{"retry_after"}, times, Failure{RetryAfter: 60}},
+		FailNetworkUnreachable: {optional: times},
+		FailOutOfCredits:       {optional: times},
+		FailOverloaded:         {optional: times},
+		FailPromptTooLong:      {optional: times},
+		FailPartialResponse:    {[]string{"partial_text"}, []string{"cut", "times", "whole"}, Failure{PartialText: "I was going to say..."}},
+		FailStreamError:        {optional: []string{"partial_text", "error_type", "message", "times"}},
+		FailMalformedJSON:      {required: []string{"raw"}, defaults: Failure{Raw: `{"type":"message","content":[{"type":"text","text":"trunc`}},
+		FailServerError:        {optional: []string{"status", "message", "times"}, defaults: Failure{Status: 500}},
+		FailAPIError:           {[]string{"status"}, []string{"error_type", "message", "times"}, Failure{Status: 500}},
+		FailCrash:              {optional: []string{"exit_code", "signal"}, defaults: Failure{ExitCode: 1}},
+		FailHang:               {},
+		FailSpendLimit:         {},
+	}
 }
 
 // BindValue reads a failure and checks that it has exactly the keys of its type.
@@ -100,8 +107,8 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	if FailureByName(string(f.Type)) == nil {
 		return // already reported
 	}
-	required, optional := f.Type.keysOf()
-	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{required, optional, []string{
+	kind := failureKinds()[f.Type]
+	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.required, kind.optional, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
@@ -153,27 +160,13 @@ func checkKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) 
 // FailureByName returns the failure of `--failure NAME` with default values for its keys, or nil if the name is
 // unknown. Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
-	f := &Failure{Type: FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))}
-	switch f.Type {
-	case FailConnectionTimeout:
-		f.AfterMS = 5000
-	case FailAuthError:
-		f.Message = "Invalid API key"
-	case FailRateLimit:
-		f.RetryAfter = 60
-	case FailPartialResponse:
-		f.PartialText = "I was going to say..."
-	case FailMalformedJSON:
-		f.Raw = `{"type":"message","content":[{"type":"text","text":"trunc`
-	case FailServerError, FailAPIError:
-		f.Status = 500
-	case FailCrash:
-		f.ExitCode = 1
-	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong, FailHang, FailSpendLimit, FailStreamError:
-	default:
+	kind := FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
+	known, ok := failureKinds()[kind]
+	if !ok {
 		return nil
 	}
-	return f
+	known.defaults.Type = kind
+	return &known.defaults
 }
 
 // IsStreamFault reports whether claudeless serve simulates the fault by changing the streamed messages of the API.

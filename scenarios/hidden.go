@@ -5,24 +5,17 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
-
-	"github.com/claudeless/claudeless/internal/base/match"
 )
 
 // hiddenRules finds rules that never answer because an earlier rule answers all their prompts. Such an earlier rule has
 // no condition and no limit of matches.
 type hiddenRules struct {
 	rules         []Rule
-	firstCatchAll int                 // index of the first rule that matches every text; len(rules) means none
-	byPattern     map[string]int      // text of a pattern → index of the first rule with this pattern
-	substrings    trie                // texts of `contains` patterns
-	otherPatterns []expressionPattern // the first rules with regex and glob patterns
-	comparisons   int                 // number of comparisons that may still be made
-}
-
-type expressionPattern struct {
-	rule int
-	text match.Pattern
+	firstCatchAll int            // index of the first rule that matches every text; len(rules) means none
+	byPattern     map[string]int // text of a pattern → index of the first rule with this pattern
+	substrings    trie           // texts of `contains` patterns
+	otherPatterns []int          // the first rules with regex and glob patterns
+	comparisons   int            // number of comparisons that may still be made
 }
 
 // These limits keep the check of large files fast. Rules beyond them are not checked.
@@ -50,7 +43,7 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 			s.substrings.add(r.Pattern.Text, i)
 		case PatternRegex, PatternGlob:
 			if len(s.otherPatterns) < maxExpressionPatterns {
-				s.otherPatterns = append(s.otherPatterns, expressionPattern{i, r.Matcher()})
+				s.otherPatterns = append(s.otherPatterns, i)
 			}
 		default:
 		}
@@ -80,12 +73,12 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	if p.Type != PatternExact {
 		return 0, ""
 	}
-	for _, w := range s.otherPatterns {
-		if s.comparisons--; w.rule >= i || s.comparisons < 0 {
+	for _, by := range s.otherPatterns {
+		if s.comparisons--; by >= i || s.comparisons < 0 {
 			break
 		}
-		if _, ok := w.text.Match(p.Text); ok {
-			return w.rule, "matches everything that this rule matches"
+		if _, ok := s.rules[by].match.Match(p.Text); ok {
+			return by, "matches everything that this rule matches"
 		}
 	}
 	return 0, ""
@@ -101,19 +94,9 @@ func matchesEverything(p *Pattern) bool {
 	case PatternRegex:
 		return matchesAnywhere(p.Pattern)
 	case PatternAnyOf:
-		for i := range p.Patterns {
-			if matchesEverything(&p.Patterns[i]) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(p.Patterns, func(part Pattern) bool { return matchesEverything(&part) })
 	case PatternAll:
-		for i := range p.Patterns {
-			if !matchesEverything(&p.Patterns[i]) {
-				return false
-			}
-		}
-		return len(p.Patterns) > 0
+		return len(p.Patterns) > 0 && !slices.ContainsFunc(p.Patterns, func(part Pattern) bool { return !matchesEverything(&part) })
 	default:
 		return false
 	}

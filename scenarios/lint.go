@@ -3,6 +3,7 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,35 +56,27 @@ func UnknownInput(message, tool string) (key string, ok bool) {
 type linter struct {
 	s         *Scenario
 	o         LintOptions
-	tools     map[string]inputKeys // by name; nil means unknown
+	tools     map[string][]string // input keys by name, nil for any keys; a nil map means unknown
 	templates bool
 	called    []string // tools that an answer or a breakpoint calls
 	list      diag.List
 }
 
-type inputKeys struct {
-	keys []string // nil means any
-}
-
-func toolsOf(defs []protocol.Tool) map[string]inputKeys {
+func toolsOf(defs []protocol.Tool) map[string][]string {
 	if defs == nil {
 		return nil
 	}
-	tools := make(map[string]inputKeys, len(defs))
+	tools := make(map[string][]string, len(defs))
 	for _, d := range defs {
 		var schema struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 			Additional *bool                      `json:"additionalProperties"`
 		}
-		var known inputKeys
+		tools[d.Name] = nil
 		if json.Unmarshal(d.InputSchema, &schema) == nil && schema.Additional != nil && !*schema.Additional {
-			known.keys = []string{}
-			for key := range schema.Properties {
-				known.keys = append(known.keys, key)
-			}
-			slices.Sort(known.keys)
+			tools[d.Name] = slices.AppendSeq([]string{}, maps.Keys(schema.Properties))
+			slices.Sort(tools[d.Name])
 		}
-		tools[d.Name] = known
 	}
 	return tools
 }
@@ -122,10 +115,10 @@ func (l *linter) lintRules() {
 			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
 		}
 		l.lintBackspaces(p.child("pattern"), &r.Pattern)
-		l.lintAnswer(p, countGroups(&r.Pattern), lintedAnswer{r.When, r.Response, r.Failure})
+		l.lintAnswer(p, countGroups(&r.Pattern), r.When, r.Response, r.Failure)
 		for t := range r.Turns {
 			turn := &r.Turns[t]
-			l.lintAnswer(p.child("turns", t), countGroups(&turn.Expect), lintedAnswer{turn.When, turn.Response, turn.Failure})
+			l.lintAnswer(p.child("turns", t), countGroups(&turn.Expect), turn.When, turn.Response, turn.Failure)
 		}
 	}
 }
@@ -160,21 +153,15 @@ func countGroups(p *Pattern) int {
 	}
 }
 
-type lintedAnswer struct {
-	when     string
-	response *Response
-	failure  *Failure
-}
-
-func (l *linter) lintAnswer(p location, groups int, a lintedAnswer) {
+func (l *linter) lintAnswer(p location, groups int, when string, response *Response, failure *Failure) {
 	lists := listLengths{groups: groups}
-	l.lintCondition(p.child("when"), lists, a.when)
-	if a.failure != nil {
-		l.lintText(p.child("failure", "message"), lists, a.failure.Message)
-		l.lintText(p.child("failure", "partial_text"), lists, a.failure.PartialText)
+	l.lintCondition(p.child("when"), lists, when)
+	if failure != nil {
+		l.lintText(p.child("failure", "message"), lists, failure.Message)
+		l.lintText(p.child("failure", "partial_text"), lists, failure.PartialText)
 	}
-	if a.response != nil {
-		l.lintResponse(p.child("response"), lists, a.response)
+	if response != nil {
+		l.lintResponse(p.child("response"), lists, response)
 	}
 }
 
@@ -224,12 +211,12 @@ func (l *linter) lintCall(p location, lists listLengths, c *ToolCall) {
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
-	if !ok || known.keys == nil || c.Result != nil || json.Unmarshal(c.Input, &keys) != nil || keys["$file"] != nil {
+	if !ok || known == nil || c.Result != nil || json.Unmarshal(c.Input, &keys) != nil || keys["$file"] != nil {
 		return
 	}
 	for key := range keys {
-		if !slices.Contains(known.keys, key) {
-			l.report(p.child("input", key), 0, diag.NameHint(key, known.keys), noInputFormat+key+"`", c.Tool)
+		if !slices.Contains(known, key) {
+			l.report(p.child("input", key), 0, diag.NameHint(key, known), noInputFormat+key+"`", c.Tool)
 		}
 	}
 }
@@ -249,19 +236,14 @@ func (l *linter) lintToolName(p location, name string) {
 	if first := name[0]; first < 'A' || first > 'Z' {
 		return
 	}
-	names := make([]string, 0, len(l.tools))
-	for known := range l.tools {
-		names = append(names, known)
-	}
-	slices.Sort(names)
-	if near := diag.Nearest(name, names); near != "" && len(name) > 2 {
+	if near := diag.Nearest(name, slices.Sorted(maps.Keys(l.tools))); near != "" && len(name) > 2 {
 		l.report(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
 	}
 }
 
 func (l *linter) lintInput(p location, lists listLengths, raw json.RawMessage) {
 	var v any
-	if l.mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
+	if mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
 		l.lintValue(p, lists, v)
 	}
 }
@@ -282,7 +264,7 @@ func (l *linter) lintValue(p location, lists listLengths, v any) {
 }
 
 // mayUseVariables reports whether a string may use results[…] or match[…]. It is a fast check before parsing.
-func (l *linter) mayUseVariables(src string) bool {
+func mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
@@ -311,13 +293,13 @@ func (l *linter) lintText(p location, lists listLengths, src string) {
 	if src != "" && src == l.o.Placeholder {
 		l.report(p, 0, "", PlaceholderAnswer)
 	}
-	if l.templates && l.mayUseVariables(src) && !indexesInRange(lists, src) {
+	if l.templates && mayUseVariables(src) && !indexesInRange(lists, src) {
 		l.lintIndices(p, lists, eval.Indices(src))
 	}
 }
 
 func (l *linter) lintCondition(p location, lists listLengths, src string) {
-	if l.mayUseVariables(src) && !indexesInRange(lists, src) {
+	if mayUseVariables(src) && !indexesInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ExpressionIndices(src))
 	}
 }

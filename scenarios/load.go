@@ -207,38 +207,33 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 
 // decodeFile decodes one file into s. It returns false if the syntax is invalid.
 func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, bool) {
-	if strings.EqualFold(filepath.Ext(path), ".json") {
-		ix := diag.IndexJSON(path, []byte(src))
-		if d := ix.FirstProblem(); d != nil {
-			d.Message = "invalid JSON: " + d.Message
-			l.list = append(l.list, *d)
-			return ix, false
-		}
-		return ix, l.bind(ix, nil, s)
-	}
-	ix := diag.IndexTOML(path, src)
-	d := ix.FirstProblem()
-	if d == nil {
-		return ix, l.bind(ix, nil, s)
-	}
-	if ix.IsRejected() {
-		l.list = append(l.list, *d)
+	ix, tree, problem := parseFile(path, src)
+	if problem != nil {
+		l.list = append(l.list, *problem)
 		return ix, false
 	}
-	var tree map[string]any // The index parses only simple syntax. The TOML decoder decides whether a file is valid.
-	if _, err := toml.Decode(src, &tree); err != nil {
-		l.list = append(l.list, syntaxError(ix, *d, err))
-		return ix, false
-	}
-	return ix, l.bind(ix, tree, s)
-}
-
-// bind decodes an indexed file into s. If the index could not parse the whole file, tree is the content of the file
-// from the TOML decoder; otherwise it is nil. bind always returns true, so that decodeFile can return its result.
-func (l *loader) bind(ix *diag.SourceIndex, tree map[string]any, s *Scenario) bool {
 	ix.Convert(tree, convertRustFormat)
 	l.list = append(l.list, ix.Bind(s)...)
-	return true
+	return ix, true
+}
+
+// parseFile parses a file as JSON or TOML. tree is the content of the file if the index could not parse all of it.
+func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, problem *diag.Diagnostic) {
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		ix = diag.IndexJSON(path, []byte(src))
+		if problem = ix.FirstProblem(); problem != nil {
+			problem.Message = "invalid JSON: " + problem.Message
+		}
+		return ix, nil, problem
+	}
+	ix = diag.IndexTOML(path, src)
+	if problem = ix.FirstProblem(); problem == nil || ix.IsRejected() {
+		return ix, nil, problem
+	}
+	if _, err := toml.Decode(src, &tree); err != nil { // the index parses only simple syntax
+		return ix, nil, new(syntaxError(ix, *problem, err))
+	}
+	return ix, tree, nil
 }
 
 // syntaxError returns a diagnostic for invalid TOML. firstProblem is the first problem that the index found; err comes

@@ -28,7 +28,7 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 		case protocol.ThinkingBlock:
 			out += len(b.Thinking)
 		case protocol.ToolUse:
-			out += len(canonicalTool(b.Name)) + len(b.Input)
+			out += len(CanonicalTool(b.Name)) + len(b.Input)
 		}
 	}
 	return Usage{InputTokens: Tokens(r.inputBytes()), OutputTokens: Tokens(out)}

@@ -114,9 +114,6 @@ func (a promptSources) includes(notification bool) bool {
 }
 
 func joinGroupNames(names []string) string {
-	if len(names) == 1 {
-		return names[0]
-	}
 	names = slices.Sorted(slices.Values(names))
 	return strings.Join(slices.Compact(names), " ")
 }

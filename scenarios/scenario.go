@@ -58,13 +58,11 @@ func (s *Scenario) ScriptsFailure(rule string) bool {
 	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailure() {
 		return true
 	}
-	for i := range s.Responses {
-		r := &s.Responses[i]
-		if ruleName(i) != name {
-			continue
+	for i, r := range s.Responses {
+		if ruleName(i) == name {
+			return r.Failure != nil || r.Fault != "" || r.Response.hasFailure() ||
+				slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.hasFailure() })
 		}
-		return r.Failure != nil || r.Fault != "" || r.Response.hasFailure() ||
-			slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.hasFailure() })
 	}
 	return false
 }
@@ -75,20 +73,9 @@ func (r *Response) hasFailure() bool {
 
 // ScriptsAgents reports whether a tool call of the scenario scripts the agent that it starts.
 func (s *Scenario) ScriptsAgents() bool {
-	if s.DefaultResponse.scriptsAgents() {
-		return true
-	}
-	for i := range s.Responses {
-		if s.Responses[i].Response.scriptsAgents() {
-			return true
-		}
-		for t := range s.Responses[i].Turns {
-			if s.Responses[i].Turns[t].Response.scriptsAgents() {
-				return true
-			}
-		}
-	}
-	return false
+	return s.DefaultResponse.scriptsAgents() || slices.ContainsFunc(s.Responses, func(r Rule) bool {
+		return r.Response.scriptsAgents() || slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Response.scriptsAgents() })
+	})
 }
 
 func (r *Response) scriptsAgents() bool {

@@ -196,12 +196,7 @@ func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, o
 		return r.rule.ref.Name + ": the message after the last results", at, true
 	}
 	if r.rule.response != nil && len(r.rule.response.Steps) > 0 && r.rule.rule >= 0 {
-		rule := &e.scenario.Responses[r.rule.rule]
-		path := diag.Path{"responses", rule.index}
-		if r.rule.turn >= 0 {
-			path = append(path, "turns", r.rule.turn)
-		}
-		at = rule.source.Index.Pos(append(path, "response", "steps", r.nextStep))
+		at = e.position(r.rule.rule, r.rule.turn, "response", "steps", r.nextStep)
 	}
 	return fmt.Sprintf("%s: step %d of %d", r.rule.ref.Name, r.nextStep+1, len(r.steps)), at, true
 }

@@ -55,6 +55,20 @@ func (b *Binding) BindInto(v Value, target any) bool {
 	return len(b.list) == before
 }
 
+// BindKeys is like BindInto for a table that may have only some keys of the struct to which target points. A key that ends
+// in "!" is required.
+func (b *Binding) BindKeys(v Value, target any, keys ...string) {
+	dst := reflect.ValueOf(target).Elem()
+	all, some := b.structFieldsOf(dst.Type()), &structFields{}
+	for _, key := range keys {
+		name, required := strings.CutSuffix(key, "!")
+		f := all.fields[all.find(name)]
+		f.required = f.required || required
+		some.fields = append(some.fields, f)
+	}
+	b.bindFields(v, dst, "", some)
+}
+
 // Errorf reports a problem with v.
 func (b *Binding) Errorf(v Value, format string, args ...any) {
 	b.report(int(v.offset), "", format, args...)
@@ -95,7 +109,7 @@ func (b *Binding) bind(v Value, dst reflect.Value, key string) {
 	case reflect.Pointer:
 		b.bindPointer(v, dst, key)
 	case reflect.Struct:
-		b.bindStruct(v, dst, key)
+		b.bindFields(v, dst, key, b.structFieldsOf(dst.Type()))
 	case reflect.Slice:
 		b.bindSlice(v, dst, key)
 	case reflect.Map:
@@ -152,12 +166,12 @@ func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 	dst.Set(m)
 }
 
-func (b *Binding) bindStruct(v Value, dst reflect.Value, key string) {
+// bindFields stores the fields of a table in the fields p of a struct.
+func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFields) {
 	if v.Kind != KindTable {
 		b.reportWrongType(v, key, "a table")
 		return
 	}
-	p := b.structFieldsOf(dst.Type())
 	if b.topFields == nil {
 		b.topFields = p
 	}

@@ -30,72 +30,43 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile reads a user's file, such as a scenario or a fixture. It must be a regular file of at most [MaxFileBytes],
-// because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are *fs.PathError.
+// ReadFile is like [ReadText] but returns bytes.
 func ReadFile(name string) ([]byte, error) {
-	var data []byte
-	err := withFile(name, func(file *os.File, size int64) (err error) {
-		data, err = readAtMost(name, file, size)
-		return err
-	})
-	return data, err
+	text, err := ReadText(name)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(text), nil
 }
 
-// ReadText is like [ReadFile] but returns a string, without copying the content.
+// ReadText reads a user's file, such as a scenario or a fixture. It must be a regular file of at most [MaxFileBytes],
+// because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are *fs.PathError.
 func ReadText(name string) (string, error) {
-	var text string
-	err := withFile(name, func(file *os.File, size int64) (err error) {
-		text, err = textAtMost(name, file, size)
-		return err
-	})
-	return text, err
-}
-
-// withFile opens a regular file of at most MaxFileBytes and hands it to read, with its size.
-func withFile(name string, read func(file *os.File, size int64) error) error {
 	info, err := os.Stat(name) // checked before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {
-		return err
+		return "", err
 	}
 	if info.IsDir() {
 		_, err := os.ReadFile(name) // called only for the error of the operating system
-		return err
+		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
+		return "", &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
 	}
 	if info.Size() > MaxFileBytes {
-		return &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
+		return "", &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer file.Close()
-	return read(file, info.Size())
+	return readAtMost(name, file, info.Size())
 }
 
 // readAtMost reads r up to MaxFileBytes. size is only the expected size: files in /proc, and growing files, can have
 // more bytes than they report.
-func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
-	data := make([]byte, 0, size+1)
-	for {
-		n, err := r.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case len(data) > MaxFileBytes:
-			return nil, &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
-		case errors.Is(err, io.EOF):
-			return data, nil
-		case err != nil:
-			return nil, err
-		case len(data) == cap(data):
-			data = append(data, 0)[:len(data)]
-		}
-	}
-}
-
-func textAtMost(name string, r io.Reader, size int64) (string, error) {
+func readAtMost(name string, r io.Reader, size int64) (string, error) {
 	var text strings.Builder
 	text.Grow(int(size))
 	n, err := io.Copy(&text, io.LimitReader(r, MaxFileBytes+1))
