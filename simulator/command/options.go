@@ -72,27 +72,24 @@ type Models interface {
 
 type customCommand struct {
 	definition catalog.Command
-	models     Models
-	shell      Shell
-	agents     Agents
-	state      *simulator.SessionState
+	options    Options
 }
 
 // Run returns the text of the command for the model, or runs the skill in an agent.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	text, err := ExpandText(ctx, c.shell, c.state, c.definition, call.Args)
+	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
 	if c.definition.RunsInAgent {
-		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.definition, text) }}, nil
+		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.options.Agents.RunSkill(ctx, c.definition, text) }}, nil
 	}
 	if c.definition.Skill {
-		c.state.RecordSkill(c.definition.Name, text)
+		c.options.State.RecordSkill(c.definition.Name, text)
 	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools}
 	if c.definition.Model != "" {
-		x.Model = c.models.ResolveModelName(c.definition.Model)
+		x.Model = c.options.Models.ResolveModelName(c.definition.Model)
 	}
 	return nil, x
 }

@@ -26,7 +26,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case s.options.Disabled:
 		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || IsKnown(name)
 	case isCustom && !k.HiddenFromUser:
-		return customCommand{k, s.options.Models, s.options.Shell, s.options.Agents, s.options.State}, true
+		return customCommand{k, s.options}, true
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
@@ -77,7 +77,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	case "mcp":
 		said.Text = serversText(o, call.Args)
 	case "color":
-		said.Text = c.set.setColor(call.Args)
+		said.Text, c.set.color = answerColor(c.set.color, call.Args)
 	case "goal":
 		if call.Args == "" {
 			said.Text = "No goal set. Usage: `/goal <condition>`"
@@ -89,10 +89,4 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 		return nil, nil
 	}
 	return &said, nil
-}
-
-func (s *Set) setColor(name string) string {
-	text, color := answerColor(s.color, name)
-	s.color = color
-	return text
 }

@@ -61,8 +61,7 @@ func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefa
 
 // Hooks returns the middleware that runs the hooks around every tool call (spec: cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware {
-	h := newHooks(o)
-	return executor.Func(h.execute)
+	return executor.Func(newHooks(o).execute)
 }
 
 type hookMiddleware struct{ o HookOptions }
@@ -248,16 +247,13 @@ func (h *hookMiddleware) showFrames(ctx context.Context, frames []protocol.Event
 // splitTurnEnds separates the events by which a hook ends the turn. In transcripts, they follow the call's result.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
-		at, _ := ev.(*protocol.AttachmentAdded)
-		if at == nil {
-			others = append(others, ev)
-			continue
+		if at, is := ev.(*protocol.AttachmentAdded); is {
+			if kept, is := at.Attachment.(protocol.HookAttachment); is && kept.Type == "hook_stopped_continuation" {
+				ends = append(ends, ev)
+				continue
+			}
 		}
-		if kept, is := at.Attachment.(protocol.HookAttachment); is && kept.Type == "hook_stopped_continuation" {
-			ends = append(ends, ev)
-		} else {
-			others = append(others, ev)
-		}
+		others = append(others, ev)
 	}
 	return others, ends
 }

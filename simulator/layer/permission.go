@@ -181,19 +181,10 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 }
 
 func sameContent(a, b json.RawMessage) bool {
-	before, after := objectKeys(a), objectKeys(b)
+	before, after := plainjson.DecodeOrZero[map[string]json.RawMessage](a), plainjson.DecodeOrZero[map[string]json.RawMessage](b)
 	delete(before, "file_path")
 	delete(after, "file_path")
 	return maps.EqualFunc(before, after, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
-}
-
-// objectKeys returns nil if raw is not an object.
-func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(raw, &keys) != nil {
-		return nil
-	}
-	return keys
 }
 
 // noClassifierCode is the reason code of a denial in auto or plan mode. The real CLI would ask a classifier about the

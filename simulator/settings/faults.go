@@ -235,11 +235,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 			kept = append(kept, plainjson.Member{Key: m.Key, Value: list})
 		}
 	}
-	out, err := kept.MarshalJSON()
-	if err != nil || len(kept) == 0 {
-		out = json.RawMessage("{}")
-	}
-	return out, found
+	return kept.Raw(), found
 }
 
 // invalidHook is an invalid hook, or an invalid matcher with its hooks.
@@ -321,11 +317,7 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	if err != nil {
 		return nil, found
 	}
-	out, err := group.With("hooks", left).MarshalJSON()
-	if err != nil {
-		return nil, found
-	}
-	return out, found
+	return group.With("hooks", left).Raw(), found
 }
 
 func hookFault(at string, raw json.RawMessage) *invalidHook {

@@ -365,18 +365,15 @@ func (s *Settings) dropUntrustedPermissions(o Options) {
 		key string
 	}{{rules - len(p.Rules), "allow"}, {dirs - len(p.Directories), "additionalDirectories"}} {
 		if ignored.n > 0 {
+			noun := "entries"
+			if ignored.n == 1 {
+				noun = "entry"
+			}
 			lines = append(lines, fmt.Sprintf("Ignoring %d permissions.%s %s from %s: this workspace has not been trusted. Run Claude Code interactively here once and accept the trust dialog, or set projects[%q].hasTrustDialogAccepted: true in %s.",
-				ignored.n, ignored.key, plural(ignored.n, "entry", "entries"), filepath.Join(".claude", "settings.json"), o.CWD, o.GlobalFile))
+				ignored.n, ignored.key, noun, filepath.Join(".claude", "settings.json"), o.CWD, o.GlobalFile))
 		}
 	}
 	s.TrustWarning = strings.Join(lines, "\n")
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 func (o Options) isTrusted() bool {

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,21 +36,10 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 	if permissions, err = withUpdate(permissions, u, rules); err != nil {
 		return fmt.Errorf("%s: permissions: %w", path, err)
 	}
-	value, err := permissions.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	if raw, err = file.With("permissions", value).MarshalJSON(); err != nil {
-		return err
-	}
-	var text bytes.Buffer
-	if err := json.Indent(&text, raw, "", "  "); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text.Bytes(), '\n'), 0o644)
+	return os.WriteFile(path, []byte(file.With("permissions", permissions.Raw()).Indented()+"\n"), 0o644)
 }
 
 func withUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
