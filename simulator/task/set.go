@@ -171,19 +171,19 @@ func (s *Set) finishTask(t *Task) {
 }
 
 // Stop cancels the context of a running task. A command then counts as ended immediately, but an agent only when it
-// reports its own end. Stop returns false if no such task is running.
-func (s *Set) Stop(id string, by Killer) bool {
+// reports its own end. Stop returns the task, or nil if no such task is running.
+func (s *Set) Stop(id string, by Killer) *Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.find(id)
 	if t == nil || t.ended || t.cancel == nil {
-		return false
+		return nil
 	}
 	s.kill(t, by)
 	if t.Kind != KindAgent {
 		t.finish(End{Status: StatusKilled, Summary: t.Description})
 	}
-	return true
+	return t
 }
 
 func (s *Set) kill(t *Task, by Killer) {

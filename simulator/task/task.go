@@ -121,13 +121,13 @@ func (t *Task) changeWaitCount(n int) {
 }
 
 // WaitShown waits until all posted events have been shown, so that later ones follow them, or until ctx is cancelled.
-// It does not wait if the set shows events only when the work is done.
+// For a stopped task, it also waits for the end. It does not wait if the set shows events only when the work is done.
 func (t *Task) WaitShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
-		unseen, seen := t.unshownEvents, t.set.shownSignal
+		unseen, seen := t.unshownEvents > 0 || t.killer != notKilled && !t.ended, t.set.shownSignal
 		t.set.mu.Unlock()
-		if unseen == 0 {
+		if !unseen {
 			return
 		}
 		select {
@@ -212,10 +212,7 @@ func (t *Task) finish(e End) {
 	if t.killer != notKilled {
 		e.Status = StatusKilled
 	}
-	if t.killer == KilledBySystem { // the reason for the end is not reported
-		e.Summary, e.Usage = t.Description, nil
-	}
-	if t.IsAmbient {
+	if t.killer == KilledByUser || t.killer == KilledBySystem || t.IsAmbient { // the reason for the end is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
 	s.countEnd(t, e.Status)
@@ -239,6 +236,16 @@ func (t *Task) finish(e End) {
 	s.queueEvents(t, t.inBackground, s.backgroundTasksFrame())
 	if t.killer == notKilled && !e.KnownToModel {
 		s.notices = append(s.notices, t.endNotice(e))
+	}
+}
+
+// ReportStop notifies the model that the user has stopped an agent.
+func (t *Task) ReportStop() {
+	t.set.mu.Lock()
+	defer t.set.mu.Unlock()
+	if t.Kind == KindAgent {
+		t.set.notices = append(t.set.notices, t.endNotice(End{Status: StatusKilled, Summary: `Agent "` + t.Description + `" was stopped by user`}))
+		t.set.signalEventsReady()
 	}
 }
 

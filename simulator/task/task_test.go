@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,11 +126,11 @@ func TestStopAndClose(t *testing.T) {
 		if got := len(s.Running()); got != 3 {
 			t.Fatalf("%d tasks run", got)
 		}
-		if !s.Stop(a.ID, task.KilledByParent) || s.Stop("nosuch", task.KilledByUser) {
+		if s.Stop(a.ID, task.KilledByParent) == nil || s.Stop("nosuch", task.KilledByUser) != nil {
 			t.Error("Stop of a running task is false, or that of an unknown one true")
 		}
 		synctest.Wait()
-		if s.Stop(a.ID, task.KilledByUser) || s.HasPendingNotice() {
+		if s.Stop(a.ID, task.KilledByUser) != nil || s.HasPendingNotice() {
 			t.Error("a stopped task runs on, or the model is told of it")
 		}
 		s.Close()
@@ -204,6 +205,54 @@ func TestSettle(t *testing.T) {
 		cancel()
 		k.WaitShown(ctx)                                                              // ends with ctx
 		newSet(task.Options{Ordered: true}).Start(task.Info{}).WaitShown(t.Context()) // shows nothing before the end
+	})
+}
+
+// Whoever stops an agent for the user waits until its end has been shown, and only then notifies the model.
+func TestReportStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(task.Options{})
+		release := make(chan struct{})
+		agent := s.Start(task.Info{Kind: task.KindAgent, Background: true, Description: "work"})
+		s.Go(t.Context(), agent, func(ctx context.Context) task.End {
+			<-ctx.Done()
+			<-release // it reports its end later
+			return task.End{Summary: "a reason", Usage: &task.Usage{}}
+		})
+		s.Take(task.PhaseBetweenTurns)
+		s.MarkShown()
+		if s.Stop(agent.ID, task.KilledByUser) != agent {
+			t.Fatal("no agent was stopped")
+		}
+		done := false
+		go func() { agent.WaitShown(t.Context()); done = true }()
+		synctest.Wait()
+		if done {
+			t.Error("WaitShown returned before the end of the agent")
+		}
+		close(release)
+		synctest.Wait()
+		if done {
+			t.Error("WaitShown returned before the end was shown")
+		}
+		for _, ev := range s.Take(task.PhaseBetweenTurns) {
+			if frame, err := json.Marshal(ev); err != nil || strings.Contains(string(frame), "a reason") || strings.Contains(string(frame), "usage") {
+				t.Errorf("the end shows its reason: %s (%v)", frame, err)
+			}
+		}
+		s.MarkShown()
+		synctest.Wait()
+		if !done || s.HasPendingNotice() {
+			t.Errorf("done %t, notified %t", done, s.HasPendingNotice())
+		}
+		agent.ReportStop()
+		if n, ok := s.NextNotice(); !ok || !strings.Contains(n.Text, `<summary>Agent "work" was stopped by user</summary>`) || strings.Contains(n.Text, "usage") {
+			t.Errorf("%t %s", ok, n.Text)
+		}
+		command := s.Start(task.Info{Kind: task.KindBash, Background: true})
+		if command.ReportStop(); s.HasPendingNotice() {
+			t.Error("the end of a command causes a turn")
+		}
 	})
 }
 

@@ -131,7 +131,7 @@ func runStop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
 	if refusal != nil {
 		return *refusal
 	}
-	if !c.options.Tasks.Stop(info.ID, task.KilledByParent) {
+	if c.options.Tasks.Stop(info.ID, task.KilledByParent) == nil {
 		return tool.Refuse("Task %s is not running", info.ID)
 	}
 	what := cmp.Or(info.Command, info.Description)

@@ -315,7 +315,7 @@ func (f *fakeSession) TakeNotice() (protocol.UserMessage, bool) {
 	}
 }
 
-func (f *fakeSession) StopTask(string) {}
+func (f *fakeSession) StopTask(context.Context, string) func() { return nil }
 
 func (f *fakeSession) Plan() *launch.Plan {
 	var plan launch.Plan

@@ -136,7 +136,7 @@ func handlerFor(subtype string) (handler, bool) {
 		"set_mcp_permission_mode_override": {run: overridePermissionMode},
 
 		"cancel_async_message":   {run: cancelMessage},
-		"stop_task":              {run: stopTask},
+		"stop_task":              {run: stopTask, slow: true},
 		"end_session":            {run: endSession},
 		"rename_session":         {run: renameSession},
 		"rewind_files":           {run: rewind},
@@ -207,7 +207,15 @@ func (p promptPlayer) StreamBackground(_, until context.Context) error {
 	return output.StreamJSON(p.conn.Events(), p.BackgroundEvents(until))
 }
 
-func (h *hostedSession) StopTask(id string) { h.session.Tasks().Stop(id, task.KilledByUser) }
+// StopTask stops a task and waits until its end has been shown. The model is notified after the answer.
+func (h *hostedSession) StopTask(ctx context.Context, id string) (answered func()) {
+	t := h.session.Tasks().Stop(id, task.KilledByUser)
+	if t == nil {
+		return nil
+	}
+	t.WaitShown(ctx)
+	return t.ReportStop
+}
 
 // TaskOutput returns what a command in the background has written so far.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
@@ -241,13 +249,12 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 }
 
 // stopTask stops a task. The answer does not depend on whether the task exists.
-func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func stopTask(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.stringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	r.tasks.StopTask(id)
-	return control.Answer{Payload: struct{}{}}, nil
+	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopTask(ctx, id)}, nil
 }
 
 // moveTaskToBackground handles a request to move work of the running turn to the background. It moves no work, because

@@ -99,7 +99,8 @@ type fileService interface {
 var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
 
 type backgroundTasks interface {
-	StopTask(id string)
+	// StopTask ends a task and shows its end. answered must be called after the answer, unless it is nil.
+	StopTask(ctx context.Context, id string) (answered func())
 	// TaskOutput returns what a shell command in the background has written so far.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model a question outside the conversation.

@@ -228,6 +228,7 @@ type host struct {
 	position     int    // number of lines processed so far
 	id           string // id of the request that the last wait received
 	rpc          string // id of the MCP message that the request of the last wait contains
+	task         string // id of the task of the last wait for an event of a task
 	input        json.RawMessage
 	requestCount int
 }
@@ -240,6 +241,7 @@ func (h *host) executeStep(s parity.CaseStep, text string) string {
 	case "send":
 		_, _ = h.child.Stdin().Write([]byte(strings.ReplaceAll(text, "$id", h.id) + "\n"))
 	case "ask", "request":
+		text = strings.ReplaceAll(text, "$task", h.task)
 		h.requestCount++
 		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
@@ -329,6 +331,9 @@ func (h *host) waitForEvent(kind string, where ...string) bool {
 	h.position = next
 	if !ok {
 		return false
+	}
+	if id, ok := stringField(line, "task_id"); ok {
+		h.task = id
 	}
 	if id, asks := stringField(line, "request_id"); asks {
 		h.id = id
