@@ -117,11 +117,11 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 // answered. A text that the client itself added needs no rule.
 func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	switch {
-	case !t.reply.IsUnmatched || t.reply.Rule.Name != "":
+	case !x.isStrict || !t.reply.IsUnmatched || t.reply.Rule.Name != "":
 		return nil
 	case len(t.reply.NearMisses) > 0:
 		return t.reply.NearMisses
-	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected || !x.isStrict:
+	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected:
 		return nil
 	}
 	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})

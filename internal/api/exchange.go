@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"errors"
@@ -30,7 +29,7 @@ type exchange struct {
 	namespace *requestNamespace
 	startedAt time.Time
 
-	isStrict    bool // the client or the server requires a rule for each prompt
+	isStrict    bool // the client, or else the server or the scenario, requires a rule for each prompt
 	findings    []string
 	journalLine journal.Request
 }
@@ -134,12 +133,13 @@ func (x *exchange) readRequest() (*history.Request, error) {
 
 func (x *exchange) checkHeaders() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
-	strict := x.Header.Get("X-Claudeless-Strict")
-	requested, err := strconv.ParseBool(strings.ToLower(cmp.Or(strict, "false")))
-	if err != nil {
-		return &history.RefusalError{Status: http.StatusBadRequest, Message: "x-claudeless-strict: must be true, false, 1 or 0, not " + strconv.Quote(strict), NoRetry: true}
+	x.isStrict = x.service.Strict || x.service.Scenario.Unmatched == "error"
+	if strict := x.Header.Get("X-Claudeless-Strict"); strict != "" {
+		var err error
+		if x.isStrict, err = strconv.ParseBool(strings.ToLower(strict)); err != nil {
+			return &history.RefusalError{Status: http.StatusBadRequest, Message: "x-claudeless-strict: must be true, false, 1 or 0, not " + strconv.Quote(strict), NoRetry: true}
+		}
 	}
-	x.isStrict = requested || x.service.Strict
 	switch {
 	case key != "" && bearer != "":
 		x.findings = append(x.findings, "authorization: both x-api-key and authorization were sent")
