@@ -126,8 +126,9 @@ func (r *run) close() {
 	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
 }
 
-// removeTaskFiles removes the output of background tasks that the sessions of the run have left in the directory for
-// temporary files, and the directories around the output if they are empty. Errors do not matter.
+// removeTaskFiles removes what the sessions of the run have left in the directory for temporary files: the output of
+// background tasks, the sockets of real claudes that were killed, and the directories around both if they are empty.
+// Errors do not matter.
 func (r *run) removeTaskFiles() {
 	temp := cmp.Or(r.System.Getenv("CLAUDE_CODE_TMPDIR"), r.System.Getenv("TMPDIR"), os.TempDir())
 	transcripts, _ := filepath.Glob(filepath.Join(r.Setup.Config, "projects", "*", "*.jsonl"))
@@ -137,7 +138,12 @@ func (r *run) removeTaskFiles() {
 		_ = os.Remove(project)
 		_ = os.Remove(filepath.Dir(project))
 	}
-	_ = os.Remove(filepath.Join(cmp.Or(r.System.Getenv("TMPDIR"), "/tmp"), "cc-socks")) // of a real claude, if it is empty
+	sockets := filepath.Join(cmp.Or(r.System.Getenv("TMPDIR"), "/tmp"), "cc-socks")
+	killed, _ := filepath.Glob(filepath.Join(r.Setup.Config, "sessions", "*.json")) // PID.json; a claude that exits removes its file
+	for _, session := range killed {
+		_ = os.Remove(filepath.Join(sockets, strings.TrimSuffix(filepath.Base(session), ".json")+".sock"))
+	}
+	_ = os.Remove(sockets)
 }
 
 // newCanaryKey returns a random API key that is not valid anywhere and is recognizable in any output.
