@@ -11,19 +11,14 @@ func (r *Redactor) Args(args []string) []string {
 	inside := r.withValues(args)
 	found := inside.secretsAfterOptions(args)
 	out := make([]string, len(args))
-	option := "" // option that may be followed by its value
 	for i, arg := range args {
-		switch start := secretValueAt(option, arg); {
+		switch start := secretValueAt(args, i); {
 		case start >= 0 && !isPlaceholder(arg[start:]):
 			out[i] = arg[:start] + r.label.Placeholder("VALUE", arg[start:])
 		case isJSON(arg):
 			out[i] = inside.String(arg)
 		default:
 			out[i] = inside.redactFindings(arg, merge(append(inside.Find(arg), found[i]...)))
-		}
-		option = ""
-		if strings.HasPrefix(arg, "-") {
-			option = arg
 		}
 	}
 	return out
@@ -36,22 +31,20 @@ func isJSON(arg string) bool {
 // withValues returns a redactor that also knows the values which the arguments of a command line mark as secret.
 func (r *Redactor) withValues(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
-	option := ""
-	for _, arg := range args {
-		if start := secretValueAt(option, arg); start >= 0 {
+	for i, arg := range args {
+		if start := secretValueAt(args, i); start >= 0 {
 			values.add(arg[start:], "VALUE")
-		}
-		option = ""
-		if strings.HasPrefix(arg, "-") {
-			option = arg
 		}
 	}
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 
-// secretValueAt returns where a secret begins in arg, which follows option (--token X, -u user:X, token=X), or -1.
-func secretValueAt(option, arg string) int {
-	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
+// secretValueAt returns where a secret begins in args[i], or -1. The secret is the value of the option before it
+// (--token X, -u user:X), or of a name in the same argument (token=X).
+func secretValueAt(args []string, i int) int {
+	arg := args[i]
+	if i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.HasPrefix(arg, "-") {
+		name := strings.TrimLeft(args[i-1], "-")
 		if nameLooksSecret(name) {
 			return 0
 		}

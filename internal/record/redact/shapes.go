@@ -27,7 +27,7 @@ var additionalRules = [...]rule{
 	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer", usesContext: true},
 	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization", usesContext: true},
 	{id: "key-header", expr: `(?i)\b(?:x-(?:[a-z0-9]+-)*(?:(?:api)?key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:[ \t]*["']?([^\s"'\\,]{6,})`, keywords: "-key|-apikey|-token|-secret|api-key|cookie", usesContext: true},
-	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth", usesContext: true},
+	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth|bearer)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth|-bearer", usesContext: true},
 	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user", usesContext: true},
 	{id: "cookie-header", expr: `(?i)\bcookie["']?:[ \t]*["']?[^\s"'=;]+=([^"'\r\n\\]{3,})`, keywords: "cookie", usesContext: true},
 	{id: "cookie-option", expr: `(?:^|[\s"'])(?:-b\s+|--cookie(?:=|\s+))(?:"[^"=;]+=([^"]+)|'[^'=;]+=([^']+)|[^\s"'=;-][^\s"'=;]*=([^\s"'|&]+))`, keywords: " -b|--cookie", usesContext: true, isCommandOption: true},
@@ -35,24 +35,25 @@ var additionalRules = [...]rule{
 	{id: "docker-token", expr: `\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{8,}`, keywords: "dckr_"},
 	{id: "telegram-token", expr: `(?:\b|bot)([0-9]{6,12}:A[A-Za-z0-9_-]{33,36})`, keywords: ":a"},
 	{id: "discord-webhook", expr: `\bapi(?:/v[0-9]+)?/webhooks/[0-9]+/([A-Za-z0-9_-]{20,})`, keywords: "/webhooks/"},
+	{id: "connection-string", expr: `(?i)\b(?:host|server|data source|user|username|user id|uid|dbname|database)\s*=[^\n"(){}]{1,48}?\b(?:password|pwd) ?=\s*'?([^\s'";(){}]{2,})|\b(?:password|pwd) ?=\s*'?([^\s'";(){}]{2,})'?[;\s]+(?:host|server|user|uid|dbname|database)\s*=`, keywords: "password=|password =|pwd=|pwd =", usesContext: true},
 	{id: "pgpass", expr: `(?m)(?:^|[\s"'>]|\\n)[^\s:"'/]+:(?:[0-9]{1,5}|\*):[^\s:"'/]+:[^\s:"'/]+:((?:\\[:\\]|[^\s"'\\:]){3,})`, keywords: "pgpass|:5432:|:*:"},
 	{id: "netrc", expr: `(?i)\b(?:machine` + netrcSeparator + `[^\s\\]{1,100}|default` + netrcSeparator + `login` + netrcSeparator + `[^\s\\]{1,100})` + netrcSeparator + `(?:(?:login|account)` + netrcSeparator + `[^\s\\]{1,100}` + netrcSeparator + `){0,2}password` + netrcSeparator + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
 	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", isCommandOption: true},
 	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+|openssl\b[^\n|;&]*?\s-(?:k\s+|pass(?:in|out)?\s+pass:)|aws\s+configure\s+set\s+[^\n|;&]*?(?:secret_access_key|session_token)\s+` +
-		`|(?:podman|nerdctl|buildah|skopeo|crane|helm|oc|az|cf|ibmcloud|twine|expo|eas)\s(?:[^\n|;&]*?\s)?(?:login|upload)\b[^\n|;&]*?\s-p(?:\s+|=)|mongo[a-z]*\s[^\n|;&]*?\s-p\s*|(?:un)?zip\s[^\n|;&]*?-P\s+|7z\s[^\n|;&]*?\s-p` +
-		`|ldap[a-z]+\s[^\n|;&]*?-w\s+|sqlcmd\s[^\n|;&]*?-P\s*|smbclient\s[^\n|;&]*?-U\s+[^\s%]+%|lftp\s[^\n|;&]*?-u\s+[^\s,]+,|sqlplus\s+(?:-\S+\s+)*[^\s/@]+/|(?:keytool|jarsigner)\s[^\n|;&]*?-[a-z]*pass\s+` +
-		`|tailscale\s[^\n|;&]*?--auth-?key(?:\s+|=)|gh\s+secret\s+set\s[^\n|;&]*?(?:-b|--body)(?:\s+|=)|kubectl\s[^\n|;&]*?--from-literal=[^\s=]+=)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker|openssl|configure|login|upload|mongo|zip|ldap|sqlcmd|smbclient|lftp|sqlplus|keytool|jarsigner|tailscale|secret|kubectl|7z ", usesContext: true, isCommandOption: true},
-	{id: "login-operand", expr: commandStart + `(?:vault\s+(?:login|unwrap|operator\s+unseal|token\s+(?:lookup|renew|revoke))(?:\s+-[^\s|;&]+)*(?:(?:\s+\w+=\S+)*?\s+(?:token|password)=|\s+)|(?:(?:cargo|wandb)\s+login|snyk\s+auth|ngrok\s+(?:config\s+add-)?authtoken|bw\s+unlock|rclone\s+obscure|doppler\s+configure\s+set\s+token` +
-		`|(?:bw\s+login|cf\s+auth|rabbitmqctl\s+(?:add_user|change_password|authenticate_user)|htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+)\s+[^\s-]\S*)(?:\s+-[^\s|;&]+)*\s+|(?:npm|yarn|pnpm)\s+(?:config\s+)?set\s+[^\s=]*(?:_authToken|_password|_auth|npmAuthToken|npmAuthIdent)(?:\s+|=))(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$=\\-][^\s"'|;&<>()=\\]{2,}=*))`, keywords: "vault|cargo|wandb|snyk|ngrok|unlock|rclone|doppler|bw login|cf auth|rabbitmqctl|htpasswd|_auth|_password|npmauth", usesContext: true, isCommandOption: true},
-	{id: "password-input", expr: `(?:\b(?:echo|printf)\s+(?:-[neE]+\s+|["']?%s(?:\\n)?["']?\s+)*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\-][^\s"'|;&<>()\\]*))\s*\|[^|\n;&]*?(?:--(?:password|token|api-key)-stdin|--with-token|\blogin\s+-(?:\s|["']|$)|\bsudo\s+-[a-zA-Z]*S|\bchpasswd|--passphrase-fd\s+0|\bpasswd\s+--stdin)` +
-		`|(?:--(?:password|token|api-key)-stdin|--with-token|\blogin\s+-|\bsudo\s+-[a-zA-Z]*S\b[^\n|;&<]*?)\s*<<<\s*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\]+)))`, keywords: "-stdin|--with-token|login -|sudo -|chpasswd|passphrase-fd|--stdin", usesContext: true},
+		`|(?:podman|nerdctl|buildah|skopeo|crane|helm|oc|az|cf|ibmcloud|twine|poetry|expo|eas)\s(?:[^\n|;&]*?\s)?(?:login|upload|publish)\b[^\n|;&]*?\s-p(?:\s+|=)|mongo[a-z]*\s[^\n|;&]*?\s-p\s*|(?:un)?zip\s[^\n|;&]*?-P\s+|7z\s[^\n|;&]*?\s-p` +
+		`|ldap[a-z]+\s[^\n|;&]*?-w\s+|sqlcmd\s[^\n|;&]*?-P\s*|(?:plink|pscp|psftp)\s[^\n|;&]*?-pw\s+|\bhttps?\s[^\n|;&]*?(?:-a|--auth)(?:\s+|=)[^\s:]+:|[wx]?freerdp\S*\s[^\n|;&]*?/p:|smbclient\s[^\n|;&]*?-U\s+[^\s%]+%|lftp\s[^\n|;&]*?-u\s+[^\s,]+,|sqlplus\s+(?:-\S+\s+)*[^\s/@]+/|(?:keytool|jarsigner)\s[^\n|;&]*?-[a-z]*pass\s+` +
+		`|tailscale\s[^\n|;&]*?--auth-?key(?:\s+|=)|gh\s+secret\s+set\s[^\n|;&]*?(?:-b|--body)(?:\s+|=)|kubectl\s[^\n|;&]*?--from-literal=[^\s=]+=)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker|openssl|configure|login|upload|publish|plink|pscp|psftp|http -|https -|freerdp|mongo|zip|ldap|sqlcmd|smbclient|lftp|sqlplus|keytool|jarsigner|tailscale|secret|kubectl|7z ", usesContext: true, isCommandOption: true},
+	{id: "login-operand", expr: commandStart + `(?:vault\s+(?:login|unwrap|operator\s+unseal|token\s+(?:lookup|renew|revoke))(?:\s+-[^\s|;&]+)*(?:(?:\s+\w+=\S+)*?\s+(?:token|password)=|\s+)|(?:(?:cargo|wandb)\s+login|snyk\s+auth|ngrok\s+(?:config\s+add-)?authtoken|bw\s+unlock|rclone\s+obscure|poetry\s+config\s+(?:\S*token\S*|http-basic\S*\s+\S+)|doppler\s+configure\s+set\s+token` +
+		`|(?:bw\s+login|cf\s+auth|rabbitmqctl\s+(?:add_user|change_password|authenticate_user)|htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+)\s+[^\s-]\S*)(?:\s+-[^\s|;&]+)*\s+|(?:npm|yarn|pnpm)\s+(?:config\s+)?set\s+[^\s=]*(?:_authToken|_password|_auth|npmAuthToken|npmAuthIdent)(?:\s+|=))(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$=\\-][^\s"'|;&<>()=\\]{2,}=*))`, keywords: "vault|cargo|wandb|snyk|ngrok|unlock|rclone|doppler|poetry|bw login|cf auth|rabbitmqctl|htpasswd|_auth|_password|npmauth", usesContext: true, isCommandOption: true},
+	{id: "password-input", expr: `(?:\b(?:echo|printf)\s{1,4}(?:-[neE]{1,3}\s{1,3}|["']?%s(?:\\n)?["']?\s{1,3}){0,3}(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\-][^\s"'|;&<>()\\]*))\s*\|[^|\n;&]*?(?:--(?:password|token|api-key)-stdin|--with-token|\blogin -(?:\s|["']|$)|\bsudo\s+-[a-zA-Z]*S|\bchpasswd|--passphrase-fd\s+0|\bpasswd\s+--stdin)` +
+		`|(?:--(?:password|token|api-key)-stdin|--with-token|\blogin -|\bsudo\s+-[a-zA-Z]*S\b[^\n|;&<]*?)\s*<<<\s*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\]+)))`, keywords: "-stdin|--with-token|login -|sudo|chpasswd|passphrase-fd|--stdin", usesContext: true},
 
 	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:SSHPASS|MYSQL_PWD|PGPASSWORD|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential|sshpass|mysql_pwd", isGuess: true},
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", isGuess: true},
 }
 
 // commandStart matches the beginning of a command in a script or a JSON text.
-const commandStart = `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv)\s+)`
+const commandStart = `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`
 
 // netrcSeparator separates the words of a netrc file, even if a shell or JSON escapes the line ends.
 const netrcSeparator = `(?:\s|\\[nt]){1,9}`
@@ -88,28 +89,14 @@ func expandKeyword(keyword string) []string {
 	if len(keyword) >= 3 {
 		return []string{keyword}
 	}
+	before := map[string]string{"q~": digits, ":a": digits}
+	after := map[string]string{"ey": letters + digits, "s.": letters + digits, "sk": digits + "abcdef"}
 	var words []string
-	switch keyword {
-	case "q~":
-		for _, c := range digits {
-			words = append(words, string(c)+keyword)
-		}
-	case "ey":
-		for _, c := range letters + digits {
-			words = append(words, keyword+string(c))
-		}
-	case "s.":
-		for _, c := range letters + digits {
-			words = append(words, keyword+string(c))
-		}
-	case "sk":
-		for _, c := range digits + "abcdef" {
-			words = append(words, keyword+string(c))
-		}
-	case ":a":
-		for _, c := range digits {
-			words = append(words, string(c)+keyword)
-		}
+	for _, c := range before[keyword] {
+		words = append(words, string(c)+keyword)
+	}
+	for _, c := range after[keyword] {
+		words = append(words, keyword+string(c))
 	}
 	return words
 }
@@ -181,10 +168,7 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 
 // isBearerProse reports whether the word after "bearer" is not a token, but a word or the parameter of a challenge.
 func isBearerProse(word string) bool {
-	if word == "resource_metadata=" {
-		return true
-	}
-	return slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
+	return word == "resource_metadata=" || slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
 		return strings.HasPrefix(strings.ToLower(word), about) && isWord(word)
 	})
 }
