@@ -227,22 +227,18 @@ func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []
 // Redacted returns the report with secrets removed from all strings, including values of secret variables in environ.
 func (r *Report) Redacted(environ []string) (*Report, error) {
 	hide := redact.New(redact.Options{Environ: environ})
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("redacting the report: %w", err)
+	shown, out := *r, &Report{}
+	if r.Command != nil {
+		command := *r.Command
+		command.Argv = hide.Args(command.Argv)
+		shown.Command = &command
 	}
-	out := &Report{}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return nil, fmt.Errorf("redacting the report: %w", err)
+	shown.Runs = slices.Clone(r.Runs)
+	for i := range shown.Runs {
+		shown.Runs[i].Argv = hide.Args(shown.Runs[i].Argv)
 	}
-	if out.Command != nil {
-		out.Command.Argv = hide.Args(out.Command.Argv)
-	}
-	for i := range out.Runs {
-		out.Runs[i].Argv = hide.Args(out.Runs[i].Argv)
-	}
-	if raw, err = json.Marshal(out); err == nil {
-		out = &Report{}
+	raw, err := json.Marshal(shown)
+	if err == nil {
 		err = json.Unmarshal(hide.JSON(raw), out)
 	}
 	if err != nil {
