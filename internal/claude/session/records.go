@@ -139,14 +139,20 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	}
 }
 
-// explainCall explains a call that did not run because of a mistake in the script.
+// explainCall explains a call that did not run because of a mistake in the set-up of the test.
 func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
-	rejected := ev.Result.IsError && strings.HasPrefix(ev.Result.Content.Plain(), "<tool_use_error>InputValidationError: ")
+	result, scenario, denied := ev.Result.Content.Plain(), r.scenario.scenario, ev.Result.Decision
+	rejected := ev.Result.IsError && strings.HasPrefix(result, "<tool_use_error>InputValidationError: ")
 	switch {
-	case ev.Result.UnknownTool && !r.scenario.scenario.ExpectsTool(ev.Use.Name):
-		r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
-	case rejected && !r.scenario.scenario.ExpectsInput(ev.Use.Name, ev.Use.Input):
+	case rejected && !scenario.ExpectsInput(ev.Use.Name, ev.Use.Input):
 		r.Hint("the tool " + ev.Use.Name + " rejected its scripted input")
+	case rejected || scenario.ExpectsTool(ev.Use.Name):
+	case ev.Result.UnknownTool:
+		r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
+	case denied != nil && denied.Decision == "reject" && denied.Source == "config" && denied.ReasonType != "rule" && denied.ReasonType != "hook":
+		r.Hint("the scripted call of " + ev.Use.Name + " was denied: allow the tool with --allowedTools")
+	case ev.Result.IsError && journal.MatchesNoFixtureCase(result):
+		r.Hint("the fixture has no case for a call of " + ev.Use.Name)
 	}
 }
 

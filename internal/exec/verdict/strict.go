@@ -205,7 +205,7 @@ func (l *findings) checkCalls(p *process) {
 				f.Advice = "`" + wrong + "` of --allowedTools is not the name of the tool, did you mean `" + t.Tool + "`?"
 			}
 			add(f)
-		case t.IsError && matchesNoFixtureCase(t.Result):
+		case t.IsError && journal.MatchesNoFixtureCase(t.Result):
 			add(unknownArguments(t.Tool, t.Result))
 		}
 	}
@@ -234,7 +234,7 @@ func (l *findings) checkAPICalls() {
 				add(e, noSuchTool, c.Tool)
 			case c.WasDenied():
 				add(e, notAllowed, c.Tool)
-			case c.IsError && matchesNoFixtureCase(c.Result):
+			case c.IsError && journal.MatchesNoFixtureCase(c.Result):
 				f := unknownArguments(c.Tool, c.Result)
 				f.Time = e.Time
 				l.list = append(l.list, f)
@@ -248,12 +248,6 @@ func noSuchTool(name string) Finding {
 		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
 		Advice: "check the name of the tool and its server; `[[expect]] tool = …` accepts the call",
 	}
-}
-
-// matchesNoFixtureCase reports whether no fixture case matches a call's arguments. It recognizes our fixtures' message.
-func matchesNoFixtureCase(result string) bool {
-	_, rest, found := strings.Cut(result, "no case of ")
-	return found && strings.Contains(rest, " matches the arguments ")
 }
 
 func unknownArguments(tool, result string) Finding {

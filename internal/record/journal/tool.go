@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -126,6 +127,13 @@ func (Tool) kind() string       { return "tool" }
 func (MCPCall) kind() string    { return "mcp_call" }
 
 func (MCPNotification) kind() string { return "mcp_notification" }
+
+// MatchesNoFixtureCase reports whether no fixture case matches the arguments of a call. It recognizes the result of our
+// fixtures.
+func MatchesNoFixtureCase(result string) bool {
+	_, rest, found := strings.Cut(result, "no case of ")
+	return found && strings.Contains(rest, " matches the arguments ")
+}
 
 // toolLines returns the lines of a call: the decisions about it, then the call.
 func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
