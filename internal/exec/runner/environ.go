@@ -18,7 +18,7 @@ import (
 func (r *run) commandEnviron() []string {
 	bin := r.shimDir()
 	set := map[string]string{
-		"PATH":               bin + string(filepath.ListSeparator) + pathVariable(r.System.Environ),
+		"PATH":               bin + string(filepath.ListSeparator) + r.System.Getenv("PATH"),
 		"CLAUDE_CONFIG_DIR":  r.Setup.Config,
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
 		"ANTHROPIC_API_KEY": r.apiKey,

@@ -32,7 +32,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
 	names := make(chan []string, 1)
-	go func() { names <- RealCLINames(pathVariable(o.System.Environ), o.Setup.Self) }() // returns after the search
+	go func() { names <- RealCLINames(o.System.Getenv("PATH"), o.Setup.Self) }() // returns after the search
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
@@ -109,7 +109,7 @@ func (r *run) createShims() error {
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return writePackageManagerShims(r.shimDir(), pathVariable(r.System.Environ))
+	return writePackageManagerShims(r.shimDir(), r.System.Getenv("PATH"))
 }
 
 func (r *run) ownFiles() guard.OwnFiles {
@@ -151,14 +151,4 @@ func newCanaryKey() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return "claudeless-canary-" + hex.EncodeToString(b[:])
-}
-
-func pathVariable(environ []string) string {
-	path := ""
-	for _, kv := range environ {
-		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = value
-		}
-	}
-	return path
 }
