@@ -141,7 +141,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 
 // explainCall explains a call that did not run because of a mistake in the set-up of the test.
 func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
-	result, scenario, denied := ev.Result.Content.Plain(), r.scenario.scenario, ev.Result.Decision
+	result, scenario := ev.Result.Content.Plain(), r.scenario.scenario
 	rejected := ev.Result.IsError && strings.HasPrefix(result, "<tool_use_error>InputValidationError: ")
 	switch {
 	case rejected && !scenario.ExpectsInput(ev.Use.Name, ev.Use.Input):
@@ -149,7 +149,7 @@ func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
 	case rejected || scenario.ExpectsTool(ev.Use.Name):
 	case ev.Result.UnknownTool:
 		r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
-	case denied != nil && denied.Decision == "reject" && denied.Source == "config" && denied.ReasonType != "rule" && denied.ReasonType != "hook":
+	case journal.PermissionOf(ev).IsMissing():
 		r.Hint("the scripted call of " + ev.Use.Name + " was denied: allow the tool with --allowedTools")
 	case ev.Result.IsError && journal.MatchesNoFixtureCase(result):
 		r.Hint("the fixture has no case for a call of " + ev.Use.Name)

@@ -191,7 +191,7 @@ func (l *findings) checkCalls(p *process) {
 		if e.Match != nil {
 			rule = *e.Match
 		}
-		if d := e.Permission; d != nil && d.Decision == "reject" && d.Source == "config" && d.ReasonType != "rule" && d.ReasonType != "hook" {
+		if d := e.Permission; d != nil && d.IsMissing() {
 			denied[d.ToolUseID] = true
 		}
 		t := e.Tool

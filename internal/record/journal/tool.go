@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,21 @@ type Permission struct {
 	Source string `json:"source"`
 	// ReasonType is the kind of reason: `rule`, `mode`, `hook`…
 	ReasonType string `json:"reason_type,omitempty"`
+}
+
+// PermissionOf returns the decision about a call. It is the zero value if the permission check was not reached.
+func PermissionOf(ev *protocol.ToolExecuted) Permission {
+	d := ev.Result.Decision
+	if d == nil {
+		return Permission{}
+	}
+	return Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
+}
+
+// IsMissing reports whether the call was denied because nothing allows it, not by a deny rule or a hook. The reason for
+// a deny rule about a shell command is subcommandResults.
+func (p Permission) IsMissing() bool {
+	return p.Decision == "reject" && p.Source == "config" && !slices.Contains([]string{"rule", "hook", "subcommandResults"}, p.ReasonType)
 }
 
 // Breakpoint is the decision about a call at a breakpoint.
@@ -138,8 +154,8 @@ func MatchesNoFixtureCase(result string) bool {
 // toolLines returns the lines of a call: the decisions about it, then the call.
 func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
 	var lines []Body
-	if d := ev.Result.Decision; d != nil {
-		lines = append(lines, Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType})
+	if d := PermissionOf(ev); d.Decision != "" {
+		lines = append(lines, d)
 	}
 	l := Tool{
 		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input, Result: ev.Result.Content.Plain(),
