@@ -144,7 +144,7 @@ func TestTooLong(t *testing.T) {
 		tool string
 		size int
 	}{
-		"stdio": {"echo", 1<<20 + 73}, "json": {"hang", 3073}, "stream": {"hang", 3086}, "sse": {"big", 3074},
+		"stdio": {"echo", 1<<20 + 73}, "json": {"hang", 3073}, "stream": {"hang", 3074}, "sse": {"big", 3074},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cfg ServerConfig

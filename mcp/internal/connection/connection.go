@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
@@ -76,7 +77,7 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
-			interceptor: newInterceptor(in, o.Debug), notifications: in,
+			interceptor: newInterceptor(in, o.Debug), notifications: in, listChanges: &in.lists,
 			debug: o.Debug, tasks: o.Tasks,
 		},
 		timeoutError: o.TimeoutError, released: lifetime.Done(), options: o, stopListening: func() {},
@@ -196,7 +197,7 @@ func (c *Conn) repeatDiscovery(limit context.Context) error {
 // CloseAfterFailedOpen closes a connection after Open has failed with err. It returns why Open failed: ErrLegacy or a
 // *DialError.
 func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) error {
-	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && c.interceptor.negotiation.diedDuringProbe()
+	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.interceptor.negotiation.probeError, transport.ErrTransportClosed)
 	f := c.explainFailure(limit, err)
 	c.Close(context.WithoutCancel(life))
 	if died || errors.Is(err, ErrLegacy) {

@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
-
-	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // chunkSource returns bytes in chunks, which may be empty. A chunk is valid until the next one.
@@ -35,12 +34,45 @@ func (c *chunkReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// filterOptions configure a filter. Source, Limit and Owner are required.
-type filterOptions struct {
-	Source io.Reader
-	Limit  int            // longest message in bytes
-	Owner  *transportBase // the connection; it is marked as lost at the end of Source, and gets an error for each response that is too long
-	Log    bool           // the first few dropped lines are logged
+// boundedLine collects a line. Of a line that is longer than the limit, it keeps the beginning and the end.
+type boundedLine struct {
+	limit int
+	size  int64
+	kept  []byte // the first bytes, at most limit
+	tail  []byte // the last bytes after kept, at most 2*keptEndBytes
+}
+
+// keptEndBytes is how many bytes are kept at least of the end of a line that is too long.
+const keptEndBytes = 1 << 10
+
+func (l *boundedLine) write(p []byte) {
+	l.size += int64(len(p))
+	n := min(len(p), l.limit-len(l.kept))
+	if n > cap(l.kept)-len(l.kept) { // doubles the buffer, but not beyond the limit
+		l.kept = slices.Grow(l.kept, min(n+len(l.kept), l.limit-len(l.kept)))
+	}
+	l.kept = append(l.kept, p[:n]...)
+	l.tail = append(l.tail, p[max(n, len(p)-keptEndBytes):]...)
+	if len(l.tail) > 2*keptEndBytes {
+		l.tail = append(l.tail[:0], l.tail[len(l.tail)-keptEndBytes:]...)
+	}
+}
+
+// reset empties the line. It releases a large buffer.
+func (l *boundedLine) reset() {
+	const largest = 1 << 20
+	l.size, l.kept, l.tail = 0, l.kept[:0], l.tail[:0]
+	if cap(l.kept) > largest {
+		l.kept = nil
+	}
+}
+
+func (l *boundedLine) isTooLong() bool { return l.size > int64(l.limit) }
+
+// lineSource is where lines come from.
+type lineSource interface {
+	// readLine adds the next line, without its end, to an empty one. An error ends the source; the line is still used.
+	readLine(line *boundedLine) error
 }
 
 // lineFilter passes on the lines of a server that are JSON-RPC messages and drops the rest: text, blank lines and
@@ -48,81 +80,70 @@ type filterOptions struct {
 // newline is added. Memory use stays near the limit.
 type lineFilter struct {
 	chunkReader
-	options filterOptions
-	src     *bufio.Reader
-	line    []byte // buffer for the next line; a chunk may be a part of it
-	ended   bool
+	lines lineSource
+	owner *transportBase // is marked as lost at the end of lines, and gets an error for each response that is too long
+	logs  bool           // the first few dropped lines are logged
+	line  boundedLine    // a chunk may be a part of it
+	ended bool
 
 	mu           sync.Mutex
 	skippedLines int
 	firstSkipped string
 }
 
-func newLineFilter(o filterOptions) *lineFilter {
-	const buffer = 32 << 10
-	f := &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
+// newLineFilter returns a filter for messages of at most limit bytes.
+func newLineFilter(lines lineSource, limit int, owner *transportBase) *lineFilter {
+	f := &lineFilter{lines: lines, line: boundedLine{limit: limit}, owner: owner}
 	f.source = f
 	return f
+}
+
+// pipeLines are the lines of a pipe.
+type pipeLines struct{ *bufio.Reader }
+
+func (p pipeLines) readLine(l *boundedLine) error {
+	for {
+		part, err := p.ReadSlice('\n')
+		l.write(bytes.TrimSuffix(part, []byte{'\n'}))
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
 }
 
 // next returns the next line; nil means that it is not a message. A last line without a newline is returned before
 // the connection is marked as lost, so that this message is still received.
 func (f *lineFilter) next() ([]byte, error) {
 	if f.ended {
-		f.options.Owner.MarkLost()
+		f.owner.MarkLost()
 		return nil, io.EOF
 	}
-	var dropped droppedLine
-	line, tooLong, err := plainjson.ReadLine(f.src, f.line, f.options.Limit, func(part []byte) { dropped.write(part) })
-	f.ended = err != nil
-	const kept = 1 << 20 // larger buffers are released
-	if f.line = line; cap(line) > kept {
-		f.line = nil
-	}
-	trimmed := bytes.TrimSpace(line)
+	f.line.reset()
+	f.ended = f.lines.readLine(&f.line) != nil
+	trimmed := bytes.TrimSpace(f.line.kept)
 	switch {
-	case tooLong:
-		return f.tooLongReply(&dropped), nil
+	case f.line.isTooLong():
+		return f.tooLongReply(), nil
 	case len(trimmed) == 0:
-	case trimmed[0] == '{' && isMessage(trimmed):
-		return append(withNumericID(trimmed), '\n'), nil
-	default:
+		return nil, nil
+	}
+	message := parseMessage(trimmed)
+	if message == nil {
 		f.dropLine(string(trimmed[:min(len(trimmed), 200)]))
+		return nil, nil
 	}
-	return nil, nil
+	return append(message, '\n'), nil
 }
-
-// withNumericID turns the id of a response into a number if it is a string such as "7", as the real CLI does. It looks
-// for the id only near the beginning and the end of the line.
-func withNumericID(line []byte) []byte {
-	const near = 256
-	head, tail := line[:min(near, len(line))], line[max(0, len(line)-near):]
-	var m map[string]json.RawMessage
-	if !stringIDPattern().Match(head) && !stringIDPattern().Match(tail) || json.Unmarshal(line, &m) != nil || m["method"] != nil {
-		return line
-	}
-	n, err := strconv.ParseInt(plainjson.JSString(m["id"]), 10, 64)
-	if err != nil {
-		return line
-	}
-	m["id"] = strconv.AppendInt(nil, n, 10)
-	if corrected, err := json.Marshal(m); err == nil {
-		return corrected
-	}
-	return line
-}
-
-var stringIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
 // tooLongReply returns the error response that replaces a response that is too long; nil if the line is no response.
-func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
-	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
-	id := l.responseID()
+func (f *lineFilter) tooLongReply() []byte {
+	why := &tooLongError{Size: f.line.size, Limit: f.line.limit}
+	id := f.line.responseID()
 	if id == nil || !json.Valid(id) {
 		f.dropLine(why.Error())
 		return nil
 	}
-	f.options.Owner.interceptor.setProblem(strings.Trim(string(id), `"`), why)
+	f.owner.interceptor.setProblem(strings.Trim(string(id), `"`), why)
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, CodeInternalError, why.Error())
 }
 
@@ -134,8 +155,8 @@ func (f *lineFilter) dropLine(reason string) {
 	if f.skippedLines == 1 {
 		f.firstSkipped = reason
 	}
-	if f.skippedLines <= shown && f.options.Log {
-		f.options.Owner.debug.Printf("not a message, skipped: %s", reason)
+	if f.skippedLines <= shown && f.logs {
+		f.owner.debug.Printf("not a message, skipped: %s", reason)
 	}
 }
 
@@ -167,43 +188,25 @@ func (e *tooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)
 }
 
-type droppedLine struct {
-	size       int64
-	head, tail []byte
-}
-
-// keptEndBytes is how many bytes are kept of the beginning of a message, and of its end.
-const keptEndBytes = 1 << 10
-
-func (d *droppedLine) write(p []byte) {
-	p = bytes.TrimSuffix(p, []byte{'\n'})
-	d.size += int64(len(p))
-	d.head = append(d.head, p[:min(len(p), keptEndBytes-len(d.head))]...)
-	d.tail = append(d.tail, p[max(0, len(p)-keptEndBytes):]...)
-	d.tail = d.tail[max(0, len(d.tail)-keptEndBytes):]
-}
-
-// Patterns of the id of a response, which is before or after the result.
+// Patterns of the id of a response, which is before or after the result, and of the beginning of a request.
 var (
-	leadingIDPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
-	})
-	trailingIDPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
-	})
+	leadingIDPattern  = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
+	trailingIDPattern = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
+	methodPattern     = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
 )
 
+func lazyPattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // responseID returns the id of the request that the message answers; nil means the message is not a response.
-func (d *droppedLine) responseID() []byte {
-	if found := leadingIDPattern().FindSubmatch(d.head); found != nil {
+func (l *boundedLine) responseID() []byte {
+	if found := leadingIDPattern().FindSubmatch(l.kept); found != nil {
 		return found[1]
 	}
-	if found := trailingIDPattern().FindSubmatch(d.tail); found != nil && !methodPattern().Match(d.head) {
+	end := slices.Concat(l.kept[max(0, len(l.kept)-keptEndBytes):], l.tail)
+	if found := trailingIDPattern().FindSubmatch(end); found != nil && !methodPattern().Match(l.kept) {
 		return found[1]
 	}
 	return nil
 }
-
-var methodPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
-})

@@ -32,7 +32,7 @@ func TestFilter(t *testing.T) {
 		"{\"id\":3,\"method\":\"" + strings.Repeat("x", 100) + "\"}\n" + a: {a + "\n", 1},
 		"": {"", 0},
 	} {
-		f := newLineFilter(filterOptions{Source: strings.NewReader(in), Limit: 90, Owner: testBase()})
+		f := newLineFilter(pipeLines{bufio.NewReader(strings.NewReader(in))}, 90, testBase())
 		out, err := io.ReadAll(f)
 		if n, _ := f.Skipped(); err != nil || string(out) != want.out || n != want.junk {
 			t.Errorf("%q: got %q, %d dropped, %v", in, out, n, err)
@@ -40,8 +40,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestIsMessage checks which lines 2.1.330 ignores.
-func TestIsMessage(t *testing.T) {
+// TestParseMessage checks which lines 2.1.330 ignores.
+func TestParseMessage(t *testing.T) {
 	for line, want := range map[string]bool{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`:                           true,
 		`{"jsonrpc":"2.0","id":1,"result":{"_meta":{}}}`:                 true,
@@ -62,7 +62,7 @@ func TestIsMessage(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`:         false,
 		`{broken`: false,
 	} {
-		if got := isMessage([]byte(line)); got != want {
+		if got := parseMessage([]byte(line)) != nil; got != want {
 			t.Errorf("%s: %t", line, got)
 		}
 	}
@@ -74,7 +74,7 @@ func FuzzFilter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 64
 		owner := testBase()
-		all := bufio.NewScanner(newLineFilter(filterOptions{Source: bytes.NewReader(in), Limit: limit, Owner: owner}))
+		all := bufio.NewScanner(newLineFilter(pipeLines{bufio.NewReader(bytes.NewReader(in))}, limit, owner))
 		for all.Scan() {
 			if line := all.Bytes(); !json.Valid(line) || line[0] != '{' || len(line) > limit && !bytes.Contains(line, []byte("maxLineBytes")) {
 				t.Errorf("%q came through", line)
@@ -95,7 +95,7 @@ func testBase() *transportBase {
 // The last message of a server that ends without a newline is read before the connection counts as lost.
 func TestFilterEndsAfterTheLastMessage(t *testing.T) {
 	owner := testBase()
-	f := newLineFilter(filterOptions{Source: strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{}}`), Owner: owner, Limit: 100})
+	f := newLineFilter(pipeLines{bufio.NewReader(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{}}`))}, 100, owner)
 	buf := make([]byte, 100)
 	n, err := f.Read(buf)
 	if got := string(buf[:n]); got != "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n" || err != nil || owner.IsLost() {

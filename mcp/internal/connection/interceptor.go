@@ -51,14 +51,12 @@ type interceptor struct {
 	sampling    bool        // the handler handles sampling requests
 	modern      atomic.Bool // the server successfully answered the probe for revision 2026-07-28
 	ids         idSequence
-
-	mu      sync.Mutex
-	pending map[string]error // requests that wait for a response, by id as a string; the value is what is wrong with the response, or nil
+	pending     sync.Map // requests that wait for a response, by idText; the value is the error that the response causes, or nil
 }
 
 // newInterceptor returns an interceptor without a transport: the caller must set Interface before anything is sent.
 func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
-	return &interceptor{notifications: in, debug: debug, closeReason: newCloseReason(), pending: map[string]error{}}
+	return &interceptor{notifications: in, debug: debug, closeReason: newCloseReason()}
 }
 
 // idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
@@ -183,15 +181,16 @@ func (l *interceptor) send(ctx context.Context, req *transport.JSONRPCRequest) (
 
 // sendTracked sends a request that already has an id, and returns the result.
 func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
-	l.trackRequest(req.ID)
+	id := idText(req.ID)
+	l.pending.Store(id, nil)
 	open := openRequest{
-		interceptor: l, id: idText(req.ID), isListening: req.Method == string(wire.MethodSubscriptionsListen),
+		interceptor: l, id: id, isListening: req.Method == string(wire.MethodSubscriptionsListen),
 		isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover),
 	}
 	resp, err := l.Interface.SendRequest(context.WithValue(ctx, openRequestKey{}, open), req)
-	why := l.untrackRequest(req.ID)
-	switch {
-	case why != nil:
+	problem, _ := l.pending.LoadAndDelete(id)
+	switch why, isUnusable := problem.(error); {
+	case isUnusable:
 		err = why
 	case err != nil && (strings.HasSuffix(err.Error(), streamEndedText) || strings.Contains(err.Error(), notResumedText)):
 		err = l.waitUnanswered(ctx)
@@ -322,27 +321,9 @@ func dropUnreadableTools(result json.RawMessage) json.RawMessage {
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
-func (l *interceptor) trackRequest(id wire.RequestId) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending[idText(id)] = nil
-}
-
-func (l *interceptor) untrackRequest(id wire.RequestId) (problem error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	problem = l.pending[idText(id)]
-	delete(l.pending, idText(id))
-	return problem
-}
-
-// setProblem records what is wrong with the response to a request. The request then fails with this error.
+// setProblem records the first error that the response to a request causes. The request then fails with this error.
 func (l *interceptor) setProblem(id string, problem error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, waits := l.pending[id]; waits {
-		l.pending[id] = problem
-	}
+	l.pending.CompareAndSwap(id, nil, problem)
 }
 
 func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) {

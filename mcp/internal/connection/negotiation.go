@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -77,10 +76,6 @@ func (n *negotiationState) handshakeError() error {
 	return nil
 }
 
-func (n *negotiationState) diedDuringProbe() bool {
-	return errors.Is(n.probeError, transport.ErrTransportClosed)
-}
-
 // supportsOnlyNewerVersions reports whether a server refused a revision and listed one without handshake (2026-07-28 or
 // later).
 func supportsOnlyNewerVersions(err error) bool {
@@ -89,42 +84,35 @@ func supportsOnlyNewerVersions(err error) bool {
 
 // supportedVersions returns the revisions that a server listed when it refused the revision of a request.
 func supportedVersions(err error) []string {
-	var rpc *Error
-	if !errors.As(err, &rpc) || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
+	rpc, ok := errors.AsType[*Error](err)
+	if !ok || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
 		return nil
 	}
-	var data struct {
-		Supported []string `json:"supported"`
-	}
-	raw, err := json.Marshal(rpc.Data)
-	if err != nil || json.Unmarshal(raw, &data) != nil {
-		return nil
-	}
-	return data.Supported
+	return plainjson.DecodeOrZero[struct{ Supported []string }]([]byte(plainjson.MarshalString(rpc.Data))).Supported
 }
 
 // dropCacheKeys removes the cache keys from a probe's response: the real CLI ignores them; mcp-go cannot parse some.
 func dropCacheKeys(result json.RawMessage) json.RawMessage {
-	members, _ := plainjson.Parse(result) // anything but an object is refused later
-	kept := slices.DeleteFunc(members, func(m plainjson.Member) bool { return m.Key == "ttlMs" || m.Key == "cacheScope" })
-	if out, err := json.Marshal(kept); err == nil && len(members) > 0 {
-		return out
+	members, err := plainjson.Parse(result)
+	if err != nil { // refused later
+		return result
 	}
-	return result
+	return members.Without("ttlMs", "cacheScope").Raw()
 }
 
 // checkDiscovery returns why a probe's response is unusable, or nil. Some servers answer anything with an empty object.
 func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
-	if err := json.Unmarshal(dropCacheKeys(result), &d); err != nil {
-		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the answer to server/discover cannot be read: %v", err)}
+	var defect string
+	switch err := json.Unmarshal(dropCacheKeys(result), &d); {
+	case err != nil:
+		defect = "cannot be read: " + err.Error()
+	case !plainjson.IsSet(plainjson.DecodeOrZero[struct{ Capabilities json.RawMessage }](result).Capabilities):
+		defect = "has no capabilities"
+	case !slices.Contains(d.SupportedVersions, ModernVersion):
+		defect = "does not list " + ModernVersion
+	default:
+		return nil
 	}
-	var members struct{ Capabilities json.RawMessage }
-	if json.Unmarshal(result, &members) != nil || !plainjson.IsSet(members.Capabilities) {
-		return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover has no capabilities"}
-	}
-	if !slices.Contains(d.SupportedVersions, ModernVersion) {
-		return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover does not list " + ModernVersion}
-	}
-	return nil
+	return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover " + defect}
 }

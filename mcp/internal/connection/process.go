@@ -1,14 +1,13 @@
 package connection
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -41,7 +40,8 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	if err != nil {
 		return nil, nil, err
 	}
-	lines := newLineFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Log: true})
+	lines := newLineFilter(pipeLines{bufio.NewReaderSize(p.Stdout(), 32<<10)}, t.MaxLine, b)
+	lines.logs = true
 	pipes := transport.NewIO(lines, stdinWriter{p.Stdin()}, nil)
 	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
 	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes}
@@ -150,9 +150,7 @@ func lastLines(text string) []string {
 
 // failureTrailerPattern matches the lines that interpreters, test runners and package managers write after the message
 // of a failure: stacks, quoted source and its mark, hints.
-var failureTrailerPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
-})
+var failureTrailerPattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
 // lastLine returns the last line that does not match [failureTrailerPattern], or the last line if every line matches.
 func lastLine(text string) string {

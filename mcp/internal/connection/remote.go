@@ -29,40 +29,32 @@ type RemoteServer struct {
 }
 
 func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
-	e := &endpoint{roundTripper: t.roundTripper(), address: t.address()}
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("invalid url of MCP server %q", t.Server) // the parser's message would contain the URL
+	}
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	e := &endpoint{roundTripper: t.roundTripper(originOf(u)), address: address}
 	if t.SSE {
 		sse, err := e.openSSE(lifetime, limit, t, b)
 		return sse, e, err
 	}
-	e.roundTripper.sessionStream = &sessionStream{listening: make(chan struct{}), answered: make(chan struct{}), interceptor: b.interceptor}
+	e.roundTripper.sessionStream = &sessionStream{listening: make(chan struct{}), answered: make(chan struct{}, 1), interceptor: b.interceptor}
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: e.roundTripper}), transport.WithHTTPLogger(discardLogger),
 	}
 	if b.interceptor.negotiation.mode == NegotiateLegacy {
 		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated for a protocol version that is not asked for here
-		e.hasListenStream = true
 	}
 	inner, err := transport.NewStreamableHTTP(t.URL, options...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("invalid url of MCP server %q", t.Server) // the parser's message would contain the URL
-	}
-	return inner, e, nil
+	return inner, e, err
 }
 
-// address returns the host and the port of the server; empty means the URL is invalid.
-func (t RemoteServer) address() string {
-	u, err := url.Parse(t.URL)
-	if err != nil {
-		return ""
-	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
-}
-
-func (t RemoteServer) roundTripper() *roundTripper {
+func (t RemoteServer) roundTripper(origin string) *roundTripper {
 	dialer := net.Dialer{Timeout: t.DialTimeout}
 	trip := &roundTripper{
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
-		limit: t.MaxMessage, agent: t.Agent,
+		limit: t.MaxMessage, agent: t.Agent, origin: origin,
 		requestHeaders: requestHeaders{headers: t.Headers, renewer: t.Renewer},
 	}
 	trip.transport = trip.base
@@ -71,17 +63,13 @@ func (t RemoteServer) roundTripper() *roundTripper {
 	}); ok {
 		trip.transport = w.Transport(trip.base)
 	}
-	if u, err := url.Parse(t.URL); err == nil { // an invalid URL has no origin
-		trip.origin = originOf(u)
-	}
 	return trip
 }
 
 // endpoint is a server over HTTP. A nil endpoint means that the server is not reached over HTTP.
 type endpoint struct {
-	roundTripper    *roundTripper
-	address         string // host and port
-	hasListenStream bool   // a listening stream is opened
+	roundTripper *roundTripper
+	address      string // host and port
 }
 
 func (e *endpoint) close(context.Context) { e.roundTripper.base.CloseIdleConnections() }
@@ -113,7 +101,7 @@ const listenStreamTimeout = time.Second
 // WaitListening waits until the listening stream of an HTTP server is open, at most listenStreamTimeout. The stream
 // must not open during a call, because the server could then send the answer on this stream, where it would be lost.
 func (c *Conn) WaitListening(ctx context.Context) {
-	if c.endpoint == nil || !c.endpoint.hasListenStream {
+	if c.endpoint == nil || c.endpoint.roundTripper.sessionStream == nil || c.options.Negotiation != NegotiateLegacy {
 		return
 	}
 	ctx, stop := context.WithTimeout(ctx, listenStreamTimeout)

@@ -222,12 +222,13 @@ func formFieldShape() shape {
 	)
 }
 
-// isMessage reports whether a line is a JSON-RPC message. Like the real CLI, it rejects a message without the version,
-// with unknown members, or with a _meta that is not an object (observed with 2.1.330).
-func isMessage(line []byte) bool {
+// parseMessage returns a JSON-RPC message; nil means that the line is none. Like the real CLI, it rejects a message
+// without the version, with unknown members, or with a _meta that is not an object, and turns the id of a response into
+// a number if it is a string such as "7" (observed with 2.1.330).
+func parseMessage(line []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {
-		return false
+		return nil
 	}
 	bodies := 0
 	for name, value := range members {
@@ -235,7 +236,7 @@ func isMessage(line []byte) bool {
 		case "jsonrpc", "id":
 		case "params", "result":
 			if object(optional("_meta", typeShape("object")))(value) != nil {
-				return false
+				return nil
 			}
 			if name == "result" {
 				bodies++
@@ -243,10 +244,18 @@ func isMessage(line []byte) bool {
 		case "method", "error":
 			bodies++
 		default:
-			return false
+			return nil
 		}
 	}
-	return bodies == 1
+	if bodies != 1 {
+		return nil
+	}
+	id, _ := plainjson.StringValue(members["id"])
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && members["method"] == nil {
+		members["id"] = strconv.AppendInt(nil, n, 10)
+		return []byte(plainjson.MarshalString(members))
+	}
+	return line
 }
 
 // ServerInfo is the name and version of a server.

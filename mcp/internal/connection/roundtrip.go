@@ -59,8 +59,7 @@ type sessionStream struct {
 	listening   chan struct{}
 	version     string
 	interceptor *interceptor
-	answered    chan struct{} // closed after the first GET was answered, successfully or not
-	once        sync.Once
+	answered    chan struct{} // holds a token after a GET was answered, successfully or not
 }
 
 type requestHeaders struct {
@@ -119,7 +118,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if standing {
-		t.sessionStream.once.Do(func() { close(t.sessionStream.answered) })
+		signalChange(t.sessionStream.answered)
 	}
 	if err != nil {
 		if t.sessionStream != nil && ctx.Err() == nil && findError[*DialError](err) == nil { // the real CLI counts a stream of notifications twice
@@ -208,7 +207,7 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 // sendAgain repeats a refused request with new headers. If the renewer has no new headers, sendAgain returns the
 // refusal. If the renewer returns a *DialError, this is the error of the request.
 func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
-	if req.Body != nil && req.GetBody == nil {
+	if req.Body != nil && req.GetBody == nil { // the GET request of SSE, too
 		return refusal, nil
 	}
 	headers, err := t.requestHeaders.renew(ctx, refusal, used)
@@ -242,7 +241,7 @@ func (t *roundTripper) boundBody(req *http.Request, resp *http.Response) {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, 2*int64(t.limit)+1)
 		return
 	}
-	stream := &responseStream{events: &eventReader{in: newNormalizedEvents(resp.Body), limit: t.limit}, isModern: isModern(req)}
+	stream := &responseStream{events: newEventReader(resp.Body), data: boundedLine{limit: t.limit}, isModern: isModern(req)}
 	var isOpen bool
 	if stream.request, isOpen = req.Context().Value(openRequestKey{}).(openRequest); !isOpen {
 		stream.request = openRequest{interceptor: t.sessionStream.interceptor, isListening: true}
@@ -283,16 +282,17 @@ func (t *roundTripper) checkAnswer(req *http.Request, resp *http.Response) error
 		return err
 	}
 	message := findResponse(body)
+	parsed := parseMessage(message)
 	refused := resp.StatusCode == http.StatusBadRequest && isModern(req) && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](message).Error != nil
 	switch {
 	case !succeeded && !refused:
 		return &AnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
 	case !json.Valid(body):
 		return ErrUnreadable
-	case !isMessage(message):
+	case parsed == nil:
 		return &ResultError{"returned a malformed result that failed schema validation: the answer is not a message of JSON-RPC"}
 	}
-	resp.StatusCode, resp.Body = http.StatusOK, io.NopCloser(bytes.NewReader(withNumericID(message)))
+	resp.StatusCode, resp.Body = http.StatusOK, io.NopCloser(bytes.NewReader(parsed))
 	return nil
 }
 

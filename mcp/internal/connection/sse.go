@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // sseClient is one open stream of the older HTTP transport (HTTP+SSE). Everything that the server sends arrives on the
@@ -26,7 +29,7 @@ type sseClient struct {
 	endpoint *url.URL
 	stop     context.CancelFunc
 	version  atomic.Value // string: the protocol version; empty before the handshake
-	expected sync.Map     // request id → chan struct{}, which is closed when the response can be received
+	unsent   sync.Map     // request id → func() that posts the request, for requests whose response cannot be received yet
 }
 
 // openSSE opens the stream, within limit, and waits for its endpoint event. It stays open until lifetime is cancelled.
@@ -56,7 +59,7 @@ func (e *endpoint) openSSE(lifetime, limit context.Context, to RemoteServer, b *
 func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBase) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.URL, http.NoBody)
 	if err != nil {
-		return errors.New("invalid url of the MCP server")
+		return err
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := t.client.Do(req)
@@ -68,35 +71,29 @@ func (t *sseClient) open(ctx context.Context, to RemoteServer, base *transportBa
 		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
 		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), Wire: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
 	}
-	events := &eventReader{in: newNormalizedEvents(resp.Body), limit: to.MaxMessage}
-	var first event
-	for first.name != "endpoint" {
-		if first, err = events.next(); err != nil {
+	events, data := newEventReader(resp.Body), boundedLine{limit: to.MaxMessage}
+	for first := (event{}); first.name != "endpoint"; {
+		data.reset()
+		if first, err = events.next(&data, math.MaxInt64); err != nil {
 			return errors.New("the event stream ended before it named an endpoint")
 		}
 	}
-	t.endpoint, err = req.URL.Parse(string(first.data))
+	t.endpoint, err = req.URL.Parse(string(data.kept))
 	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
-		return fmt.Errorf("the server sent the endpoint %q; expected the same scheme and host as the URL of the server", first.data)
+		return fmt.Errorf("the server sent the endpoint %q; expected the same scheme and host as the URL of the server", data.kept)
 	}
-	lines := newLineFilter(filterOptions{Source: &chunkReader{source: &messageLines{events: events}}, Limit: to.MaxMessage, Owner: base})
-	t.Stdio = transport.NewIO(lines, messagePoster{t}, nil)
+	t.Stdio = transport.NewIO(newLineFilter(events, to.MaxMessage, base), messagePoster{t}, nil)
 	return nil
 }
 
-// messagePoster takes the place of the pipe to the server, to which mcp-go's transport would write messages. Its Write
-// sends nothing. It only tells SendRequest that the transport is ready for the response, and then SendRequest posts the
-// request.
+// messagePoster takes the place of the pipe to the server. mcp-go's transport writes a request to it when it is ready for
+// the response, so Write then posts the request. Other messages are posted without it.
 type messagePoster struct{ t *sseClient }
 
-// Write implements io.Writer. Each call has one message.
+// Write implements io.Writer. Each call has one request.
 func (w messagePoster) Write(p []byte) (int, error) {
-	var m struct{ ID wire.RequestId }
-	if err := json.Unmarshal(p, &m); err != nil {
-		return 0, err
-	}
-	if expected, ok := w.t.expected.LoadAndDelete(m.ID.String()); ok {
-		close(expected.(chan struct{}))
+	if post, ok := w.t.unsent.LoadAndDelete(plainjson.DecodeOrZero[struct{ ID wire.RequestId }](p).ID.String()); ok {
+		go post.(func())() // returns when the request is cancelled at the latest
 	}
 	return len(p), nil
 }
@@ -151,22 +148,16 @@ func (t *sseClient) SetRequestHandler(handle transport.RequestHandler) {
 func (t *sseClient) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	id, expected, posted := req.ID.String(), make(chan struct{}), make(chan error, 1)
-	t.expected.Store(id, expected)
-	go func() { // returns when ctx is cancelled at the latest
-		select {
-		case <-expected:
-		case <-ctx.Done():
-			return
-		}
+	id, posted := req.ID.String(), make(chan error, 1)
+	t.unsent.Store(id, func() {
 		err := t.post(ctx, req)
 		if err != nil {
 			stop()
 		}
 		posted <- err
-	}()
+	})
 	resp, err := t.Stdio.SendRequest(ctx, req)
-	if _, unposted := t.expected.LoadAndDelete(id); unposted {
+	if _, unsent := t.unsent.LoadAndDelete(id); unsent {
 		return nil, err
 	}
 	if postError := <-posted; postError != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"reflect"
 	"strings"
@@ -22,19 +23,20 @@ import (
 func readEvents(t *testing.T, stream string, limit int) (all []string) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
-		in := eventReader{in: newNormalizedEvents(r), limit: limit}
+		in := newEventReader(r)
 		all = nil
 		for {
-			ev, err := in.next()
+			data := boundedLine{limit: limit}
+			ev, err := in.next(&data, math.MaxInt64)
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
 					t.Errorf("%q: %v", stream, err)
 				}
 				break
 			}
-			text := ev.name + "[" + string(ev.data)
-			if !ev.continues {
-				text += "]"
+			text := ev.name + "[" + string(data.kept) + "]"
+			if data.isTooLong() {
+				text = fmt.Sprintf("%d too long", data.size)
 			}
 			all = append(all, text)
 		}
@@ -42,7 +44,7 @@ func readEvents(t *testing.T, stream string, limit int) (all []string) {
 	return all
 }
 
-// TestEvents: all line endings, a byte order mark, several data lines. An event over the limit comes in pieces.
+// TestEvents: all line endings, a byte order mark, several data lines. An event over the limit is read to its end.
 func TestEvents(t *testing.T) {
 	for stream, want := range map[string]string{
 		"data: a\n\ndata: b\n\n":                            "[a][b]",
@@ -54,7 +56,7 @@ func TestEvents(t *testing.T) {
 		"\ufeff\r\rdata: a\r\n\rdata: \ufeffb\r\r:":         "[a][\ufeffb]",
 		": c\nevent: x\ndata:a\n\ndata\n\n":                 "x[a][]",
 		"data: cut":                                         "",
-		"data: 123456789\ndata: 12345678901\n\ndata: b\n\n": "[123456789\r12345678901[][b]",
+		"data: 123456789\ndata: 12345678901\n\ndata: b\n\n": "21 too long[b]",
 	} {
 		if got := strings.Join(readEvents(t, stream, 20), ""); got != want {
 			t.Errorf("%q: got %q, want %q", stream, got, want)
@@ -62,9 +64,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestMessageLines checks that a message with several data lines becomes one line. A message over the limit becomes an
+// TestReadLine checks that a message with several data lines becomes one line. A message over the limit becomes an
 // error with its id, and later messages are still read.
-func TestMessageLines(t *testing.T) {
+func TestReadLine(t *testing.T) {
 	const tooLong = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the message of the server is %d bytes; the limit is 40 (maxLineBytes in the server's entry)"}}`
 	const a, begin, rest = `{"jsonrpc":"2.0","method":"a"}`, `{"jsonrpc":"2.0",`, `"method":"a"}`
 	for stream, want := range map[string]string{
@@ -73,8 +75,8 @@ func TestMessageLines(t *testing.T) {
 		"data: {\"result\":{\"id\":8,\"a\":\"1234567890123\"},\ndata: \"id\":\"x\"}\n\n":                              fmt.Sprintf(tooLong, `"x"`, 49) + "\n",
 		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"123456789012345678\"}\n\n":                                       "",
 	} {
-		lines := &chunkReader{source: &messageLines{events: &eventReader{in: newNormalizedEvents(strings.NewReader(stream)), limit: 40}}}
-		got, err := io.ReadAll(newLineFilter(filterOptions{Source: lines, Limit: 40, Owner: testBase()}))
+		lines := newEventReader(strings.NewReader(stream))
+		got, err := io.ReadAll(newLineFilter(lines, 40, testBase()))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}
@@ -118,16 +120,17 @@ func TestResponseStream(t *testing.T) {
 		"id is a text":        {"data: " + strings.Replace(answer, "7", `"7"`, 1) + "\n\n", `{"id":7,"jsonrpc":"2.0","result":{}} `, nil},
 		"notification":        {"data: {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n\n", `{"jsonrpc":"2.0","method":"a"} `, nil},
 		"request":             {"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n\n" + data, read, nil}, // not in revision 2026-07-28
-		"too long":            {"data: " + strings.Repeat("1", 124) + "\n\n", "", &tooLongError{Size: 130, Limit: 100}},
+		"too long":            {"data: " + strings.Repeat("1", 124) + "\n\n", "", &tooLongError{Size: 124, Limit: 100}},
 	} {
 		base := testBase()
-		base.interceptor.pending["7"] = nil
+		base.interceptor.pending.Store("7", nil)
 		s := &responseStream{
-			events:  &eventReader{in: newNormalizedEvents(strings.NewReader(test.stream)), limit: 100},
+			events: newEventReader(strings.NewReader(test.stream)), data: boundedLine{limit: 100},
 			request: openRequest{interceptor: base.interceptor, id: "7"}, isModern: true,
 		}
 		got, _ := io.ReadAll(&chunkReader{source: s})
-		failure := base.interceptor.pending["7"]
+		problem, _ := base.interceptor.pending.Load("7")
+		failure, _ := problem.(error)
 		text := strings.NewReplacer("\n", " ", "data: ", "").Replace(string(bytes.ReplaceAll(got, []byte("\n\n"), []byte("\n"))))
 		if strings.TrimLeft(text, " ") != test.want || !reflect.DeepEqual(failure, test.failure) {
 			t.Errorf("%s: got %q, %v, want %q, %v", name, text, failure, test.want, test.failure)

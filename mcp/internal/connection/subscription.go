@@ -11,6 +11,8 @@ import (
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // subscription keeps the subscriptions/listen stream open, where a server of revision 2026-07-28 sends notifications.
@@ -52,13 +54,11 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	type list struct {
 		Changed bool `json:"listChanged"`
 	}
-	var declared struct{ Tools, Prompts, Resources list }
-	_ = json.Unmarshal(capabilities, &declared) // unreadable capabilities count as absent
+	declared := plainjson.DecodeOrZero[struct{ Tools, Prompts, Resources list }](capabilities)
 	s := &subscription{
-		pause: pause, ackTimeout: time.Duration(float64(connect) * ackTimeoutShare),
+		pause: cmp.Or(pause, reopenPause), ackTimeout: time.Duration(float64(connect) * ackTimeoutShare),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
-	s.pause = cmp.Or(s.pause, reopenPause)
 	s.filter.ToolsListChanged = declared.Tools.Changed
 	s.filter.PromptsListChanged = declared.Prompts.Changed
 	s.filter.ResourcesListChanged = declared.Resources.Changed
@@ -69,30 +69,22 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 // the first attempt to open the stream, run calls settled once; acknowledged reports whether the server has confirmed
 // the subscription.
 func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
-	attempts, opened := 0, false
+	var opened bool
+	var first sync.Once
 	onAck := func() {
 		if opened {
 			s.resumed()
-		} else if attempts == 0 {
-			settled(true)
 		}
 		opened = true
+		first.Do(func() { settled(true) })
 	}
-	for reopened := 0; ; reopened++ {
+	for reopened := 0; ctx.Err() == nil; reopened++ {
 		err := s.readStream(ctx, onAck)
-		if attempts == 0 && !opened {
-			settled(false)
-		}
-		attempts++
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, errFilterChanged):
+		first.Do(func() { settled(false) })
+		if errors.Is(err, errFilterChanged) {
 			reopened = -1
-			continue
-		}
-		if !s.waitPause(ctx, s.pauseAfter(err, reopened)) {
-			return
+		} else if ctx.Err() == nil {
+			s.waitPause(ctx, s.pauseAfter(err, reopened))
 		}
 	}
 }
@@ -113,8 +105,8 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 
 const noLimit = time.Duration(math.MaxInt64)
 
-// waitPause waits and reports whether ctx is still live. It returns early if the filter changes.
-func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool {
+// waitPause waits. It returns early if ctx ends or the filter changes.
+func (s *subscription) waitPause(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -122,7 +114,6 @@ func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool 
 	case <-s.filterChanged:
 	case <-ctx.Done():
 	}
-	return ctx.Err() == nil
 }
 
 // readStream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
@@ -153,10 +144,7 @@ func (s *subscription) readStream(ctx context.Context, onAck func()) error {
 				onAck()
 			default:
 			}
-			if cause := context.Cause(ctx); cause != nil {
-				return cause
-			}
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
 }
