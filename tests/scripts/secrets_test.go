@@ -120,7 +120,7 @@ func TestReportsKeepSecretsToThemselves(t *testing.T) {
 (sleep 60 | claude -p --input-format stream-json --output-format stream-json --verbose --append-system-prompt "$1" >/dev/null 2>&1 &)
 until grep -q append-system log.jsonl; do sleep 0.01; done; exit 0`
 	args := []string{
-		"exec", "-s", "s.toml", "--json", "r.json", "--junit", "r.xml", "--github", "--capture", "log.jsonl", "--", "sh", "-c", script, "sh", words.String(),
+		"exec", "-s", "s.toml", "--json", "r.json", "--junit", "r.xml", "--html", "r.html", "--github", "--capture", "log.jsonl", "--", "sh", "-c", script, "sh", words.String(),
 		"sshpass", "-p", "pa55 OfSshpass", "curl", "-b", "session=cook1eAsArgument", "mysql", "-ppa55OfMysql",
 	}
 	for _, secret := range []string{"pa55 OfSshpass", "cook1eAsArgument", "pa55OfMysql"} {
@@ -137,13 +137,14 @@ until grep -q append-system log.jsonl; do sleep 0.01; done; exit 0`
 		t.Fatalf("exit code %d, %v\n%s", code, err, said)
 	}
 	records := map[string]string{"the verdict": string(said)}
-	for name, file := range map[string]string{"--json": "r.json", "--junit": "r.xml", "the summary": "summary.md", "the capture": "log.jsonl", "the debug log": "debug.log"} {
+	for name, file := range map[string]string{"--json": "r.json", "--junit": "r.xml", "--html": "r.html", "the summary": "summary.md", "the capture": "log.jsonl", "the debug log": "debug.log"} {
 		records[name] = readFileAt(t, filepath.Join(dir, file))
 	}
 	for name, parts := range map[string][]string{
 		"the verdict":   {"never curl -b session=", "::error file=", "C06: claude was left running"},
 		"--json":        {"never curl -b session=", `"argv"`, "sshpass", "what about"},
 		"--junit":       {"never curl -b session=", "<testsuite", "what about"},
+		"--html":        {"never curl -b session=", "<html", "what about"},
 		"the summary":   {"never curl -b session="},
 		"the capture":   {"what about", `"expectation"`, "append-system-prompt"},
 		"the debug log": {"DEBUG"},
