@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,5 +59,24 @@ func TestChainOrder(t *testing.T) {
 	_, err := executor.Chain(&fakeTools{}, layer("outer"), layer("inner")).Execute(t.Context(), protocol.ToolUse{})
 	if diff := cmp.Diff([]string{"outer", "inner"}, order); diff != "" || err != nil {
 		t.Errorf("order (-want +got), err %v:\n%s", err, diff)
+	}
+}
+
+// Every request of a session lists the tools, so the number of allocations does not grow with the number of tools (D1).
+func TestListingToolsIsCheap(t *testing.T) {
+	list := func(n int) float64 {
+		members := executor.Composite{&fakeTools{}, &fakeTools{}}
+		for i := range n {
+			member := members[i%2].(*fakeTools)
+			member.tools = append(member.tools, protocol.Tool{Name: fmt.Sprintf("tool%d", i)})
+		}
+		return testing.AllocsPerRun(10, func() {
+			if got, err := members.Tools(t.Context()); err != nil || len(got) != n {
+				t.Fatal(len(got), err)
+			}
+		})
+	}
+	if few, many := list(64), list(1024); many > few+16 {
+		t.Errorf("%.0f allocations for 64 tools, %.0f for 1,024", few, many)
 	}
 }
