@@ -138,6 +138,8 @@ func TestArgsOfCommands(t *testing.T) {
 		{[]string{"env", "MY_TOKEN=hunter22", "claude", "-p", "use hunter22"}, []string{"env", "MY_TOKEN=[redacted]", "claude", "-p", "use [redacted]"}},
 		{[]string{"echo", "API_KEY", "=", "abc123def"}, []string{"echo", "API_KEY", "=", "abc123def"}},
 		{[]string{"--token", "$TOKEN", "-u", "me:", "--password=", "x"}, []string{"--token", "$TOKEN", "-u", "me:", "--password=", "x"}},
+		{[]string{"claude", "--token", "hunter22", "-p", "use hunter22"}, []string{"claude", "--token", "[redacted]", "-p", "use [redacted]"}},
+		{[]string{"--token", "aaaaaaaa", "--token", "xX.*xX", "--token", "aaaaaaab"}, []string{"--token", "aaaaaaaa", "--token", "xX.*xX", "--token", "[redacted]"}},
 		{[]string{"--settings", `{"api_key":"hunter22 \"x"}`, "--", "[x]", "h\xffllo"}, []string{"--settings", `{"api_key":"[redacted]"}`, "--", "[x]", "h\xffllo"}},
 	} {
 		if diff := cmp.Diff(c.want, r.Args(c.in)); diff != "" {
