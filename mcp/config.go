@@ -133,6 +133,14 @@ type Config struct {
 	Errors []protocol.MCPServerError
 	// Warnings report unset variables and white space around values.
 	Warnings []string
+	// UnknownKeys are the members of entries that have no meaning. They are ignored, as in the real CLI.
+	UnknownKeys []UnknownKey
+}
+
+// UnknownKey is a member of an entry that has no meaning. Known are the members that such an entry may have.
+type UnknownKey struct {
+	Server, Key string
+	Known       []string
 }
 
 // ConfigError reports a --mcp-config value that is unusable as a whole.
@@ -296,6 +304,9 @@ func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(
 			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.Key)
 			l.skipEntry(m.Key, problem)
 			continue
+		}
+		for _, name := range f.Unknown() {
+			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(maps.Keys(f.readNames))})
 		}
 		cfg.Name, cfg.Source = m.Key, source
 		if cfg.Type == typeSDK {

@@ -321,7 +321,7 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 		s.pos++
 		v, ok := s.scanValue()
 		if t.find(key) != nil {
-			return t, s.fail(off, "key `"+key+"` is defined twice")
+			s.fail(off, "key `"+key+"` is defined twice")
 		}
 		t.add(Field{Key: key, Value: v, offset: int32(off)})
 		if !ok {

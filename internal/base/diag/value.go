@@ -3,6 +3,7 @@ package diag
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func (t *table) find(key string) *Field {
 		}
 		return nil
 	}
-	for i := range t.fields {
+	for i := range slices.Backward(t.fields) { // of duplicates, the last one counts
 		if t.fields[i].Key == key {
 			return &t.fields[i]
 		}

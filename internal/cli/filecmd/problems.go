@@ -206,6 +206,15 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	for _, entry := range config.Errors {
 		list = append(list, index.DiagnosticAt(serverPath(index, entry.Name), entry.Message))
 	}
+	if doubt := index.FirstProblem(); doubt != nil && err == nil { // a key that is defined twice: the last one is used
+		doubt.Warning = true
+		list = append(list, *doubt)
+	}
+	for _, unknown := range config.UnknownKeys {
+		d := index.DiagnosticAt(append(serverPath(index, unknown.Server), unknown.Key), "unknown key `"+unknown.Key+"`")
+		d.Hint, d.Warning = diag.DidYouMean(unknown.Key, unknown.Known), true
+		list = append(list, d)
+	}
 	for _, text := range config.Warnings {
 		list = append(list, diag.Diagnostic{Pos: diag.Position{File: name}, Message: text, Warning: true})
 	}
