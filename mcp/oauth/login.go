@@ -109,7 +109,29 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 		return nil, err
 	}
 	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.State, transport.GenerateCodeChallenge(l.verifier))
+	l.URL = orderParameters(l.URL)
 	return l, c.flowError(err)
+}
+
+// orderParameters orders the parameters of mcp-go's authorization URL as the real CLI does (observed with 2.1.330). They
+// follow the query of an endpoint that has one.
+func orderParameters(authorizationURL string) string {
+	order := []string{"response_type", "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "state", "scope", "resource"}
+	at := strings.LastIndexByte(authorizationURL, '?') // mcp-go escapes this character in its parameters
+	if at < 0 {
+		return authorizationURL
+	}
+	parameters := strings.Split(authorizationURL[at+1:], "&")
+	slices.SortStableFunc(parameters, func(a, b string) int {
+		a, _, _ = strings.Cut(a, "=")
+		b, _, _ = strings.Cut(b, "=")
+		return slices.Index(order, a) - slices.Index(order, b)
+	})
+	separator := "?"
+	if strings.Contains(authorizationURL[:at], separator) {
+		separator = "&"
+	}
+	return authorizationURL[:at] + separator + strings.Join(parameters, "&")
 }
 
 // LoginAsClient logs in as the configured client itself, without a user. It does nothing, and done is false, if the

@@ -597,3 +597,14 @@ func FuzzMetadata(f *testing.F) {
 		coversServer(at, string(document))
 	})
 }
+
+// TestOrderParameters has the order that 2.1.330 uses, and an endpoint with a query of its own.
+func TestOrderParameters(t *testing.T) {
+	const sorted = "client_id=c&code_challenge=x&code_challenge_method=S256&redirect_uri=r%3F&resource=u&response_type=code&scope=a+b&state=s"
+	const want = "response_type=code&client_id=c&code_challenge=x&code_challenge_method=S256&redirect_uri=r%3F&state=s&scope=a+b&resource=u"
+	for endpoint, separator := range map[string]string{"http://127.0.0.1/authorize": "?", "http://127.0.0.1/authorize?tenant=1": "&"} {
+		if diff := cmp.Diff(endpoint+separator+want, orderParameters(endpoint+"?"+sorted)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
