@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -225,8 +224,8 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 		return c.timeoutError
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
-	case c.IsRemote() && errors.Is(err, syscall.ECONNREFUSED):
-		err = errRefused
+	case c.IsRemote() && nameNetworkError(err) != nil:
+		err = nameNetworkError(err)
 	case errors.Is(err, ErrClosed) || c.IsLost():
 		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}

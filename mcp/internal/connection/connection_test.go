@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/url"
+	"syscall"
 	"testing"
 )
 
@@ -23,5 +25,22 @@ func TestToken(t *testing.T) {
 func TestTransient(t *testing.T) {
 	if !isTransient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || isTransient(context.DeadlineExceeded) || isTransient(&Error{}) {
 		t.Error("a timeout of the port may pass, the end of all time and an answer may not")
+	}
+}
+
+// The texts of 2.1.330, without a name server and with one that does not know the name.
+func TestNameNetworkError(t *testing.T) {
+	for want, err := range map[string]error{
+		"getaddrinfo EAI_AGAIN nowhere.invalid": &net.DNSError{Name: "nowhere.invalid", Err: "network is unreachable"},
+		"getaddrinfo ENOTFOUND nowhere.invalid": &net.DNSError{Name: "nowhere.invalid", Err: "no such host", IsNotFound: true},
+		errRefused.Error():                      syscall.ECONNREFUSED,
+	} {
+		wrapped := &url.Error{Op: "Post", URL: "http://nowhere.invalid/mcp", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
+		if got := nameNetworkError(wrapped); got == nil || got.Error() != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	if got := nameNetworkError(context.Canceled); got != nil {
+		t.Error(got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -102,6 +103,21 @@ func unwrapClientError(err error) error {
 		return wrapped.Err
 	}
 	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
+}
+
+// nameNetworkError returns the real CLI's error for a server that cannot be reached (observed with 2.1.330); nil means that
+// the error has another reason.
+func nameNetworkError(err error) error {
+	lookup, isLookup := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errRefused
+	case isLookup && lookup.IsNotFound:
+		return errors.New("getaddrinfo ENOTFOUND " + lookup.Name)
+	case isLookup:
+		return errors.New("getaddrinfo EAI_AGAIN " + lookup.Name)
+	}
+	return nil
 }
 
 func findError[E error](err error) error {

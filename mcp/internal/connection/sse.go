@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -47,8 +46,8 @@ func (e *endpoint) openSSE(lifetime, limit context.Context, to RemoteServer, b *
 		err = limit.Err()
 	}
 	transient := isTransient(err)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		err = fmt.Errorf("SSE error: %w", errRefused)
+	if named := nameNetworkError(err); named != nil {
+		err = fmt.Errorf("SSE error: %w", named)
 	}
 	if transient {
 		err = &DialError{Reason: err.Error(), Wire: err.Error(), IsTransient: true}
