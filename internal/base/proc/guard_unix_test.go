@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +48,26 @@ func TestGuardGoesLast(t *testing.T) {
 	}()
 	endGroup(g, leader.Process.Pid)
 	<-dead
+}
+
+// TestExternalGuard: the guard outside of a group ends the group when this program exits.
+func TestExternalGuard(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	leader := exec.CommandContext(ctx, "sleep", "301")
+	leader.SysProcAttr = groupAttr()
+	if err := leader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g := startExternalGuard(leader.Process.Pid)
+	if err := g.input.Close(); err != nil { // as the kernel does at the exit of this program
+		t.Fatal(err)
+	}
+	_ = leader.Wait() // ended by the guard
+	if status, ok := leader.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
+		t.Errorf("the group ended with %v, not by SIGTERM of its guard", leader.ProcessState)
+	}
+	<-g.ended
 }
 
 // TestStoppedLeavesNoGuard: a stopped group has ended, as after an interrupt, even if a dead member was not waited
