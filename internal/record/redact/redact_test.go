@@ -52,6 +52,7 @@ func TestString(t *testing.T) {
 		{"user of curl, among other flags", "curl -su me:passw0rd https://h", "curl -su me:[redacted] https://h"},
 		{"file of cookies", "curl -b jar.txt --cookie-jar out=1.txt https://h", "curl -b jar.txt --cookie-jar out=1.txt https://h"},
 		{"cookie header", `curl -H "Cookie: a=1; session=xyz" https://h`, `curl -H "Cookie: a=[redacted]" https://h`},
+		{"Docker, alone", "tokens " + joinParts("dckr_", "pat_AbC-dEf_1234567890abcdefg") + " and " + joinParts("dckr_", "oat_AbCdEf12345678"), "tokens [redacted] and [redacted]"},
 		{"Docker", "docker login -p " + joinParts("dckr_", "pat_AbC-dEf_1234567890abcdefg"), "docker login -p [redacted]"},
 		{"Telegram", "https://api.telegram.org/bot" + joinParts("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + "/getMe", "https://api.telegram.org/bot[redacted]/getMe"},
 		{"Telegram, alone", "use " + joinParts("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + ".", "use [redacted]."},
