@@ -44,7 +44,7 @@ func TestKilled(t *testing.T) {
 			}
 			defer held.Close()
 			killHost(t, "FIFO="+fifo, "SCRIPT="+test.script, "AS="+test.as)
-			if err := held.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := held.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := held.Read(make([]byte, 1)); err != io.EOF {
