@@ -2,6 +2,7 @@ package verdict_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected reports and pages in testdata")
@@ -161,6 +163,27 @@ func TestRedacted(t *testing.T) {
 }
 
 // A verdict is appended to its journal. Without a journal it is not written.
+// An excerpt of a pattern ends before a secret, or shows that one is redacted: a part of a secret would not be recognized
+// later (A4).
+func TestExcerptsHideSecrets(t *testing.T) {
+	s, err := scenarios.Parse("s.toml", []byte("[[responses]]\nresponse = \"x\"\npattern = { type = \"contains\", text = \""+strings.Repeat("y", 50)+" hunter22hunter22hunter22\" }\n"), scenarios.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "hunter22hunter22hunter22"
+	in := verdict.Input{Scenario: s, Environ: []string{"MY_TOKEN=" + secret}}
+	for e, err := range journal.Read(strings.NewReader(`{"time":"2026-01-15T10:30:00Z","pid":1,"session_id":"","type":"request","path":"/v1/messages","prompt":"z","status":200,"attempt":1}` + "\n")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	text := fmt.Sprint(verdict.Judge(in))
+	if !strings.Contains(text, "[redact") || strings.Contains(strings.ReplaceAll(text, secret, ""), "hunter") {
+		t.Error(text)
+	}
+}
+
 func TestAppendTo(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.jsonl")
 	r := reports()["bad"]
