@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,6 +37,14 @@ func TestWriterKeepsTheFileOpen(t *testing.T) {
 	write()
 	if got, err := os.ReadFile(path); err != nil || string(got) != "1\n" {
 		t.Errorf("after the file was moved: %q, %v", got, err)
+	}
+	other := path + ".other"
+	if err := errors.Join(os.WriteFile(other, []byte("0\n"), 0o600), os.Rename(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	if got, err := os.ReadFile(path); err != nil || string(got) != "0\n1\n" {
+		t.Errorf("after another file replaced it: %q, %v", got, err)
 	}
 }
 
