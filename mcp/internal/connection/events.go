@@ -31,31 +31,36 @@ type eventReader struct {
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
 
-// next reads one event and writes its data to an empty line. An incomplete event at the end of the stream is dropped.
-// An event with more than most bytes of data is not read to its end. Comments and unknown fields are skipped. Data lines
-// are joined by carriage returns, which mean the same as newlines in JSON but keep the message on one line.
+// next reads one event and writes its data to an empty line. An incomplete event at the end of the stream is dropped. An
+// event of more than most bytes is not read to its end, and its size is that of what was read. Comments and unknown
+// fields are skipped. Data lines are joined by carriage returns, which mean the same as newlines in JSON but keep the
+// message on one line.
 func (r *eventReader) next(data *boundedLine, most int64) (ev event, err error) {
-	for data.size <= most {
+	var read int64
+	for read <= most {
 		part, isEnd, err := r.readPart()
 		if err != nil {
 			return event{}, err
 		}
+		read += int64(len(part))
 		if len(part) == 0 && isEnd {
 			if ev.dataLines > 0 || len(ev.cursor) > 0 {
 				return ev, nil
 			}
-			ev.name = ""
+			ev.name, read = "", 0
 		}
 		isData := ev.addField(part, isEnd, data)
-		for !isEnd && data.size <= most {
+		for !isEnd && read <= most {
 			if part, isEnd, err = r.readPart(); err != nil {
 				return event{}, err
 			}
+			read += int64(len(part))
 			if isData {
 				data.write(part)
 			}
 		}
 	}
+	data.size = max(data.size, read)
 	return ev, nil
 }
 
