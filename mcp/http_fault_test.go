@@ -262,3 +262,34 @@ func TestHTTPMisbehaving(t *testing.T) {
 		})
 	}
 }
+
+// TestListUnreadable: a server whose list of tools cannot be parsed counts as lost. It is pending and connected again at
+// once; after the fifth attempt it has failed, and is connected in the background (observed with 2.1.330).
+func TestListUnreadable(t *testing.T) {
+	t.Parallel()
+	f := newFakeHTTP(t, nil)
+	var lists atomic.Int64
+	var repaired atomic.Bool
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"tools/list"`) && !repaired.Load() {
+			lists.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, "{broken")
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		f.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	cfg := []ServerConfig{{Name: "s", Type: "http", URL: front.URL}}
+	slow := start(t, Options{Servers: cfg, Pauses: Pauses{Reconnect: time.Hour}})
+	eventually(t, 10*time.Second, func() bool { return slow.Servers()[0].Status == "pending" && lists.Load() == 2 }, "not connected again at once")
+	fast := start(t, Options{Servers: cfg, Pauses: Pauses{Reconnect: time.Millisecond}})
+	eventually(t, 20*time.Second, func() bool {
+		st := fast.Servers()[0]
+		return st.WireError == "Connection closed again while reconnecting" && st.State == StateFailed && lists.Load() > 2+1+maxReconnects
+	}, "not tried in the background")
+	repaired.Store(true)
+	eventually(t, 20*time.Second, func() bool { return fast.Servers()[0].State == StateConnected }, "did not come back")
+}

@@ -154,7 +154,7 @@ func (l *connectionLoop) handleDialFailure(err error) {
 	if !errors.As(err, &d) {
 		d = &connection.DialError{Reason: err.Error(), Wire: connection.StartErrorText(err)}
 	}
-	if l.attempts > 0 && l.attempts < maxReconnects && !d.NeedsAuth {
+	if (l.attempts > 0 || d.IsLoss) && l.attempts < maxReconnects && !d.NeedsAuth {
 		l.retryLater(d.Reason, d.Wire)
 		return
 	}

@@ -206,6 +206,9 @@ func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) erro
 		f.Status = answer.Status
 	}
 	f.IsTransient = c.IsRemote() && (isTransient(err) || errors.Is(limit.Err(), context.DeadlineExceeded))
+	if errors.Is(err, ErrUnreadable) && c.initResult.ProtocolVersion != "" {
+		f.IsLoss, f.IsTransient, f.Wire = true, true, "Connection closed again while reconnecting"
+	}
 	return f
 }
 

@@ -60,6 +60,7 @@ type DialError struct {
 	NeedsAuth    bool
 	NeedsLogin   bool // the server requires a login, so the handshake is not tried either
 	IsTransient  bool // another attempt may succeed
+	IsLoss       bool // the connection was lost after the handshake
 	Status       int  // status of the HTTP answer to the handshake; 0 means unknown
 }
 
