@@ -34,7 +34,7 @@ type namespaceState struct {
 }
 
 // serveControl handles /_claudeless/… for test code. The namespace comes from the path, the header, or the query.
-func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, route string) {
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name, route string) {
 	if q := r.URL.Query().Get("namespace"); q != "" {
 		name = q
 	}
@@ -73,7 +73,7 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // fails if the client has disconnected
 }
 
-func (s *service) journalLines(ns *requestNamespace) []byte {
+func (s *Server) journalLines(ns *requestNamespace) []byte {
 	ns.mu.Lock()
 	entries := append([]journalLine(nil), ns.journalLines...)
 	ns.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *service) journalLines(ns *requestNamespace) []byte {
 	return out.Bytes()
 }
 
-func (s *service) namespaceState(ns *requestNamespace) namespaceState {
+func (s *Server) namespaceState(ns *requestNamespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
@@ -99,7 +99,7 @@ func (s *service) namespaceState(ns *requestNamespace) namespaceState {
 	return c
 }
 
-func (s *service) isLocal(r *http.Request) bool {
+func (s *Server) isLocal(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr == "" // in process
@@ -108,7 +108,7 @@ func (s *service) isLocal(r *http.Request) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func (s *service) isAuthorized(r *http.Request) bool {
+func (s *Server) isAuthorized(r *http.Request) bool {
 	if s.Token == "" {
 		return false
 	}
@@ -132,10 +132,6 @@ type requestNamespace struct {
 	sideAnswers       int             // counter that makes the ids of side answers and refusals different
 	summary           journal.Summary // facts about the conversations, for expectations and gates
 	unmetExpectations []scenarios.ExpectationResult
-}
-
-func newNamespace(name string, memory int, g gates) *requestNamespace {
-	return &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(memory), gates: g}
 }
 
 type journalLine struct {

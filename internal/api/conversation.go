@@ -44,12 +44,8 @@ func (x *exchange) serveConversation() error {
 		return err
 	}
 	fails := t.replay.ShouldFail()
-	if fails && t.reply.Failure.Type != scenarios.FailStreamFault {
-		t.replay.RecordFailure()
-	} else {
-		t.replay.RecordSuccess()
-	}
-	if err := x.waitAtGates(t.replay.PendingGates()); err != nil {
+	t.replay.recordOutcome(fails && t.reply.Failure.Type != scenarios.FailStreamFault)
+	if err := x.waitAtGates(t.replay.finalState.answer.pendingGates); err != nil {
 		return err
 	}
 	if err := x.waitDelay(t); err != nil {
@@ -69,30 +65,30 @@ func (x *exchange) serveConversation() error {
 // answerSideRequest answers a request outside the conversation. It uses no rule and does not change any counts.
 func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
-	text := x.service.sideRequestText(kind, last)
+	text := x.server.sideRequestText(kind, last)
 	if kind == "compact" {
 		if summary, ok := x.namespace.memory.Summarize(x.r.Context(), &x.Client); ok {
 			text = summary
 		}
 	}
 	key := history.Digest{}.Chain("side", kind, last.FirstText(), r.Model)
-	m := &wire.Message{ID: x.service.replayer.ID("msg", key), Model: r.Model, StopReason: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
+	m := &wire.Message{ID: x.server.replayer.ID("msg", key), Model: r.Model, StopReason: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
-	x.setHeaders(x.service.replayer.ID("req", key))
-	x.send(r, m.Events(wire.StreamOptions{Pad: x.service.Scenario.API.Pad, Seed: key}), m)
-	x.service.recordJournalLine(x.namespace, journal.SideRequest{
+	x.setHeaders(x.server.replayer.ID("req", key))
+	x.send(r, m.Events(wire.StreamOptions{Pad: x.server.Scenario.API.Pad, Seed: key}), m)
+	x.server.recordJournalLine(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
 	})
 }
 
 func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {
-	t := &conversationTurn{request: r, replay: x.service.replayer.NewReplay(x.namespace.memory, r), pace: x.service.Scenario.Stream}
+	t := &conversationTurn{request: r, replay: x.server.replayer.NewReplay(x.namespace.memory, r), pace: x.server.Scenario.Stream}
 	err := t.replay.Run(x.r.Context())
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	x.recordTemplateErrors(t.replay, err)
 	var answered bool
 	t.scenarioRequest, t.reply, answered = t.replay.Reply()
-	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.StepKinds(), t.replay.Attempt(), t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
+	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.StepKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
 	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
 		return nil, err
@@ -104,12 +100,12 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 		t.pace = *t.reply.Stream
 	}
 	t.message = t.replay.BuildMessage(x.startedAt)
-	x.journalLine.NotOffered = t.replay.UnofferedTools()
-	if text, file, line := t.replay.NextStep(x.r.Context()); text != "" {
-		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: file, Line: line}
+	x.journalLine.NotOffered = t.replay.unofferedTools
+	if text, at, _ := t.replay.finalState.engine.Fork().Unplayed(x.r.Context()); text != "" {
+		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: at.File, Line: at.Line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
-	t.id = x.service.replayer.ID("req", t.replay.HistoryDigest(), strconv.Itoa(t.replay.Attempt()))
+	t.id = x.server.replayer.ID("req", t.replay.HistoryDigest(), strconv.Itoa(t.replay.attempt))
 	return t, nil
 }
 
@@ -124,13 +120,13 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected:
 		return nil
 	}
-	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
+	return scenarios.NewEngine(x.server.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
 }
 
 func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
-		x.service.recordJournalLine(x.namespace, found)
+		x.server.recordJournalLine(x.namespace, found)
 	}
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
 		note(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
@@ -138,24 +134,24 @@ func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	if _, reply, _ := f.Reply(); reply.IsEndless {
 		note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
-	for _, m := range f.MissingValues() {
+	for _, m := range f.missingValues {
 		note(journal.MissingValue(m.Rule.File, m.Rule.Line, m.Path))
 	}
 }
 
 func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
-	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.service.Scenario.API.Pad, Seed: t.replay.HistoryDigest()})
+	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.server.Scenario.API.Pad, Seed: t.replay.HistoryDigest()})
 }
 
 func (x *exchange) waitDelay(t *conversationTurn) error {
 	d := time.Duration(t.reply.DelayMS) * time.Millisecond
-	if ms := x.service.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.scenarioRequest.Results == nil {
+	if ms := x.server.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.scenarioRequest.Results == nil {
 		d += time.Duration(*ms) * time.Millisecond
 	}
 	if d <= 0 {
 		return x.r.Context().Err()
 	}
-	return x.service.Clock.Sleep(x.r.Context(), d)
+	return x.server.Clock.Sleep(x.r.Context(), d)
 }
 
 // waitAtGates waits at the gates of an answer. If the answer has the key `gate`, it first records that this gate was
@@ -184,13 +180,13 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 		}
 		found := journal.UnreleasedGate(at, err.Error(), "POST /_claudeless/gates/"+at+"/release", h.Rule.File, h.Rule.Line)
 		x.findings = append(x.findings, found.Text)
-		x.service.recordJournalLine(x.namespace, found)
+		x.server.recordJournalLine(x.namespace, found)
 	}
 	return nil
 }
 
 func (x *exchange) recordGate(name, event string) {
-	x.service.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
+	x.server.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
 // recordEvents counts a request. If the request is not a repeated one, it also records what its last message reports:
@@ -199,28 +195,24 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
-	if t.replay.Attempt() > 1 {
+	if t.replay.attempt > 1 {
 		return
 	}
 	for _, m := range t.replay.UnmetExpectations() {
 		x.namespace.unmetExpectations = append(x.namespace.unmetExpectations, m)
 		x.journalLine.Unmet = append(x.journalLine.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Actual})
 	}
-	steps, uses := t.replay.LastMessage()
-	for _, step := range steps {
+	last := &t.replay.groups[len(t.replay.groups)-1]
+	for _, step := range last.Steps {
 		if step.Kind == history.KindAddedPrompt {
 			x.journalLine.Added = append(x.journalLine.Added, step.Text)
 		}
 		for _, r := range step.Results {
-			x.recordCall(r, uses, step.Kind)
-		}
-	}
-}
-
-func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.StepKind) {
-	for _, u := range uses {
-		if u.ID == r.ID {
-			x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: as == history.KindClosedResults})
+			for _, u := range last.Uses {
+				if u.ID == r.ID {
+					x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: step.Kind == history.KindClosedResults})
+				}
+			}
 		}
 	}
 }
@@ -233,7 +225,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	case scenarios.FailHang:
 		x.waitForClient()
 	case scenarios.FailConnectionTimeout:
-		_ = x.service.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has disconnected
+		_ = x.server.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has disconnected
 		x.closeConnection(closeReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.closeConnection(closeReset)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,19 +39,16 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 	if ref := a.reply.Rule; ref.Line > 0 {
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
-	if !equalCalls(calls, g.Uses, tools) {
+	sameCalls := slices.EqualFunc(calls, g.Uses, func(a, b history.ToolUse) bool {
+		return matchesToolName(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
+	})
+	if !sameCalls {
 		return fmt.Sprintf("%s says %s, history has %s", where, describeCalls(calls), describeCalls(g.Uses))
 	}
 	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
 		return fmt.Sprintf("%s says %s, history has %s", where, quoteShortened(said), quoteShortened(has))
 	}
 	return ""
-}
-
-func equalCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
-	return slices.EqualFunc(scripted, has, func(a, b history.ToolUse) bool {
-		return matchesToolName(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
-	})
 }
 
 // equalWithDefaults reports whether a call in the history equals the scripted call. The call in the history may also
@@ -69,7 +67,7 @@ func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema jso
 			x[name] = y[name]
 		}
 	}
-	return equalJSON(x, y) || len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
+	return maps.EqualFunc(x, y, reflect.DeepEqual) || len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
 
 // isRewritten reports whether Claude Code replaces a scripted text by this value before the call: it parses numbers and
@@ -118,7 +116,7 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 		items, _ := schema["items"].(map[string]any)
 		return ok && slices.EqualFunc(x, y, func(a, b any) bool { return equalIgnoringDefaults(a, b, items) })
 	}
-	return equalJSON(x, y)
+	return reflect.DeepEqual(x, y)
 }
 
 func matchesToolName(scripted, name string) bool {
@@ -135,19 +133,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	if len(a) == 0 {
 		a = json.RawMessage("{}")
 	}
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && equalJSON(x, y)
-}
-
-func equalJSON(x, y any) bool {
-	switch x := x.(type) {
-	case map[string]any:
-		y, ok := y.(map[string]any)
-		return ok && maps.EqualFunc(x, y, equalJSON)
-	case []any:
-		y, ok := y.([]any)
-		return ok && slices.EqualFunc(x, y, equalJSON)
-	}
-	return x == y
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // describeCalls formats calls as in Bash(echo one). An input without a `command` is shown as a whole.

@@ -56,7 +56,7 @@ func (x *exchange) serveTokenCount() {
 	x.sendJSON(http.StatusOK, struct {
 		InputTokens int `json:"input_tokens"`
 	}{scenarios.Tokens(r.Size())})
-	x.service.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.elapsedMS()})
+	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.elapsedMS()})
 }
 
 func (x *exchange) serveModels() {
@@ -99,5 +99,5 @@ func (x *exchange) serveModels() {
 func (x *exchange) serveSideRequest(kind string, answer func()) {
 	x.setHeaders("")
 	answer()
-	x.service.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
+	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
 }

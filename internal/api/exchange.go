@@ -25,7 +25,7 @@ type exchange struct {
 	history.Client
 	responseSender
 
-	service   *service
+	server    *Server
 	namespace *requestNamespace
 	startedAt time.Time
 
@@ -35,7 +35,7 @@ type exchange struct {
 }
 
 func (x *exchange) elapsedMS() float64 {
-	return float64(x.service.Clock.Now().Sub(x.startedAt)) / float64(time.Millisecond)
+	return float64(x.server.Clock.Now().Sub(x.startedAt)) / float64(time.Millisecond)
 }
 
 const organizationID = "00000000-0000-4000-8000-000000000000"
@@ -47,33 +47,25 @@ func (x *exchange) setHeaders(id string) string {
 		x.namespace.sideAnswers++
 		n := x.namespace.sideAnswers
 		x.namespace.mu.Unlock()
-		id = x.service.replayer.ID("req", history.Digest{}, x.Namespace, x.Path, strconv.Itoa(n))
+		id = x.server.replayer.ID("req", history.Digest{}, x.Namespace, x.Path, strconv.Itoa(n))
 	}
 	h := x.w.Header()
 	h["Request-Id"] = []string{id}
 	h["Anthropic-Organization-Id"] = []string{organizationID}
 	reset := []string{x.startedAt.UTC().Add(time.Minute).Format(time.RFC3339)}
-	for _, l := range rateLimits() {
-		h[l.name+"-Limit"], h[l.name+"-Remaining"], h[l.name+"-Reset"] = l.limit, l.remaining, reset
+	for _, l := range [...]struct{ name, limit, remaining string }{
+		{"Requests", "4000", "3999"},
+		{"Tokens", "4800000", "4799000"},
+		{"Input-Tokens", "4000000", "3999000"},
+		{"Output-Tokens", "800000", "799000"},
+	} {
+		name := "Anthropic-Ratelimit-" + l.name
+		h[name+"-Limit"], h[name+"-Remaining"], h[name+"-Reset"] = []string{l.limit}, []string{l.remaining}, reset
 	}
-	for name, value := range x.service.Scenario.API.Headers {
+	for name, value := range x.server.Scenario.API.Headers {
 		h.Set(name, value)
 	}
 	return id
-}
-
-type rateLimit struct {
-	name             string
-	limit, remaining []string
-}
-
-func rateLimits() [4]rateLimit {
-	return [4]rateLimit{
-		{"Anthropic-Ratelimit-Requests", []string{"4000"}, []string{"3999"}},
-		{"Anthropic-Ratelimit-Tokens", []string{"4800000"}, []string{"4799000"}},
-		{"Anthropic-Ratelimit-Input-Tokens", []string{"4000000"}, []string{"3999000"}},
-		{"Anthropic-Ratelimit-Output-Tokens", []string{"800000"}, []string{"799000"}},
-	}
 }
 
 func (x *exchange) refuse(no *history.RefusalError) {
@@ -91,7 +83,8 @@ func (x *exchange) answerError(err error) {
 	switch {
 	case ok:
 	case x.r.Context().Err() != nil:
-		x.recordAbort()
+		x.recordDisconnect()
+		x.writeJournal()
 		return
 	default: // an expression of the scenario failed
 		no = &history.RefusalError{Status: http.StatusInternalServerError, Message: "the scenario: " + err.Error(), NoRetry: true}
@@ -103,12 +96,7 @@ func (x *exchange) writeJournal() {
 	l := &x.journalLine
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
 	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.elapsedMS(), append(x.findings, x.disconnects...)
-	x.service.recordJournalLine(x.namespace, *l)
-}
-
-func (x *exchange) recordAbort() {
-	x.recordDisconnect()
-	x.writeJournal()
+	x.server.recordJournalLine(x.namespace, *l)
 }
 
 // maxRequestBytes is the maximum size of a request, as in the real API.
@@ -125,7 +113,7 @@ func (x *exchange) readRequest() (*history.Request, error) {
 	if !utf8.Valid(body) {
 		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body is not valid JSON: it is not UTF-8"}
 	}
-	r, err := x.service.reader.Read(body, x.Client)
+	r, err := x.server.reader.Read(body, x.Client)
 	x.journalLine.Model, x.journalLine.Stream, x.journalLine.Tools = r.Model, r.Stream, r.Tools.Names
 	x.reportUnknownKeys(r)
 	return r, err
@@ -133,7 +121,7 @@ func (x *exchange) readRequest() (*history.Request, error) {
 
 func (x *exchange) checkHeaders() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
-	x.isStrict = x.service.Strict || x.service.Scenario.Unmatched == "error"
+	x.isStrict = x.server.Strict || x.server.Scenario.Unmatched == "error"
 	if strict := x.Header.Get("X-Claudeless-Strict"); strict != "" {
 		var err error
 		if x.isStrict, err = strconv.ParseBool(strings.ToLower(strict)); err != nil {
@@ -143,10 +131,10 @@ func (x *exchange) checkHeaders() error {
 	switch {
 	case key != "" && bearer != "":
 		x.findings = append(x.findings, "authorization: both x-api-key and authorization were sent")
-	case key == "" && bearer == "" && x.service.Scenario.API.RequireAuth:
+	case key == "" && bearer == "" && x.server.Scenario.API.RequireAuth:
 		return &history.RefusalError{Status: http.StatusUnauthorized, Message: "x-api-key header is required", NoRetry: true}
 	}
-	if x.service.Scenario.API.Strict && x.Header.Get("Anthropic-Version") == "" {
+	if x.server.Scenario.API.Strict && x.Header.Get("Anthropic-Version") == "" {
 		return &history.RefusalError{Status: http.StatusBadRequest, Message: "anthropic-version: header is required"}
 	}
 	if kind := x.Header.Get("Content-Type"); kind != "" && !strings.Contains(strings.ToLower(kind), "json") {

@@ -65,19 +65,17 @@ func (o *localGates) await(ctx context.Context, name string) error {
 	o.mu.Lock()
 	opens := o.gateChannel(name)
 	o.mu.Unlock()
-	over := time.NewTimer(gate.DefaultTimeout)
-	defer over.Stop()
 	select {
 	case <-opens:
 		return nil
-	case <-over.C:
+	case <-time.After(gate.DefaultTimeout):
 		return gate.ErrTimeout
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (s *service) serveGate(w http.ResponseWriter, ns *requestNamespace, route string) {
+func (s *Server) serveGate(w http.ResponseWriter, ns *requestNamespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -20,7 +21,7 @@ type namespaceMemory struct {
 	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
-	counter           attemptCounter // shared with other servers; nil means this server is the only one
+	counter           *gate.NameClaims // counts attempts together with other servers; nil means this server is the only one
 
 	ruleClaims   scenarios.RuleCounter  // counts the matches of rules over the whole run; nil means that each session counts its own
 	claimedSteps map[history.Digest]int // numbers that [stepRuleCounter.Next] returned, by step
@@ -84,18 +85,6 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	return key.Chain("talk", t.session, t.agent)
 }
 
-// attemptCounter counts attempts for several servers together.
-type attemptCounter interface {
-	// Next counts an attempt at the history with this name and returns its number, which is greater than after.
-	Next(name string, after int) (int, error)
-}
-
-// UseAttemptCounter makes the memory count attempts together with other servers.
-func (m *namespaceMemory) UseAttemptCounter(c attemptCounter) { m.counter = c }
-
-// UseRuleCounter makes the counter c count the matches of rules with a limit, over the whole run.
-func (m *namespaceMemory) UseRuleCounter(c scenarios.RuleCounter) { m.ruleClaims = c }
-
 // countAttempt counts one more attempt at a history and returns its number. retries is the number of earlier attempts
 // that the client reports; they may have gone to another server. If the shared counter fails, the number counts only
 // attempts at this server.
@@ -114,21 +103,6 @@ func (m *namespaceMemory) countAttempt(by conversationKey, key history.Digest, r
 	t.count = max(t.count, retries) + 1
 	m.attempts.Put(key, t)
 	return t.count, err
-}
-
-func (m *namespaceMemory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.lastConversations.Get(by); ok && failed {
-		next := *known
-		next.failures = attempt
-		m.lastConversations.Put(by, &next)
-	}
-	key = by.attemptKey(key)
-	if t, ok := m.attempts.Get(key); ok {
-		t.failed = failed
-		m.attempts.Put(key, t)
-	}
 }
 
 // promptCache computes how many tokens of a request the API's prompt cache would have read and written. It stores

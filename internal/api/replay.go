@@ -33,11 +33,11 @@ type replay struct {
 	vars            scenarios.Vars
 	salt            history.Digest // digest of everything that answers depend on, except the history
 	findings        []string
-	unofferedTools  []string
+	unofferedTools  []string // tools that the answer calls and the request does not offer; nil for Claude Code
 	missingValues   []missingValue
 	groups          []replayedGroup
 	prefill         string // text of an assistant message that ends the history
-	attempt         int
+	attempt         int    // how often this history was requested, from 1
 	stateBeforeLast *conversationState
 	finalState      *conversationState
 }

@@ -7,35 +7,23 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// Server handles the Messages API. It is safe for concurrent use.
-type Server struct{ service *service }
-
-// New creates a server; it starts nothing and needs no Close.
-func New(o Options) (*Server, error) {
-	if o.Scenario == nil || o.Clock == nil {
-		return nil, errors.New("api: Scenario and Clock must be set")
-	}
-	return &Server{newService(o)}, nil
-}
-
 // Err returns the first error of writing the journal.
 func (s *Server) Err() error {
-	if s.service.journal == nil {
+	if s.journal == nil {
 		return nil
 	}
-	return s.service.journal.Err()
+	return s.journal.Err()
 }
 
 // UnmetExpectations lists the expectations a namespace's conversations have not met, one per line; "" is the default.
 func (s *Server) UnmetExpectations(namespace string) []string {
-	return s.service.namespaceState(s.service.namespaceFor(namespace)).Unmet
+	return s.namespaceState(s.namespaceFor(namespace)).Unmet
 }
 
 // ServeHTTP handles one request. The API is available below any base path; /t/NAME
@@ -48,12 +36,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path = "/" + at
 	}
 	if route, ok := strings.CutPrefix(path, "/_claudeless/"); ok {
-		s.service.serveControl(w, r, name, route)
+		s.serveControl(w, r, name, route)
 		return
 	}
 	x := &exchange{
-		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock},
-		service: s.service, namespace: s.service.namespaceFor(name), startedAt: s.service.Clock.Now(),
+		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.Clock},
+		server: s, namespace: s.namespaceFor(name), startedAt: s.Clock.Now(),
 	}
 	x.chooseEndpoint(path)
 }

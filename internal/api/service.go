@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -61,8 +62,8 @@ type Options struct {
 	Run bool
 }
 
-// service is the state that all requests to a server share.
-type service struct {
+// Server handles the Messages API. It is safe for concurrent use.
+type Server struct {
 	Options
 
 	startedAt time.Time
@@ -74,7 +75,11 @@ type service struct {
 	namespaces map[string]*requestNamespace
 }
 
-func newService(o Options) *service {
+// New creates a server; it starts nothing and needs no Close.
+func New(o Options) (*Server, error) {
+	if o.Scenario == nil || o.Clock == nil {
+		return nil, errors.New("api: Scenario and Clock must be set")
+	}
 	o.Memory = cmp.Or(o.Memory, 4096)
 	o.Scenario.HideSecrets(journal.SecretFinder(o.Environ))
 	var ids idSource
@@ -83,35 +88,35 @@ func newService(o Options) *service {
 	} else {
 		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
 	}
-	s := &service{Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory), replayer: newReplayer(o, ids)}
+	s := &Server{Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory), replayer: newReplayer(o, ids)}
 	if o.Capture != nil {
 		s.journal = s.newJournal(o.Capture, o.Clock.Now)
 	}
-	return s
+	return s, nil
 }
 
-func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal {
+func (s *Server) newJournal(w io.Writer, now func() time.Time) *journal.Journal {
 	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
 }
 
-func (s *service) namespaceFor(name string) *requestNamespace {
+func (s *Server) namespaceFor(name string) *requestNamespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]
 	if !ok {
-		ns = newNamespace(name, s.Memory, s.newGates())
+		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(s.Memory), gates: s.newGates()}
 		if s.State != "" {
-			ns.memory.UseAttemptCounter(s.sharedAttemptCounter(name))
+			ns.memory.counter = s.sharedAttemptCounter(name)
 		}
 		if name == "" && s.Run {
-			ns.memory.UseRuleCounter(gate.NameClaims{Dir: s.Gates})
+			ns.memory.ruleClaims = gate.NameClaims{Dir: s.Gates}
 		}
 		s.namespaces[name] = ns
 	}
 	return ns
 }
 
-func (s *service) newGates() gates {
+func (s *Server) newGates() gates {
 	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
 	if dir == "" {
 		return &localGates{}
@@ -119,12 +124,12 @@ func (s *service) newGates() gates {
 	return directoryGates(dir)
 }
 
-func (s *service) sharedAttemptCounter(namespace string) gate.NameClaims {
+func (s *Server) sharedAttemptCounter(namespace string) *gate.NameClaims {
 	sum := sha256.Sum256([]byte(namespace))
-	return gate.NameClaims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
+	return &gate.NameClaims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
 }
 
-func (s *service) resetNamespace(name string) error {
+func (s *Server) resetNamespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.namespaces, name)
@@ -136,7 +141,7 @@ func (s *service) resetNamespace(name string) error {
 
 // recordJournalLine writes a journal line and adds it to the summary of the namespace. If the scenario has no
 // expectations, it adds only lines about gates, so that the memory of a long-running server does not grow.
-func (s *service) recordJournalLine(ns *requestNamespace, b journal.Body) {
+func (s *Server) recordJournalLine(ns *requestNamespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
 		ns.summary.Add(journal.LineOrigin{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
@@ -159,7 +164,7 @@ func (s idSource) ID(prefix string, key history.Digest, parts ...string) string 
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-func (s *service) sideRequestText(kind string, last *history.Message) string {
+func (s *Server) sideRequestText(kind string, last *history.Message) string {
 	if text, ok := s.Scenario.API.SideText(kind); ok {
 		return text
 	}

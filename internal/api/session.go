@@ -147,7 +147,7 @@ func (f *replay) initialEngine() *scenarios.Engine {
 
 // subagentEngine returns the engine that plays the scripted sub-agent of this conversation; nil means no known script.
 func (f *replay) subagentEngine() *scenarios.Engine {
-	t := conversationKey{f.request.Session, f.request.Agent}
+	t := f.conversationKey()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	if e, ok := f.memory.agents.Get(t); ok {
@@ -207,18 +207,12 @@ func (f *replay) StepKinds() []string {
 	return out
 }
 
-// Attempt returns how often this history was requested, from 1. It may be called after Run.
-func (f *replay) Attempt() int { return f.attempt }
-
 // TakeFindings returns and clears the findings about the request.
 func (f *replay) TakeFindings() []string {
 	found := f.findings
 	f.findings = nil
 	return found
 }
-
-// MissingValues returns the paths in templates that had no value.
-func (f *replay) MissingValues() []missingValue { return f.missingValues }
 
 // Reply returns the first request of the last group, and the reply of the scenario to it; ok is false if the scenario
 // gave no answer. Run must be called before.
@@ -229,19 +223,6 @@ func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }
 
-// NextStep returns the next step of the scenario and its position in the file. text is empty if none exists.
-func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
-	text, at, _ := f.finalState.engine.Fork().Unplayed(ctx)
-	return text, at.File, at.Line
-}
-
-// UnofferedTools returns the tools that the answer calls and the request does not offer. It may be called after
-// BuildMessage. The list is empty for Claude Code, because its requests do not list all of its tools.
-func (f *replay) UnofferedTools() []string { return f.unofferedTools }
-
-// PendingGates returns the gates that the answer waits at, in order.
-func (f *replay) PendingGates() []pendingGate { return f.finalState.answer.pendingGates }
-
 // ShouldFail reports whether the scripted failure happens for this attempt.
 func (f *replay) ShouldFail() bool {
 	a := f.finalState.answer
@@ -249,20 +230,21 @@ func (f *replay) ShouldFail() bool {
 	return fail != nil && (fail.Times == 0 || f.stateBeforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
 }
 
-// RecordSuccess records that the attempt was answered.
-func (f *replay) RecordSuccess() {
-	f.memory.recordOutcome(f.conversationKey(), f.HistoryDigest(), f.attempt, false)
-}
-
-// RecordFailure records that the attempt failed, so that the client repeats the request.
-func (f *replay) RecordFailure() {
-	f.memory.recordOutcome(f.conversationKey(), f.HistoryDigest(), f.attempt, true)
-}
-
-// LastMessage returns the steps of the last user message, and the calls to which its results may belong.
-func (f *replay) LastMessage() ([]history.Step, []history.ToolUse) {
-	g := &f.groups[len(f.groups)-1]
-	return g.Steps, g.Uses
+// recordOutcome records whether the attempt was answered or failed. After a failure the client repeats the request.
+func (f *replay) recordOutcome(failed bool) {
+	m, by := f.memory, f.conversationKey()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.lastConversations.Get(by); ok && failed {
+		next := *known
+		next.failures = f.attempt
+		m.lastConversations.Put(by, &next)
+	}
+	key := by.attemptKey(f.HistoryDigest())
+	if t, ok := m.attempts.Get(key); ok {
+		t.failed = failed
+		m.attempts.Put(key, t)
+	}
 }
 
 // UnmetExpectations returns the expectations about results that the last group did not meet.

@@ -111,7 +111,7 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 		}
 		return nil
 	case "tools":
-		r.Tools = rd.readTools(value)
+		r.Tools, _ = readOnce(rd, &rd.tools, value, func() (*Toolset, error) { return parseTools(bytes.Clone(value)), nil })
 		return r.Tools.err
 	case "system":
 		r.System = value
@@ -166,27 +166,37 @@ func decodeField(key string, value []byte, target any, what string) error {
 
 // validateOnce validates a value that is not decoded. A long value is validated only the first time.
 func (rd *Reader) validateOnce(value []byte) error {
+	validate := func() (valid struct{}, err error) {
+		if !json.Valid(value) {
+			err = errSyntax
+		}
+		return valid, err
+	}
 	const long = 512
 	if len(value) < long {
-		if !json.Valid(value) {
-			return errSyntax
-		}
-		return nil
+		_, err := validate()
+		return err
 	}
-	sum := maphash.Bytes(rd.seed, value)
+	_, err := readOnce(rd, &rd.validBodies, value, validate)
+	return err
+}
+
+// readOnce returns what read returns for raw. If read succeeds, it is not called again for the same bytes.
+func readOnce[V any](rd *Reader, known *BoundedMap[uint64, V], raw []byte, read func() (V, error)) (V, error) {
+	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()
-	_, known := rd.validBodies.Get(sum)
+	v, ok := known.Get(sum)
 	rd.mu.Unlock()
-	if known {
-		return nil
+	if ok {
+		return v, nil
 	}
-	if !json.Valid(value) {
-		return errSyntax
+	v, err := read()
+	if err == nil {
+		rd.mu.Lock()
+		defer rd.mu.Unlock()
+		known.Put(sum, v)
 	}
-	rd.mu.Lock()
-	rd.validBodies.Put(sum, struct{}{})
-	rd.mu.Unlock()
-	return nil
+	return v, err
 }
 
 // SystemText returns the system prompt as one text.
@@ -210,25 +220,11 @@ func (r *Request) SystemText() string {
 
 func (rd *Reader) readMessages(r *Request) error {
 	out := make([]*Message, len(r.raw))
-	sums := make([]uint64, len(r.raw))
-	rd.mu.Lock()
 	for i, raw := range r.raw {
-		sums[i] = maphash.Bytes(rd.seed, raw)
-		out[i], _ = rd.messages.Get(sums[i])
-	}
-	rd.mu.Unlock()
-	for i, m := range out {
-		if m != nil {
-			continue
-		}
-		m, err := readMessage(bytes.Clone(r.raw[i]), i)
-		if err != nil {
+		var err error
+		if out[i], err = readOnce(rd, &rd.messages, raw, func() (*Message, error) { return readMessage(bytes.Clone(raw), i) }); err != nil {
 			return err
 		}
-		out[i] = m
-		rd.mu.Lock()
-		rd.messages.Put(sums[i], m)
-		rd.mu.Unlock()
 	}
 	r.Messages = out
 	return nil
@@ -272,18 +268,12 @@ func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
 		name = strings.ToLower(name)
-		if isSecretHeader(name) {
-			out[name] = "[redacted]"
-			continue
-		}
 		out[name] = strings.Join(values, ", ")
+		if slices.ContainsFunc([]string{"token", "secret", "credential", "api-key", "authorization", "cookie"}, func(part string) bool { return strings.Contains(name, part) }) {
+			out[name] = "[redacted]"
+		}
 	}
 	return out
-}
-
-// isSecretHeader reports whether a header, in lower case, may contain a credential.
-func isSecretHeader(name string) bool {
-	return slices.ContainsFunc([]string{"token", "secret", "credential", "api-key", "authorization", "cookie"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // BoundedMap keeps at least the n most recently used entries and at most 2n entries, where n is the argument of
@@ -413,21 +403,6 @@ func (t *Toolset) Schemas() map[string]json.RawMessage {
 		}
 	}
 	return out
-}
-
-func (rd *Reader) readTools(raw []byte) *Toolset {
-	sum := maphash.Bytes(rd.seed, raw)
-	rd.mu.Lock()
-	t, known := rd.tools.Get(sum)
-	rd.mu.Unlock()
-	if known {
-		return t
-	}
-	t = parseTools(bytes.Clone(raw))
-	rd.mu.Lock()
-	rd.tools.Put(sum, t)
-	rd.mu.Unlock()
-	return t
 }
 
 func parseTools(raw []byte) *Toolset {

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,40 +38,21 @@ type EventList struct {
 	nextPause time.Duration
 }
 
-// The event types, with their keys in the order of the API.
-type (
-	messageStart struct {
-		Type    string      `json:"type"`
-		Message messageBody `json:"message"`
-	}
-	blockStart struct {
-		Type  string `json:"type"`
-		Index int    `json:"index"`
-		Block any    `json:"content_block"`
-	}
-	blockDelta struct {
-		Type  string    `json:"type"`
-		Index int       `json:"index"`
-		Delta deltaBody `json:"delta"`
-	}
-	blockStop struct {
-		Type  string `json:"type"`
-		Index int    `json:"index"`
-	}
-	messageDelta struct {
-		Type  string           `json:"type"`
-		Delta messageDeltaBody `json:"delta"`
-		Usage any              `json:"usage"`
-	}
-	messageDeltaBody struct {
-		StopReason   string       `json:"stop_reason"`
-		StopSequence *string      `json:"stop_sequence"`
-		StopDetails  *stopDetails `json:"stop_details,omitempty"`
-	}
-	typeOnlyEvent struct {
-		Type string `json:"type"`
-	}
-)
+// eventData is the data of an event, with its keys in the order of the API. Each type of event has some of the keys.
+type eventData struct {
+	Type    string `json:"type"`
+	Message any    `json:"message,omitempty"`
+	Index   *int   `json:"index,omitempty"`
+	Block   any    `json:"content_block,omitempty"`
+	Delta   any    `json:"delta,omitempty"`
+	Usage   any    `json:"usage,omitempty"`
+}
+
+type messageDeltaBody struct {
+	StopReason   string          `json:"stop_reason"`
+	StopSequence *string         `json:"stop_sequence"`
+	StopDetails  json.RawMessage `json:"stop_details,omitempty"`
+}
 
 // deltaBody is a piece of a content block; exactly one of its strings is set.
 type deltaBody struct {
@@ -85,26 +68,21 @@ type deltaBody struct {
 
 // Events returns the events of a message. The jitter depends only on the message.
 func (m *Message) Events(how StreamOptions) *EventList {
-	s := &EventList{StreamOptions: how, random: newJitter(how.Seed), nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+	jitter := rand.New(rand.NewPCG(binary.BigEndian.Uint64(how.Seed[:8]), binary.BigEndian.Uint64(how.Seed[8:])))
+	s := &EventList{StreamOptions: how, random: jitter.Float64, nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
 	start := m.newBody([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
-	s.Add("message_start", messageStart{"message_start", start})
+	s.addData(eventData{Type: "message_start", Message: start})
 	for i, b := range m.Blocks {
 		s.addBlock(i, b)
 	}
-	s.Add("message_delta", messageDelta{"message_delta", messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, m.finalUsage()})
-	s.Add("message_stop", typeOnlyEvent{"message_stop"})
+	s.addData(eventData{Type: "message_delta", Delta: messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, Usage: m.finalUsage()})
+	s.addData(eventData{Type: "message_stop"})
 	return s
 }
 
-func newJitter(seed [16]byte) func() float64 {
-	var a, b uint64
-	for i := range 8 {
-		a, b = a<<8|uint64(seed[i]), b<<8|uint64(seed[8+i])
-	}
-	return rand.New(rand.NewPCG(a, b)).Float64
-}
+func (s *EventList) addData(d eventData) { s.Add(d.Type, d) }
 
 // Add appends an event.
 func (s *EventList) Add(name string, data any) {
@@ -121,15 +99,21 @@ func (s *EventList) Add(name string, data any) {
 
 func (s *EventList) addBlock(i int, b protocol.Block) {
 	open := func(empty any) {
-		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
+		s.addData(eventData{Type: "content_block_start", Index: &i, Block: empty})
 		if i == 0 {
-			s.Add("ping", typeOnlyEvent{"ping"})
+			s.addData(eventData{Type: "ping"})
 		}
 	}
 	switch b := b.(type) {
 	case protocol.TextBlock:
-		open(emptyText(b))
-		for _, c := range citationList(b) {
+		empty := protocol.Text("")
+		if b.Citations != nil {
+			empty.Citations = json.RawMessage("[]")
+		}
+		open(empty)
+		var citations []json.RawMessage
+		_ = json.Unmarshal(b.Citations, &citations) // citations that are not a list are refused when the scenario is loaded
+		for _, c := range citations {
 			s.addDelta(i, "", deltaBody{Type: "citations_delta", Citation: c})
 		}
 		for _, piece := range s.Pace.Split(b.Text) {
@@ -163,7 +147,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	default:
 		open(b)
 	}
-	s.Add("content_block_stop", blockStop{"content_block_stop", i})
+	s.addData(eventData{Type: "content_block_stop", Index: &i})
 }
 
 // addInput adds the input of a call in pieces, starting with an empty one.
@@ -171,22 +155,6 @@ func (s *EventList) addInput(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
 		s.addDelta(i, piece, deltaBody{Type: "input_json_delta", JSON: &piece})
 	}
-}
-
-func emptyText(b protocol.TextBlock) protocol.TextBlock {
-	empty := protocol.Text("")
-	if b.Citations != nil {
-		empty.Citations = json.RawMessage("[]")
-	}
-	return empty
-}
-
-func citationList(b protocol.TextBlock) []json.RawMessage {
-	var each []json.RawMessage
-	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // citations that are not a list are refused when the scenario is loaded
-		return nil
-	}
-	return each
 }
 
 type emptyCompaction struct {
@@ -215,16 +183,12 @@ func (s *EventList) addDelta(i int, piece string, d deltaBody) {
 	if piece != "" {
 		s.nextPause += s.Pace.Wait(piece, s.random)
 	}
-	s.Add("content_block_delta", blockDelta{"content_block_delta", i, d})
+	s.addData(eventData{Type: "content_block_delta", Index: &i, Delta: d})
 }
 
 // AppendTo writes an event in its wire form.
 func (e *Event) AppendTo(b *bytes.Buffer) {
-	b.WriteString("event: ")
-	b.WriteString(e.Name)
-	b.WriteString("\ndata: ")
-	b.Write(e.Data)
-	b.WriteString("\n\n")
+	fmt.Fprintf(b, "event: %s\ndata: %s\n\n", e.Name, e.Data)
 }
 
 // Message is a response of the API.
@@ -251,25 +215,16 @@ func (m *Message) HideThinking() {
 // CacheTokens holds the input tokens of a message that were read from the prompt cache and those written to it.
 type CacheTokens struct{ Read, Created5m, Created1h int }
 
-// wireUsage is the usage of a response, with keys in the order of the API.
+// wireUsage is the usage of a response, with keys in the order of the API. At the end of a stream, it contains only the
+// counts.
 type wireUsage struct {
 	Input         int                 `json:"input_tokens"`
 	CacheCreated  int                 `json:"cache_creation_input_tokens"`
 	CacheRead     int                 `json:"cache_read_input_tokens"`
-	CacheCreation wireCacheCreation   `json:"cache_creation"`
+	CacheCreation *wireCacheCreation  `json:"cache_creation,omitempty"`
 	Output        int                 `json:"output_tokens"`
 	Details       *outputTokenDetails `json:"output_tokens_details,omitempty"`
-	Tier          string              `json:"service_tier"`
-	Geo           string              `json:"inference_geo,omitempty"`
-}
-
-// finalUsage is the usage at the end of a stream. It contains only the final counts.
-type finalUsage struct {
-	Input        int                 `json:"input_tokens"`
-	CacheCreated int                 `json:"cache_creation_input_tokens"`
-	CacheRead    int                 `json:"cache_read_input_tokens"`
-	Output       int                 `json:"output_tokens"`
-	Details      *outputTokenDetails `json:"output_tokens_details,omitempty"`
+	Tier          string              `json:"service_tier,omitempty"`
 }
 
 type wireCacheCreation struct {
@@ -281,12 +236,6 @@ type outputTokenDetails struct {
 	Thinking int `json:"thinking_tokens"`
 }
 
-type stopDetails struct {
-	Type        string  `json:"type"`
-	Category    *string `json:"category"`
-	Explanation *string `json:"explanation"`
-}
-
 // messageBody is a complete response, with keys in the order of the API.
 type messageBody struct {
 	ID           string           `json:"id"`
@@ -296,7 +245,7 @@ type messageBody struct {
 	Content      []protocol.Block `json:"content"`
 	StopReason   *string          `json:"stop_reason"`
 	StopSequence *string          `json:"stop_sequence"`
-	StopDetails  *stopDetails     `json:"stop_details,omitempty"`
+	StopDetails  json.RawMessage  `json:"stop_details,omitempty"`
 	Usage        wireUsage        `json:"usage"`
 }
 
@@ -311,24 +260,21 @@ func (m *Message) newBody(blocks []protocol.Block) messageBody {
 	}
 }
 
-func (m *Message) stopDetails() *stopDetails {
+func (m *Message) stopDetails() json.RawMessage {
 	if m.StopReason != "refusal" {
 		return nil
 	}
-	return &stopDetails{Type: "refusal"}
+	return json.RawMessage(`{"type":"refusal","category":null,"explanation":null}`)
 }
 
 func (m *Message) initialUsage() wireUsage {
-	c := m.Cache
-	return wireUsage{
-		Input: m.Usage.InputTokens, CacheRead: c.Read, CacheCreated: c.Created5m + c.Created1h,
-		CacheCreation: wireCacheCreation{c.Created5m, c.Created1h},
-		Output:        m.Usage.OutputTokens, Details: &outputTokenDetails{m.ThinkingTokens}, Tier: "standard",
-	}
+	u := m.finalUsage()
+	u.CacheCreation, u.Details, u.Tier = &wireCacheCreation{m.Cache.Created5m, m.Cache.Created1h}, &outputTokenDetails{m.ThinkingTokens}, "standard"
+	return u
 }
 
-func (m *Message) finalUsage() finalUsage {
-	u := finalUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
+func (m *Message) finalUsage() wireUsage {
+	u := wireUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
 	if m.ThinkingTokens > 0 {
 		u.Details = &outputTokenDetails{m.ThinkingTokens}
 	}

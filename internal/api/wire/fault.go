@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -11,15 +12,10 @@ import (
 // events, although nothing follows.
 func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
-		for i := range s.Events {
-			if s.Events[i].Name == name {
-				return i
-			}
+		if i := slices.IndexFunc(s.Events, func(e Event) bool { return e.Name == name }); i >= 0 {
+			return i
 		}
 		return len(s.Events) - 1
-	}
-	insert := func(i int, e Event) {
-		s.Events = append(s.Events[:i:i], append([]Event{e}, s.Events[i:]...)...)
 	}
 	switch kind {
 	case "ping-silence": // after the beginning, only pings are sent
@@ -32,34 +28,34 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 	case "delta-after-stop":
 		stop := at("content_block_stop")
 		if d := at("content_block_delta"); d < stop {
-			insert(stop+1, s.Events[d])
+			s.Events = slices.Insert(s.Events, stop+1, s.Events[d])
 		}
 	case "two-message-starts":
-		insert(1, s.Events[0])
+		s.Events = slices.Insert(s.Events, 1, s.Events[0])
 	case "tool-json-truncated":
 		s.dropLastTextEvent(`"input_json_delta"`)
 	case "usage-in-start-only":
 		i := at("message_delta")
-		var d messageDelta
+		var d struct { // without the usage
+			Type  string           `json:"type"`
+			Delta messageDeltaBody `json:"delta"`
+		}
 		if json.Unmarshal(s.Events[i].Data, &d) == nil {
-			if body, err := protocol.Marshal(struct {
-				Type  string           `json:"type"`
-				Delta messageDeltaBody `json:"delta"`
-			}{d.Type, d.Delta}); err == nil {
+			if body, err := protocol.Marshal(d); err == nil {
 				s.Events[i].Data = body
 			}
 		}
 	case "empty-content":
 		first, last := at("content_block_start"), at("message_delta")
-		s.Events = append(s.Events[:first:first], s.Events[last:]...)
+		s.Events = slices.Delete(s.Events, first, last)
 	}
 	return false
 }
 
 func (s *EventList) dropLastTextEvent(text string) {
-	for i := len(s.Events) - 1; i >= 0; i-- {
-		if bytes.Contains(s.Events[i].Data, []byte(text)) {
-			s.Events = append(s.Events[:i:i], s.Events[i+1:]...)
+	for i, e := range slices.Backward(s.Events) {
+		if bytes.Contains(e.Data, []byte(text)) {
+			s.Events = slices.Delete(s.Events, i, i+1)
 			return
 		}
 	}
