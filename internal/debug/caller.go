@@ -129,7 +129,7 @@ type Outcome struct {
 	Exception        json.RawMessage
 	ErrorCID         string
 	// ExtraFields are additional members of the record; nil means none.
-	ExtraFields json.Marshaler
+	ExtraFields any
 }
 
 // Completion is the outcome of a call. The call is identified by its id, or by the agent's session and tool use.

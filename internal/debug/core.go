@@ -2,6 +2,7 @@ package debug
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -78,6 +79,16 @@ func (e *Error) Error() string {
 		return e.Code
 	}
 	return e.Code + ": " + e.Message
+}
+
+// Fields returns the members of the response that reports the error.
+func (e *Error) Fields() map[string]any {
+	f := map[string]any{"error": e.Code}
+	if e.Message != "" {
+		f["message"] = e.Message
+	}
+	maps.Copy(f, e.Detail)
+	return f
 }
 
 // The codes of errors.

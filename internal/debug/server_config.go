@@ -80,7 +80,7 @@ func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 			continue
 		}
 		cfg.Source = ""
-		all = MergeServers(all, []mcp.ServerConfig{cfg})
+		all = MergeServer(all, cfg)
 	}
 	return all, errors.Join(wrong...)
 }
@@ -122,16 +122,11 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 	return cfg, nil
 }
 
-// MergeServers adds servers to a list. An added server replaces an earlier server with the same name.
-func MergeServers(list, added []mcp.ServerConfig) []mcp.ServerConfig {
-	list = slices.Clone(list)
-	for _, cfg := range added {
-		at := slices.IndexFunc(list, func(c mcp.ServerConfig) bool { return c.Name == cfg.Name })
-		if at >= 0 {
-			list[at] = cfg
-			continue
-		}
-		list = append(list, cfg)
+// MergeServer adds a server to a list. It replaces an earlier server with the same name.
+func MergeServer(list []mcp.ServerConfig, cfg mcp.ServerConfig) []mcp.ServerConfig {
+	if at := slices.IndexFunc(list, func(c mcp.ServerConfig) bool { return c.Name == cfg.Name }); at >= 0 {
+		list[at] = cfg
+		return list
 	}
-	return list
+	return append(list, cfg)
 }

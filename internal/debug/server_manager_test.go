@@ -547,7 +547,8 @@ func TestInline(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	merged := MergeServers([]mcp.ServerConfig{{Name: "a", Command: "file"}, {Name: "b"}}, []mcp.ServerConfig{{Name: "a", Command: "inline"}, {Name: "c"}})
+	merged := MergeServer([]mcp.ServerConfig{{Name: "a", Command: "file"}, {Name: "b"}}, mcp.ServerConfig{Name: "a", Command: "inline"})
+	merged = MergeServer(merged, mcp.ServerConfig{Name: "c"})
 	if len(merged) != 3 || merged[0].Command != "inline" || merged[2].Name != "c" {
 		t.Errorf("%+v", merged)
 	}

@@ -182,7 +182,7 @@ const (
 type Record struct {
 	CallData
 	CallEnding
-	ExtraFields json.Marshaler // additional members; nil means none
+	ExtraFields any // additional members; nil means none
 
 	breakpoints []string // breakpoints that matched the call when it completed
 	size        int      // bytes of the call's values

@@ -89,11 +89,9 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 			<-settled
 			err = errors.Join(err, servers.Close(context.WithoutCancel(ctx)))
 		}()
-		timer := time.NewTimer(serverConnectTimeout)
-		defer timer.Stop()
 		select {
 		case <-settled:
-		case <-timer.C:
+		case <-time.After(serverConnectTimeout):
 		}
 	}
 	front, err := mcpserver.New(mcpserver.Options{Hub: hub, External: servers, NewID: s.NewID, Version: string(v)})
@@ -169,7 +167,7 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (
 		if err != nil {
 			return nil, fmt.Errorf("--mcp-client %w", err)
 		}
-		servers = debug.MergeServers(servers, []mcp.ServerConfig{server})
+		servers = debug.MergeServer(servers, server)
 	}
 	dir, err := s.Getwd()
 	if err != nil {
@@ -209,13 +207,8 @@ type debuggerFlags struct {
 }
 
 func (d debuggerFlags) connect(s *process.System, kind debug.ClientKind) (*rest.Client, error) {
-	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
-}
-
-// newDebugger returns a client. The token is in the environment because other users could read a command line.
-func newDebugger(s *process.System, url string, o rest.ClientOptions) (*rest.Client, error) {
-	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
-	return rest.NewClient(o)
+	// The token is in the environment because other users could read a command line.
+	return rest.NewClient(rest.ClientOptions{URL: d.Debugger, Token: s.Getenv("CLAUDELESS_DEBUGGER_TOKEN"), Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
 }
 
 // Hook is the command claudeless debug hook. Agent CLIs run it as a command hook before and after each tool call.

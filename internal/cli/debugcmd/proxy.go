@@ -123,11 +123,9 @@ func (p *proxy) finishCalls(cancel context.CancelFunc) {
 		p.handlers.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(finishCallsTimeout)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(finishCallsTimeout):
 		cancel()
 		<-done
 	}
@@ -336,15 +334,10 @@ func (p *proxy) readServer(ctx context.Context) error {
 		p.writeClient(line)
 		return nil
 	})
-	if errors.Is(err, io.ErrClosedPipe) || p.hasServerExited() {
+	if _, ended := p.child.Exit(); ended || errors.Is(err, io.ErrClosedPipe) {
 		return nil
 	}
 	return err
-}
-
-func (p *proxy) hasServerExited() bool {
-	_, ended := p.child.Exit()
-	return ended
 }
 
 // registerTools reports the server's tools to the debugger. If that fails, the client still gets the tools.

@@ -119,8 +119,8 @@ func readFile(name string) []byte {
 	return body
 }
 
-// serveScript serves the older JavaScript client, which connects to the address that it was loaded from.
-func serveScript(w http.ResponseWriter, r *http.Request) {
+// ServeScript serves the older JavaScript client, which connects to the address that it was loaded from.
+func ServeScript(w http.ResponseWriter, r *http.Request) {
 	body := readFile("debug-client.js")
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
 	body = bytes.Replace(body, []byte(`const SERVER_URL = "";`), []byte(address), 1)

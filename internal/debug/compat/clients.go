@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -212,8 +211,6 @@ type Route struct {
 	// Client is true for a route that a client calls, even from a web page. The other routes are for people.
 	Client bool
 	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
-	// Stream handles the request instead of Answer, if set.
-	Stream http.HandlerFunc
 }
 
 // Request holds the parts of a request that routes use: the body, JSON or empty, and the {id} of the path.
@@ -240,7 +237,6 @@ func Routes() []Route {
 			return Fields{"eval_id": nil}, nil
 		}},
 		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Return the value of an expression to the debugger", Answer: (*Clients).handleEvalResponse},
-		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: serveScript},
 	}
 }
 

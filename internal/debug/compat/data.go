@@ -126,12 +126,6 @@ type ClientOutcome struct {
 	Traceback string `json:"exception_traceback,omitempty"`
 }
 
-// MarshalJSON writes the members of a record.
-func (e ClientOutcome) MarshalJSON() ([]byte, error) {
-	type bare ClientOutcome
-	return protocol.Marshal(bare(e))
-}
-
 // Size returns the size of e in bytes.
 func (e ClientOutcome) Size() int { return len(e.Traceback) }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/cas"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
@@ -44,30 +45,20 @@ func (it Item) Size() int {
 	return n
 }
 
-// ItemError reports an item that cannot be accepted. Code is one of cid_not_found, cid_mismatch,
-// invalid_serialization_format, invalid_json, invalid_dill and invalid_payload. A value too large for the store is not
-// an error: only its CID is kept, because some clients exit when a value is refused.
-type ItemError struct {
-	Code               string
-	Message            string
-	Expected, Provided string   // for cid_mismatch: CIDs of the bytes and of the item
-	Missing            []string // for cid_not_found: all missing values of a request
-}
-
-func (e *ItemError) Error() string { return e.Code + ": " + e.Message }
-
 // StoreItem checks the bytes of an item against its CID and stores them. An item without bytes must already be in the
-// store; otherwise the error is cid_not_found, with the CID in Provided.
+// store; otherwise the error is cid_not_found. A wrong CID is the error cid_mismatch; its detail expected_cid is the CID
+// of the bytes. A value too large for the store is not an error: only its CID is kept, because some clients exit when a
+// value is refused.
 func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
-		return &ItemError{Code: "invalid_payload", Message: "an item has no cid"}
+		return debug.NewError(debug.CodeInvalidPayload, "an item has no cid")
 	}
 	if it.Format != "" && !it.Format.IsValid() {
-		return &ItemError{Code: "invalid_serialization_format", Message: fmt.Sprintf("unknown serialization_format %q", it.Format)}
+		return debug.NewError("invalid_serialization_format", fmt.Sprintf("unknown serialization_format %q", it.Format))
 	}
 	if it.Data == nil {
 		if _, ok := store.Get(it.CID); !ok {
-			return &ItemError{Code: "cid_not_found", Message: "no data for " + it.CID, Provided: it.CID}
+			return debug.NewError(debug.CodeCIDNotFound, "no data for "+it.CID)
 		}
 		return nil
 	}
@@ -76,7 +67,7 @@ func StoreItem(store *cas.Store, it Item) error {
 		return err
 	}
 	if cid := cas.CID(data); cid != it.CID {
-		return &ItemError{Code: "cid_mismatch", Message: "the cid is not the SHA-512 of the data", Expected: cid, Provided: it.CID}
+		return debug.NewError("cid_mismatch", "the cid is not the SHA-512 of the data", "expected_cid", cid, "provided_cid", it.CID)
 	}
 	_, err = store.Put(data)
 	if _, ok := errors.AsType[*cas.TooLargeError](err); ok {
@@ -93,13 +84,13 @@ func (it Item) bytes() ([]byte, error) {
 	}
 	if it.Format == FormatJSON {
 		if !json.Valid([]byte(*it.Data)) {
-			return nil, &ItemError{Code: "invalid_json", Message: "data is not JSON"}
+			return nil, debug.NewError("invalid_json", "data is not JSON")
 		}
 		return []byte(*it.Data), nil
 	}
 	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(*it.Data))
 	if err != nil {
-		return nil, &ItemError{Code: "invalid_dill", Message: "data is not base64: " + err.Error()}
+		return nil, debug.NewError("invalid_dill", "data is not base64: "+err.Error())
 	}
 	return data, nil
 }
@@ -135,7 +126,7 @@ const maxReprBytes = 500
 func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {
-		return encodeText("<cid:" + it.CID + " missing>")
+		return encode("<cid:" + it.CID + " missing>")
 	}
 	if it.Format == FormatJSON {
 		return data
@@ -145,7 +136,7 @@ func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 		if it.Format == "" && json.Valid(data) {
 			return data
 		}
-		return encodeText(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
+		return encode(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
 	}
 	return PrettyPickle(v)
 }
@@ -162,32 +153,19 @@ func ItemText(store *cas.Store, it Item) string {
 
 // PrettyPickle returns [PrettyItem] of a parsed pickle.
 func PrettyPickle(v any) json.RawMessage {
-	o, ok := v.(*pickle.Object)
-	if !ok {
-		return encodeText(pickle.Repr(v, maxReprBytes))
-	}
-	g, ok := o.Callee.(*pickle.Global)
-	if !ok {
-		return encodeText(pickle.Repr(v, maxReprBytes))
-	}
-	switch {
-	case g.Name == "_reconstruct_placeholder":
-		if d := firstDict(o.Args); d != nil {
-			return placeholderJSON(d)
+	if o, ok := v.(*pickle.Object); ok {
+		g, ok := o.Callee.(*pickle.Global)
+		switch args, _ := o.Args.(*pickle.Tuple); {
+		case !ok:
+		case g.Name == "_reconstruct_placeholder" && args != nil && len(args.Items) > 0:
+			if d, ok := args.Items[0].(*pickle.Dict); ok {
+				return placeholderJSON(d)
+			}
+		case isException(g):
+			return exceptionJSON(g, o)
 		}
-	case isException(g):
-		return exceptionJSON(g, o)
 	}
-	return encodeText(pickle.Repr(v, maxReprBytes))
-}
-
-func firstDict(args any) *pickle.Dict {
-	t, ok := args.(*pickle.Tuple)
-	if !ok || len(t.Items) == 0 {
-		return nil
-	}
-	d, _ := t.Items[0].(*pickle.Dict)
-	return d
+	return encode(pickle.Repr(v, maxReprBytes))
 }
 
 func placeholderJSON(d *pickle.Dict) json.RawMessage {
@@ -249,8 +227,6 @@ func scalarOrRepr(v any) any {
 	}
 	return pickle.Repr(v, maxReprBytes)
 }
-
-func encodeText(s string) json.RawMessage { return encode(s) }
 
 // encode encodes a value; what JSON cannot represent becomes text.
 func encode(v any) json.RawMessage {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/base/cas"
+	"github.com/claudeless/claudeless/internal/debug"
 )
 
 const (
@@ -37,7 +38,7 @@ func TestKeep(t *testing.T) {
 	for _, tt := range tests {
 		err := StoreItem(store, tt.it)
 		got := ""
-		if e, ok := errors.AsType[*ItemError](err); ok {
+		if e, ok := errors.AsType[*debug.Error](err); ok {
 			got = e.Code
 		}
 		if got != tt.code || (err == nil) != (tt.code == "") {

@@ -11,7 +11,7 @@ import (
 
 func (c *Clients) storeItem(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
-	if e, ok := errors.AsType[*ItemError](err); ok && e.Code == "cid_not_found" {
+	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeCIDNotFound {
 		return nil
 	}
 	return err
@@ -121,14 +121,14 @@ func (c *Clients) storeAll(process string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
 		err := StoreItem(c.hub.Store(), *it)
-		e, ok := errors.AsType[*ItemError](err)
+		e, ok := errors.AsType[*debug.Error](err)
 		switch {
-		case ok && e.Code == "cid_not_found":
+		case ok && e.Code == debug.CodeCIDNotFound:
 			missing = append(missing, it.CID)
 			c.resent.add(process, it.CID)
 			continue
 		case ok && e.Code == "cid_mismatch" && c.resent.has(process, it.CID):
-			it.CID = e.Expected
+			it.CID, _ = e.Detail["expected_cid"].(string)
 			err = StoreItem(c.hub.Store(), *it)
 		}
 		if err != nil {
@@ -136,7 +136,7 @@ func (c *Clients) storeAll(process string, items []*Item) error {
 		}
 	}
 	if len(missing) > 0 {
-		return &ItemError{Code: "cid_not_found", Message: "send these values again with their data", Missing: missing}
+		return debug.NewError(debug.CodeCIDNotFound, "send these values again with their data", "missing_cids", missing)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 
 	"github.com/claudeless/claudeless/fixtures/wire"
@@ -161,13 +160,7 @@ func errorFields(err error) fields {
 	if !ok {
 		return fields{"error": "internal", "message": err.Error()}
 	}
-	f := fields{}
-	maps.Copy(f, e.Detail)
-	f["error"] = e.Code
-	if e.Message != "" {
-		f["message"] = e.Message
-	}
-	return f
+	return e.Fields()
 }
 
 func invalidParams(message string) *wire.Error {

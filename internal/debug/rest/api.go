@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 
 	"github.com/claudeless/claudeless/internal/base/localhttp"
@@ -42,7 +41,12 @@ type route struct {
 	stream func(a *api, w http.ResponseWriter, r *http.Request)
 }
 
-const codeNoServers = "mcp_clients_unavailable"
+const (
+	codeNoServers    = "mcp_clients_unavailable"
+	codePauseResumed = "pause_resumed"
+	codeSlowBody     = "request_timeout"
+	codeTooLarge     = "payload_too_large"
+)
 
 type fields = compat.Fields
 
@@ -51,10 +55,10 @@ func readBody(r *http.Request, v any) error {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return &statusError{http.StatusRequestEntityTooLarge, &debug.Error{Code: "payload_too_large", Message: fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)}}
+			return debug.NewError(codeTooLarge, fmt.Sprintf("the body is over %d bytes", tooLarge.Limit))
 		}
 		if _, ok := errors.AsType[*localhttp.SlowBodyError](err); ok {
-			return &statusError{http.StatusRequestTimeout, &debug.Error{Code: "request_timeout", Message: err.Error()}}
+			return debug.NewError(codeSlowBody, err.Error())
 		}
 		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
 	}
@@ -96,36 +100,15 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body) // the client may have closed the connection
 }
 
-// statusError is an error that is sent with this HTTP status, not with the one that [statusOf] returns for its code.
-type statusError struct {
-	status int
-	error
-}
-
-func (e *statusError) Unwrap() error { return e.error }
-
 func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	body := fields{"error": "internal", "message": err.Error()}
 	if e, ok := errors.AsType[*debug.Error](err); ok {
 		status = statusOf(e.Code)
-		body = fields{"error": e.Code}
-		if e.Message != "" {
-			body["message"] = e.Message
+		body = e.Fields()
+		if body["missing_cids"] != nil { // values of the body, not of the path
+			status = http.StatusBadRequest
 		}
-		maps.Copy(body, e.Detail)
-	}
-	if e, ok := errors.AsType[*compat.ItemError](err); ok {
-		status, body = http.StatusBadRequest, fields{"error": e.Code, "message": e.Message}
-		if e.Expected != "" {
-			body["expected_cid"], body["provided_cid"] = e.Expected, e.Provided
-		}
-		if e.Missing != nil {
-			body["missing_cids"] = e.Missing
-		}
-	}
-	if e, ok := errors.AsType[*statusError](err); ok {
-		status = e.status
 	}
 	writeJSON(w, status, body)
 }
@@ -136,8 +119,12 @@ func statusOf(code string) int {
 	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,
 		debug.CodeServerNotFound, debug.CodeToolNotFound, debug.CodeResourceNotFound:
 		return http.StatusNotFound
-	case debug.CodePauseResumed, debug.CodeSessionClosed, debug.CodeDuplicateName, debug.CodeServerNotConnected:
+	case debug.CodePauseResumed, codePauseResumed, debug.CodeSessionClosed, debug.CodeDuplicateName, debug.CodeServerNotConnected:
 		return http.StatusConflict
+	case codeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case codeSlowBody:
+		return http.StatusRequestTimeout
 	case debug.CodeEvalTimeout, debug.CodeCallTimeout:
 		return http.StatusGatewayTimeout
 	case debug.CodeCallFailed, debug.CodeConnectFailed:

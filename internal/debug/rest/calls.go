@@ -25,27 +25,24 @@ func callRoutes() []route {
 		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).pollDecision},
 		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandonPause},
 		{method: "POST", path: "/api/call/complete", client: true, summary: "Report the outcome of a call", answer: (*api).completeCall},
+		{
+			method: "GET", path: "/api/debug-client.js", client: true, summary: "Get the client for JavaScript, as a module",
+			stream: func(_ *api, w http.ResponseWriter, r *http.Request) { compat.ServeScript(w, r) },
+		},
 	}
 }
 
 func olderClientRoutes() []route {
 	var table []route
 	for _, r := range compat.Routes() {
-		row := route{method: r.Method, path: r.Path, summary: r.Summary, client: r.Client}
-		if r.Stream != nil {
-			row.stream = func(_ *api, w http.ResponseWriter, req *http.Request) { r.Stream(w, req) }
-		}
-		if r.Answer != nil {
-			row.answer = func(a *api, req *http.Request) (any, error) {
-				var body json.RawMessage
-				if err := readBody(req, &body); err != nil {
-					return nil, err
-				}
-				out, err := r.Answer(a.olderClients, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
-				return out, jsonError(err)
+		table = append(table, route{method: r.Method, path: r.Path, summary: r.Summary, client: r.Client, answer: func(a *api, req *http.Request) (any, error) {
+			var body json.RawMessage
+			if err := readBody(req, &body); err != nil {
+				return nil, err
 			}
-		}
-		table = append(table, row)
+			out, err := r.Answer(a.olderClients, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
+			return out, jsonError(err)
+		}})
 	}
 	return table
 }

@@ -251,7 +251,7 @@ func (a *api) startSession(r *http.Request) (any, error) {
 	}
 	id, err := a.Hub.StartSession(in.PauseID)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
-		return nil, &statusError{http.StatusConflict, &debug.Error{Code: "pause_resumed", Message: e.Message, Detail: e.Detail}}
+		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}
 	}
 	return fields{"session_id": id}, err
 }

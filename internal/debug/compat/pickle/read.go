@@ -196,7 +196,8 @@ func (m *reader) getMemo(n uint64) {
 func (m *reader) executeObject(op uint64) bool {
 	switch op {
 	case 'c':
-		m.push(m.readGlobal())
+		module := m.readLine()
+		m.push(&Global{Module: module, Name: m.readLine()})
 	case 0x93:
 		v := m.popN(2)
 		module, _ := v[0].(string)
@@ -217,11 +218,6 @@ func (m *reader) executeObject(op uint64) bool {
 		return false
 	}
 	return true
-}
-
-func (m *reader) readGlobal() *Global {
-	module := m.readLine()
-	return &Global{Module: module, Name: m.readLine()}
 }
 
 func (m *reader) push(v any) {

@@ -1,7 +1,6 @@
 package pickle
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/big"
@@ -54,7 +53,7 @@ func (p *printer) writeValue(v any, depth int) {
 	case float64:
 		p.writeText(floatRepr(x))
 	case string:
-		p.writeText(quote(x[:min(len(x), p.remaining+2)]))
+		p.writeText(quote(x[:min(len(x), p.remaining+2)], strconv.IsPrint))
 	case []byte:
 		p.writeText("b" + quoteBytes(x[:min(len(x), p.remaining+2)]))
 	case *List:
@@ -129,7 +128,7 @@ func (p *printer) writeDict(d *Dict, depth int) {
 }
 
 func (p *printer) writeObject(o *Object, depth int) {
-	if text, ok := o.storedRepr(); ok {
+	if text, ok := dillArgument(o.Callee, o.Args, "_eval_repr"); ok {
 		p.writeText(text)
 		return
 	}
@@ -145,19 +144,6 @@ func (p *printer) writeObject(o *Object, depth int) {
 		p.writeText(" state=")
 		p.writeValue(o.State, depth+1)
 	}
-}
-
-func (o *Object) storedRepr() (string, bool) {
-	g, ok := o.Callee.(*Global)
-	if !ok || g.Module != "dill._dill" || g.Name != "_eval_repr" {
-		return "", false
-	}
-	args, ok := o.Args.(*Tuple)
-	if !ok || len(args.Items) != 1 {
-		return "", false
-	}
-	text, ok := args.Items[0].(string)
-	return text, ok
 }
 
 func floatRepr(f float64) string {
@@ -177,8 +163,9 @@ func floatRepr(f float64) string {
 	return s
 }
 
-// quote selects quotes as Python does: single quotes, unless the text contains single but no double quotes.
-func quote(s string) string {
+// quote selects quotes as Python does: single quotes, unless the text contains single but no double quotes. Characters
+// that are not printable are escaped.
+func quote(s string, isPrintable func(rune) bool) string {
 	q := '\''
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		q = '"'
@@ -196,7 +183,7 @@ func quote(s string) string {
 			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case strconv.IsPrint(r):
+		case isPrintable(r):
 			b.WriteRune(r)
 		case r < 0x100:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -211,26 +198,9 @@ func quote(s string) string {
 }
 
 func quoteBytes(raw []byte) string {
-	q := byte('\'')
-	if bytes.IndexByte(raw, '\'') >= 0 && bytes.IndexByte(raw, '"') < 0 {
-		q = '"'
-	}
-	b := []byte{q}
+	var characters strings.Builder // one for each byte
 	for _, c := range raw {
-		switch {
-		case c == q || c == '\\':
-			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, `\n`...)
-		case c == '\r':
-			b = append(b, `\r`...)
-		case c == '\t':
-			b = append(b, `\t`...)
-		case c >= ' ' && c < 0x7f:
-			b = append(b, c)
-		default:
-			b = fmt.Appendf(b, `\x%02x`, c)
-		}
+		characters.WriteRune(rune(c))
 	}
-	return string(append(b, q))
+	return quote(characters.String(), func(r rune) bool { return r >= ' ' && r < 0x7f })
 }
