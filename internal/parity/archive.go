@@ -193,7 +193,7 @@ func lines(data []byte) []string {
 	if text == "" {
 		return nil
 	}
-	return slices.Collect(strings.SplitSeq(text, "\n"))
+	return strings.Split(text, "\n")
 }
 
 // Recording is the recorded behaviour of one lane in one case.
@@ -321,11 +321,7 @@ func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
 		form, ok := known[verb]
 		if !ok {
 			d := f.errorf(i+1, "unknown step %q", verb)
-			var all []string
-			for name := range known {
-				all = append(all, name)
-			}
-			slices.Sort(all)
+			all := keysOf(known)
 			if d.Hint = diag.NameHint(verb, all); d.Hint == "" {
 				d.Hint = "steps are " + strings.Join(all, ", ")
 			}

@@ -11,7 +11,8 @@ import (
 
 // Compare compares two recordings of one case path by path, and reports each path once.
 func Compare(ours, theirs *Recording) []Difference {
-	c := &comparison{pair: newNormaliserPair(ours, theirs), seen: map[differenceKey]int{}}
+	c := &comparison{pair: &normaliserPair{New(ours.Paths), New(theirs.Paths)}, seen: map[differenceKey]int{}}
+	c.pair.theirs.next = c.pair.ours.next
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			c.addDifference("problem."+p.Kind, textIf(side == ours, p.Text), textIf(side == theirs, p.Text))
@@ -71,12 +72,10 @@ func textIf(present bool, text string) string {
 
 func (r Run) exitStatus() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
 
-func keysOf[V any](maps ...map[string]V) []string {
+func keysOf[V any](of ...map[string]V) []string {
 	var all []string
-	for _, m := range maps {
-		for k := range m {
-			all = append(all, k)
-		}
+	for _, m := range of {
+		all = slices.AppendSeq(all, maps.Keys(m))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

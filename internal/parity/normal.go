@@ -168,14 +168,13 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 		b.WriteByte(']')
 	case string:
 		b.WriteString(strconv.Quote(n.Text(x)))
-	case json.Number:
-		if f, err := x.Float64(); err == nil { // 1.0 and 1 are the same number
-			v = f
-		}
-		raw, _ := json.Marshal(v) // a number can be encoded
-		b.Write(raw)
 	default:
-		raw, _ := json.Marshal(v) // null and booleans can be encoded
+		if number, ok := v.(json.Number); ok {
+			if f, err := number.Float64(); err == nil { // 1.0 and 1 are the same number
+				v = f
+			}
+		}
+		raw, _ := json.Marshal(v) // null, booleans and numbers can be encoded
 		b.Write(raw)
 	}
 }
@@ -200,12 +199,6 @@ func (n *Normaliser) findIDs(s string) []string {
 
 // normaliserPair holds two recordings' normalisers. Ids that first occur at the same position get the same number.
 type normaliserPair struct{ ours, theirs *Normaliser }
-
-func newNormaliserPair(ours, theirs *Recording) *normaliserPair {
-	p := &normaliserPair{New(ours.Paths), New(theirs.Paths)}
-	p.theirs.next = p.ours.next
-	return p
-}
 
 // numberIDs walks two values in parallel and numbers their ids.
 func (p *normaliserPair) numberIDs(a, b any, key string) {

@@ -124,8 +124,7 @@ func isBuiltIn(list, name string) bool {
 }
 
 func maskLine(kind string, raw json.RawMessage) json.RawMessage {
-	rows := proseValues()
-	rows = slices.DeleteFunc(rows, func(row proseValue) bool { return row.kind != kind })
+	rows := slices.DeleteFunc(proseValues(), func(row proseValue) bool { return row.kind != kind })
 	lists := kind == "attachment/agent_listing_delta" || kind == "attachment/skill_listing"
 	if len(rows) == 0 && !lists {
 		return raw
@@ -136,8 +135,9 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	for _, row := range rows {
-		if kind == "api-request-blob" && !isSystemMessage(line) {
-			maskReminders(line)
+		message, _ := line["message"].(map[string]any)
+		if kind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
+			maskReminders(message)
 			continue
 		}
 		maskValueAt(line, strings.Split(row.path, "."))
@@ -146,22 +146,12 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 		maskBuiltInAgents(attachment)
 		maskBuiltInSkills(attachment)
 	}
-	masked, err := json.Marshal(line)
-	if err != nil {
-		return raw
-	}
+	masked, _ := json.Marshal(line) // a decoded value can be encoded
 	return masked
 }
 
-// isSystemMessage reports whether a line has a system message. Such a message contains only reminders.
-func isSystemMessage(line map[string]any) bool {
-	message, _ := line["message"].(map[string]any)
-	return message["role"] == "system"
-}
-
-// maskReminders masks the reminders in the message of a line, not the words of the user.
-func maskReminders(line map[string]any) {
-	message, _ := line["message"].(map[string]any)
+// maskReminders masks the reminders in a message, not the words of the user.
+func maskReminders(message map[string]any) {
 	content, _ := message["content"].([]any)
 	for _, item := range content {
 		if block, ok := item.(map[string]any); ok && strings.HasPrefix(textOf(block["text"]), reminderStart) {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -55,7 +56,7 @@ type Process struct {
 	grace, termGrace time.Duration
 	stdin            *Queue
 	stdout, stderr   *os.File
-	tail             *tailBuffer
+	tail             TailBuffer
 	done             chan struct{} // closed after the child was reaped
 	exit             Exit          // valid after done
 	drained          chan struct{} // closed at the end of standard error
@@ -76,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{
 		grace:     orDefault(o.Grace, defaultStopGrace),
 		termGrace: orDefault(o.TermGrace, defaultStopGrace),
-		tail:      &tailBuffer{limit: stderrTailBytes},
+		tail:      TailBuffer{Limit: stderrTailBytes},
 		done:      make(chan struct{}),
 		drained:   make(chan struct{}),
 		stopped:   make(chan struct{}),
@@ -210,7 +211,7 @@ func (p *Process) copyStderr(mirror io.Writer) {
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := p.stderr.Read(buf)
-		p.tail.write(buf[:n])
+		_, _ = p.tail.Write(buf[:n]) // never fails
 		if mirror != nil && n > 0 {
 			if _, werr := mirror.Write(buf[:n]); werr != nil {
 				mirror = nil
@@ -291,13 +292,11 @@ func (p *Process) Stop(ctx context.Context) {
 }
 
 func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-p.done:
 		return true
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 	return false
 }
@@ -323,12 +322,10 @@ func waitWhile(is func() bool, most time.Duration) {
 }
 
 func closedWithin(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }
@@ -357,31 +354,28 @@ func exitOf(state *os.ProcessState) Exit {
 	return Exit{Code: state.ExitCode()}
 }
 
-type tailBuffer struct {
-	limit int
+// TailBuffer is a writer that keeps only the last Limit bytes. It is safe for concurrent use.
+type TailBuffer struct {
+	Limit int
 
 	mu  sync.Mutex
-	buf []byte
+	buf bytes.Buffer
 }
 
-func (r *tailBuffer) write(p []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(p) >= r.limit {
-		p = p[len(p)-r.limit:]
-		r.buf = r.buf[:0]
-	}
-	if over := len(r.buf) + len(p) - r.limit; over > 0 {
-		r.buf = append(r.buf[:0], r.buf[over:]...)
-	}
-	r.buf = append(r.buf, p...)
+// Write never fails.
+func (t *TailBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf.Write(p)
+	t.buf.Next(max(0, t.buf.Len()-t.Limit))
+	return len(p), nil
 }
 
 // String returns the kept bytes, oldest first.
-func (r *tailBuffer) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return string(r.buf)
+func (t *TailBuffer) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
 }
 
 // ReplaceProcess replaces this process with the command. The current directory stays, and so do open files that may be

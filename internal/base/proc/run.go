@@ -141,9 +141,7 @@ func readNote(noteFile *os.File) []byte {
 func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {
-		timer := time.NewTimer(o.Timeout)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(o.Timeout)
 	}
 	select {
 	case <-done:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -136,12 +135,6 @@ func jsonObject(pairs [][2]string) string {
 	}
 	return b.String() + "}"
 }
-
-func commitCommandPattern() *regexp.Regexp {
-	return regexp.MustCompile(`\bgit(?:\s+-[cC]\s+\S+|\s+--\S+)*\s+commit\b`)
-}
-
-func pullRequestCommandPattern() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
 
 func languageOfFile(path string) string {
 	return map[string]string{

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,14 +140,6 @@ func parseMilliseconds(text string, fallback time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// percentDecode decodes a value. An invalid encoding is returned unchanged.
-func percentDecode(text string) string {
-	if decoded, err := url.PathUnescape(text); err == nil {
-		return decoded
-	}
-	return text
-}
-
 // userAgent is the user agent of the SDK with which the real CLI sends (observed with 2.1.330).
 const userAgent = "OTel-OTLP-Exporter-JavaScript/0.208.0"
 
@@ -179,7 +170,8 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 	case httpProtobuf:
 		kind = "application/x-protobuf"
 	case grpc:
-		kind, url = "application/grpc", strings.TrimSuffix(url, "/")+grpcMethod(e.signal)
+		service := map[string]string{metricSignal: "metrics.v1.Metrics", logSignal: "logs.v1.Logs", traceSignal: "trace.v1.Trace"}[e.signal]
+		kind, url = "application/grpc", strings.TrimSuffix(url, "/")+"/opentelemetry.proto.collector."+service+"Service/Export"
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -208,11 +200,4 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 		return fmt.Errorf("the OpenTelemetry collector answered with gRPC status %q", status)
 	}
 	return nil
-}
-
-func (e *exporter) close() { e.client.CloseIdleConnections() }
-
-func grpcMethod(signal string) string {
-	word := map[string]string{metricSignal: "metrics", logSignal: "logs", traceSignal: "trace"}[signal]
-	return "/opentelemetry.proto.collector." + word + ".v1." + strings.ToUpper(word[:1]) + word[1:] + "Service/Export"
 }

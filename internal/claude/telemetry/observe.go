@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -366,10 +367,10 @@ func (r *Recorder) recordToolMetrics(ev *protocol.ToolExecuted, c toolCall) {
 	added, removed := 0, 0
 	switch {
 	case ev.Use.Name == "Bash":
-		if commitCommandPattern().MatchString(c.command) {
+		if regexp.MustCompile(`\bgit(?:\s+-[cC]\s+\S+|\s+--\S+)*\s+commit\b`).MatchString(c.command) {
 			r.addToMetric("commit.count", 1, nil)
 		}
-		if pullRequestCommandPattern().MatchString(c.command) {
+		if regexp.MustCompile(`\bgh\s+pr\s+create\b`).MatchString(c.command) {
 			r.addToMetric("pull_request.count", 1, nil)
 		}
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,15 +15,23 @@ import (
 // pb the number of the field in OTLP/protobuf. The fields are in the order in which the real CLI writes them as JSON.
 type (
 	exportRequest struct {
-		Logs    []signal[scopeLogs]    `json:"resourceLogs,omitempty" pb:"1"`
-		Metrics []signal[scopeMetrics] `json:"resourceMetrics,omitempty" pb:"1"`
-		Spans   []signal[scopeSpans]   `json:"resourceSpans,omitempty" pb:"1"`
+		Logs    []resourceLogs    `json:"resourceLogs,omitempty" pb:"1"`
+		Metrics []resourceMetrics `json:"resourceMetrics,omitempty" pb:"1"`
+		Spans   []resourceSpans   `json:"resourceSpans,omitempty" pb:"1"`
+
+		entries map[string]int // numbers of data points, events and spans, by full name
 	}
-	// signal holds the reports of one process for metrics, logs or spans. In JSON, Scopes is called scopeMetrics,
-	// scopeLogs or scopeSpans.
-	signal[T any] struct {
-		Resource resource `pb:"1"`
-		Scopes   []T      `pb:"2"`
+	resourceLogs struct {
+		Resource resource    `json:"resource" pb:"1"`
+		Scopes   []scopeLogs `json:"scopeLogs" pb:"2"`
+	}
+	resourceMetrics struct {
+		Resource resource       `json:"resource" pb:"1"`
+		Scopes   []scopeMetrics `json:"scopeMetrics" pb:"2"`
+	}
+	resourceSpans struct {
+		Resource resource     `json:"resource" pb:"1"`
+		Scopes   []scopeSpans `json:"scopeSpans" pb:"2"`
 	}
 	resource struct {
 		Attributes []attribute `json:"attributes" pb:"1"`
@@ -126,26 +135,6 @@ func (n nanos) MarshalJSON() ([]byte, error) {
 
 func (h hexID) MarshalJSON() ([]byte, error) { return json.Marshal(hex.EncodeToString(h)) }
 
-// MarshalJSON writes Scopes under the name for the type of its elements, such as scopeLogs.
-func (s signal[T]) MarshalJSON() ([]byte, error) {
-	r, err := json.Marshal(s.Resource)
-	if err != nil {
-		return nil, err
-	}
-	list, err := json.Marshal(s.Scopes)
-	if err != nil {
-		return nil, err
-	}
-	name := "scopeLogs"
-	switch any(s.Scopes).(type) {
-	case []scopeMetrics:
-		name = "scopeMetrics"
-	case []scopeSpans:
-		name = "scopeSpans"
-	}
-	return []byte(`{"resource":` + string(r) + `,"` + name + `":` + string(list) + `}`), nil
-}
-
 // newValue converts a Go value. A type that OTLP attributes cannot represent becomes a string with its JSON.
 func newValue(v any) value {
 	switch v := v.(type) {
@@ -225,32 +214,6 @@ func appendField(b []byte, number int, v reflect.Value) []byte {
 	}
 }
 
-func (q exportRequest) countEntries() map[string]int {
-	names := map[string]int{}
-	for _, s := range q.Logs {
-		for _, scope := range s.Scopes {
-			for _, l := range scope.Records {
-				names[*l.Body.String]++
-			}
-		}
-	}
-	for _, s := range q.Metrics {
-		for _, scope := range s.Scopes {
-			for _, m := range scope.Metrics {
-				names[m.Name] += len(m.Sum.Points)
-			}
-		}
-	}
-	for _, s := range q.Spans {
-		for _, scope := range s.Scopes {
-			for _, span := range scope.Spans {
-				names[span.Name]++
-			}
-		}
-	}
-	return names
-}
-
 func encode(request exportRequest, protocol string) ([]byte, error) {
 	if protocol == httpJSON {
 		return json.Marshal(request)
@@ -269,7 +232,11 @@ func splitPairs(text string) (pairs [][2]string) {
 		if !ok || strings.TrimSpace(key) == "" {
 			continue
 		}
-		pairs = append(pairs, [2]string{strings.TrimSpace(key), percentDecode(strings.TrimSpace(val))})
+		val = strings.TrimSpace(val)
+		if decoded, err := url.PathUnescape(val); err == nil { // an invalid encoding is kept
+			val = decoded
+		}
+		pairs = append(pairs, [2]string{strings.TrimSpace(key), val})
 	}
 	return pairs
 }

@@ -163,7 +163,7 @@ func (r *Recorder) Close(ctx context.Context) {
 	for _, signal := range []string{traceSignal, logSignal, metricSignal} { // in the order of the real CLI
 		r.export(ctx, signal)
 		if e := r.exporters[signal]; e != nil {
-			e.close()
+			e.client.CloseIdleConnections()
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (r *Recorder) export(ctx context.Context, signal string) {
 		r.lastErr = err
 		return
 	}
-	for name, n := range request.countEntries() {
+	for name, n := range request.entries {
 		r.sent[name] += n
 	}
 }
@@ -207,26 +207,34 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := scope{"com.anthropic.claude_code", r.o.Version}
+	request.entries = map[string]int{}
 	switch signal {
 	case logSignal:
 		own.Name += ".events"
-		request.Logs = singleScope(r.resource, scopeLogs{own, r.records})
-		ok, r.records = len(r.records) > 0, nil
+		request.Logs = []resourceLogs{{r.resource, []scopeLogs{{own, r.records}}}}
+		for _, l := range r.records {
+			request.entries[*l.Body.String]++
+		}
+		r.records = nil
 	case traceSignal:
 		own = scope{own.Name + ".tracing", "1.0.0"}
-		request.Spans = singleScope(r.resource, scopeSpans{own, r.spans})
-		ok, r.spans = len(r.spans) > 0, nil
+		request.Spans = []resourceSpans{{r.resource, []scopeSpans{{own, r.spans}}}}
+		for _, s := range r.spans {
+			request.entries[s.Name]++
+		}
+		r.spans = nil
 	default:
 		metrics := r.metricSums()
-		request.Metrics, ok = singleScope(r.resource, scopeMetrics{own, metrics}), len(metrics) > 0
+		request.Metrics = []resourceMetrics{{r.resource, []scopeMetrics{{own, metrics}}}}
+		for _, m := range metrics {
+			request.entries[m.Name] += len(m.Sum.Points)
+		}
 		if !r.o.Cumulative {
 			r.counters = nil
 		}
 	}
-	return request, ok
+	return request, len(request.entries) > 0
 }
-
-func singleScope[T any](r resource, s T) []signal[T] { return []signal[T]{{r, []T{s}}} }
 
 // metricSums returns the sums of the metrics, in the order of the metric table.
 func (r *Recorder) metricSums() (list []metricData) {

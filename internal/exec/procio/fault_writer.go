@@ -33,12 +33,6 @@ type faultState struct {
 // signalDelay is how long a signal takes to reach all parts of the process.
 const signalDelay = 20 * time.Millisecond
 
-func (s *faultState) arm(f *Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fault = f
-}
-
 func (s *faultState) effects() *FaultEffects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,10 +57,8 @@ func (s *faultState) handleSignal(sig os.Signal) bool {
 }
 
 func (s *faultState) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-s.signalReceived:
 	}
 }
@@ -107,7 +99,9 @@ func ArmFault(stdout io.Writer, name string) (failure string) {
 		stdout = w.Unwrap()
 	}
 	if s, ok := stdout.(*faultWriter); ok {
-		s.arm(f)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fault = f
 	}
 	return f.Effects.Failure
 }
@@ -167,18 +161,15 @@ func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
 		return nil
 	}
 	text := strings.Repeat(do.Insert, max(do.InsertTimes, 1))
-	event, err := plainjson.Object{
+	event := plainjson.Object{
 		{Key: "type", Value: json.RawMessage(`"system"`)},
 		{Key: "subtype", Value: json.RawMessage(`"informational"`)},
 		{Key: "content", Value: rawString(text)},
 		{Key: "level", Value: json.RawMessage(`"info"`)},
 		{Key: "session_id", Value: json.RawMessage(`""`)},
 		{Key: "uuid", Value: rawString(s.system.NewID())},
-	}.MarshalJSON()
-	if err != nil {
-		return err
 	}
-	return s.writePieces(do, append(event, '\n'))
+	return s.writePieces(do, append(event.Raw(), '\n'))
 }
 
 // rawString encodes a JSON string with as few escapes as possible.
@@ -248,15 +239,9 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.FalseResult))
 	}
 	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
-		if zero, err := usage.With("output_tokens", json.RawMessage("0")).MarshalJSON(); err == nil {
-			o = o.With("usage", zero)
-		}
+		o = o.With("usage", usage.With("output_tokens", json.RawMessage("0")).Raw())
 	}
-	out, err := o.MarshalJSON()
-	if err != nil {
-		return line
-	}
-	return append(out, '\n')
+	return append(o.Raw(), '\n')
 }
 
 func reverseKeys(line []byte) []byte {
@@ -265,11 +250,7 @@ func reverseKeys(line []byte) []byte {
 		return line
 	}
 	slices.Reverse(o)
-	out, err := o.MarshalJSON()
-	if err != nil {
-		return line
-	}
-	return append(out, '\n')
+	return append(o.Raw(), '\n')
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

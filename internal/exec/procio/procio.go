@@ -175,15 +175,11 @@ func (e *Wrapper) recordStdinEnd() {
 	e.record(journal.Host{What: "stdin_closed", Results: e.resultsWritten})
 	for _, id := range slices.Sorted(maps.Keys(e.controlRequests)) {
 		q := e.controlRequests[id]
-		if !q.answered && q.withdrawn.IsZero() && needsAnswer(q.subtype) {
+		awaited := q.subtype == "can_use_tool" || q.subtype == "hook_callback" || q.subtype == "elicitation" // by a turn
+		if !q.answered && q.withdrawn.IsZero() && awaited {
 			e.record(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
 		}
 	}
-}
-
-// needsAnswer reports whether a turn waits for the answer to a control request of this subtype.
-func needsAnswer(subtype string) bool {
-	return subtype == "can_use_tool" || subtype == "hook_callback" || subtype == "elicitation"
 }
 
 func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {

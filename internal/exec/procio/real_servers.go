@@ -33,10 +33,15 @@ type ServerRecords struct {
 // and the time of s. If a record or a log cannot be read, Write appends nothing.
 func (r ServerRecords) Write(s *process.System) error {
 	lines, err := serverStartFindings(r.Journal, r.StartedAt)
-	for _, dir := range subdirectories(r.Dir) {
-		name, undecodable := url.PathUnescape(filepath.Base(dir))
-		more, unreadable := notifications(name, dir)
-		lines, err = append(lines, more...), errors.Join(err, undecodable, unreadable)
+	files, badPattern := filepath.Glob(filepath.Join(r.Dir, "*", "*"))
+	err = errors.Join(err, badPattern)
+	for _, name := range files {
+		server, undecodable := url.PathUnescape(filepath.Base(filepath.Dir(name)))
+		record, unreadable := os.ReadFile(name)
+		if unreadable != nil {
+			unreadable = fmt.Errorf("reading the record of an MCP server: %w", unreadable)
+		}
+		lines, err = append(lines, recordedNotifications(server, record)...), errors.Join(err, undecodable, unreadable)
 	}
 	if len(lines) == 0 || err != nil {
 		return err
@@ -50,35 +55,6 @@ func (r ServerRecords) Write(s *process.System) error {
 		j.Write(line)
 	}
 	return errors.Join(j.Err(), file.Close())
-}
-
-// subdirectories returns the paths of the directories in dir, in order; a missing dir has none.
-func subdirectories(dir string) []string {
-	entries, _ := os.ReadDir(dir)
-	var all []string
-	for _, e := range entries {
-		if e.IsDir() {
-			all = append(all, filepath.Join(dir, e.Name()))
-		}
-	}
-	return all
-}
-
-// notifications returns the notifications of the processes of one fixture server, from their record files in dir.
-func notifications(server, dir string) ([]journal.Body, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		return nil, err
-	}
-	var all []journal.Body
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("reading the record of an MCP server: %w", err)
-		}
-		all = append(all, recordedNotifications(server, text)...)
-	}
-	return all, nil
 }
 
 type recordedMessage struct {

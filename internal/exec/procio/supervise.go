@@ -144,14 +144,10 @@ const failureVariable = "CLAUDELESS_FAILURE"
 
 // refusalMessage returns the message of the real CLI for a command line that it refuses; empty means accepted.
 func refusalMessage(err error) string {
-	var (
-		usage    *argv.Error
-		verbatim *process.VerbatimError
-	)
-	switch {
-	case errors.As(err, &usage):
+	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)
-	case errors.As(err, &verbatim) && strings.Contains(" "+verbatim.Text, " --"):
+	}
+	if verbatim, ok := errors.AsType[*process.VerbatimError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
 		return strings.TrimSpace(verbatim.Text)
 	}
 	return ""
@@ -226,7 +222,8 @@ func DescribeStart(s *process.System, commands []string) journal.Start {
 	}
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if value != "" && slices.Contains(inheritedVariables(), name) {
+		// The real CLI sets these variables for its children. They must not reach a new session.
+		if value != "" && (name == "CLAUDECODE" || name == "CLAUDE_CODE_SESSION_ID") {
 			line.InheritedVariables = append(line.InheritedVariables, name)
 		}
 	}
@@ -269,9 +266,6 @@ func SuggestCommand(s *process.System, commands []string) string {
 	}
 	return ""
 }
-
-// inheritedVariables are variables that the real CLI sets for its children and that must not reach a new session.
-func inheritedVariables() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
 
 // KnownVariables returns all environment variables that claudeless reads.
 func KnownVariables() []string {

@@ -54,18 +54,11 @@ func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) 
 		}
 		next.ServeHTTP(w, q)
 	})
-	upstream, ok := guard.ParseUpstream(proxyVariable(o.System))
+	upstream, ok := guard.ParseUpstream(cmp.Or(o.System.Getenv("HTTPS_PROXY"), o.System.Getenv("https_proxy")))
 	if watched && (ok || o.Guard == guard.LevelStrict) {
 		a.vendorProxy = &guard.Proxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, OwnFiles: own}
 	}
 	return a, nil
-}
-
-func proxyVariable(s *process.System) string {
-	if value := s.Getenv("HTTPS_PROXY"); value != "" {
-		return value
-	}
-	return s.Getenv("https_proxy")
 }
 
 func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, error) {

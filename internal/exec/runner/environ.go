@@ -31,8 +31,7 @@ func (r *run) commandEnviron() []string {
 			set[name], set[strings.ToLower(name)] = value, value
 		}
 	}
-	forced, _ := r.Setup.variables()
-	for _, kv := range forced {
+	for _, kv := range r.Setup.variables() {
 		name, value, _ := strings.Cut(kv, "=")
 		set[name] = value
 	}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -139,18 +138,16 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 		return t
 	}
 	defer r.close()
-	var out outputTail
+	out := proc.TailBuffer{Limit: 64 << 10}
 	began := o.System.Now()
 	c, err := r.start(ctx, proc.AttachOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	if err != nil {
 		t.err = err
 		return t
 	}
-	late := time.NewTimer(limit)
-	defer late.Stop()
 	select {
 	case <-c.Done():
-	case <-late.C:
+	case <-time.After(limit):
 		t.row.Outcome = "hung"
 		c.Kill()
 	case <-ctx.Done():
@@ -188,27 +185,4 @@ func looksCrashed(stderr string) bool {
 	return slices.ContainsFunc([]string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"}, func(sign string) bool {
 		return strings.Contains(stderr, sign)
 	})
-}
-
-// outputTail is a writer that keeps only the end of the output.
-type outputTail struct {
-	mu   sync.Mutex
-	tail bytes.Buffer
-}
-
-func (t *outputTail) Write(p []byte) (int, error) {
-	const most = 64 << 10
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tail.Write(p)
-	if over := t.tail.Len() - most; over > 0 {
-		t.tail.Next(over)
-	}
-	return len(p), nil
-}
-
-func (t *outputTail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.tail.String()
 }

@@ -55,9 +55,9 @@ type RealClaude struct {
 	StaysParent bool
 }
 
-// variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set them.
-func (s ClaudeSetup) variables() (forced, defaults []string) {
-	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
+// variables returns the variables that are always set for claude.
+func (s ClaudeSetup) variables() []string {
+	forced := append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
 	if s.Scenario != "" {
 		forced = append(forced, "CLAUDELESS_SCENARIO="+s.Scenario)
 	}
@@ -80,7 +80,7 @@ func (s ClaudeSetup) variables() (forced, defaults []string) {
 			forced = append(forced, "CLAUDE_CODE_MAX_RETRIES=2")
 		}
 	}
-	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
+	return forced
 }
 
 const shimProgramDir = ".claudeless"
@@ -125,15 +125,11 @@ func writeProgram(file, text string) error {
 func (s ClaudeSetup) script(target string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
-	forced, defaults := s.variables()
-	for _, kv := range forced {
+	for _, kv := range s.variables() {
 		name, value, _ := strings.Cut(kv, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
 	}
-	for _, kv := range defaults {
-		name, value, _ := strings.Cut(kv, "=")
-		fmt.Fprintf(&b, "[ -n \"${%s-}\" ] || export %s=%s\n", name, name, quote(value))
-	}
+	fmt.Fprintf(&b, "[ -n \"${CLAUDE_CONFIG_DIR-}\" ] || export CLAUDE_CONFIG_DIR=%s\n", quote(s.Config))
 	if s.Real.Path == "" {
 		fmt.Fprintf(&b, "exec %s \"$@\"\n", quote(target))
 		return b.String()
@@ -156,19 +152,16 @@ func (s ClaudeSetup) createWindowsShims(dir string) error {
 // envFileText returns the settings that a shim passes on, one K=V per line. "?K=V" applies only if the caller has not
 // set K. A line feed in a value is written as a backslash and an n.
 func (s ClaudeSetup) envFileText() string {
-	forced, defaults := s.variables()
+	lines := s.variables()
 	if s.Real.Path != "" {
-		forced = append(forced, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
+		lines = append(lines, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
 		if s.Fault != "" {
-			forced = append(forced, "CLAUDELESS_FAILURE="+s.Fault)
+			lines = append(lines, "CLAUDELESS_FAILURE="+s.Fault)
 		}
 	}
 	var b strings.Builder
-	for i, kv := range append(forced, defaults...) {
-		if i >= len(forced) {
-			b.WriteString("?")
-		}
-		b.WriteString(strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(kv) + "\r\n")
+	for _, line := range append(lines, "?CLAUDE_CONFIG_DIR="+s.Config) {
+		b.WriteString(strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(line) + "\r\n")
 	}
 	return b.String()
 }

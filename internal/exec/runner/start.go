@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/guard"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/internal/screens/console"
@@ -170,11 +171,12 @@ func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 
 // followTerminalSize passes the size of this program's terminal on to c until stop is called.
 func (r *run) followTerminalSize(c *console.Console) (stop func()) {
-	if c == nil || !c.FollowsTerminalSize() || r.System.Lifetime == nil {
+	resizes := process.ResizeSignals()
+	if c == nil || !c.FollowsTerminalSize() || r.System.Lifetime == nil || resizes == nil {
 		return func() {}
 	}
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	unsubscribe := r.System.Notify(signals, resizeSignal)
+	unsubscribe := r.System.Notify(signals, resizes...)
 	go func() { // returns when done is closed
 		for {
 			select {

@@ -63,8 +63,8 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 	known := map[string]*run{}
 	for i, number := range journal.RunNumbers(entries) {
 		e := entries[i]
-		if e.Expectation != nil && e.SessionID == "" || e.Finding != nil && e.Finding.Time != "" {
-			continue // an earlier verdict
+		if isFromVerdict(e) {
+			continue
 		}
 		key, kind := strconv.Itoa(number), "claude"
 		if isAPIEntry(e) {
@@ -89,13 +89,16 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 }
 
 func conversationOfEntry(e journal.Entry) string {
+	var parts []string
 	switch {
 	case e.Request != nil:
-		return apiConversationName(e.Request.Namespace, e.Request.Session, e.Request.Agent)
+		parts = []string{e.Request.Namespace, e.Request.Session, e.Request.Agent}
 	case e.SideRequest != nil:
-		return apiConversationName(e.SideRequest.Namespace, e.SideRequest.Session, "")
+		parts = []string{e.SideRequest.Namespace, e.SideRequest.Session}
+	default:
+		parts = []string{e.Exchange.Session, e.Exchange.Agent}
 	}
-	return apiConversationName("", e.Exchange.Session, e.Exchange.Agent)
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
 func (r *run) appendEvent(e *event) *event {
@@ -136,8 +139,7 @@ func (r *run) addStart(s *journal.Start) {
 	r.addFact("fault", s.Fault)
 	r.addFact("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
 	r.addFact("inherited from another session", strings.Join(s.InheritedVariables, ", "))
-	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok"})
-	r.Events[len(r.Events)-1].At = r.Start
+	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok", At: r.Start})
 }
 
 func (r *run) addSetup(s *journal.Run) {
@@ -382,10 +384,6 @@ func (e *event) addPart(name, text string) {
 	if strings.TrimSpace(text) != "" {
 		e.Parts = append(e.Parts, runFact{name, truncate(text)})
 	}
-}
-
-func apiConversationName(namespace, session, agent string) string {
-	return strings.Join(slices.DeleteFunc([]string{namespace, session, agent}, func(s string) bool { return s == "" }), " ")
 }
 
 func isAPIEntry(e journal.Entry) bool {

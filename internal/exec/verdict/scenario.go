@@ -213,19 +213,15 @@ func (s *sequenceProgress) unplayedTurnFindings() []Finding {
 	return []Finding{f}
 }
 
-// wasInterrupted reports whether the turn before the prompt of q was cut off by the user or the end of its process.
+// wasInterrupted reports whether the turn before the prompt of q was cut off by the user or the end of its process. It
+// recognizes Claude Code's message about a call that did not return before the process exited.
 func wasInterrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
-			return kind == "interrupt" || slices.ContainsFunc(q.Calls, isInterruptedCall)
+			return kind == "interrupt" || slices.ContainsFunc(q.Calls, func(c journal.ExecutedCall) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") })
 		}
 	}
 	return false
-}
-
-// isInterruptedCall reports whether the process exited before the call returned. It recognizes Claude Code's message.
-func isInterruptedCall(c journal.ExecutedCall) bool {
-	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
 
 func (p *playback) recordMatch(e journal.Entry, session, name string) {

@@ -14,7 +14,9 @@ import (
 
 // checkSetUps adds findings about set-ups in which a test could pass for the wrong reason.
 func (l *findings) checkSetUps(runs []*process) {
-	l.checkNoRuns()
+	if !l.input.AllowNoRuns && !l.input.HasRuns() { // a command that never started claude and sent no request to its API has tested nothing
+		l.list = append(l.list, NoRunsFinding())
+	}
 	for _, p := range runs {
 		l.checkStart(p)
 		l.checkPrompts(p)
@@ -47,13 +49,6 @@ func (l *findings) checkUnrecordedServers() {
 			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "with a real claude, the log and progress messages of the MCP server " + x.Name + " are not recorded",
 			Advice: "with exec --real, make the server a `fixture` of the scenario, or expect a call: mcp = { server = …, tool = … }",
 		})
-	}
-}
-
-// checkNoRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
-func (l *findings) checkNoRuns() {
-	if !l.input.AllowNoRuns && !l.input.HasRuns() {
-		l.list = append(l.list, NoRunsFinding())
 	}
 }
 

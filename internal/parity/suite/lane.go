@@ -134,12 +134,6 @@ func lastBytes(b []byte) string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// CheckIsolation reports whether [PlayIsolated] works on this system.
-func CheckIsolation(ctx context.Context, s *process.System, self string, words ...string) error {
-	_, err := PlayIsolated(ctx, s, &Job{Case: &parity.Case{}, Self: self}, words...)
-	return err
-}
-
 // unroutedPackets counts packets that could not be routed: with only loopback, attempts to reach an outside address.
 func unroutedPackets() int {
 	table, _ := os.ReadFile("/proc/self/net/snmp") // only Linux counts unroutable packets
@@ -174,7 +168,10 @@ func (p *laneRun) collectResults() (err error) {
 	if p.isReal() {
 		file = "api.jsonl"
 	}
-	if p.recording.Requests, err = readRequests(p.path("rec", file), err); err != nil {
+	if err == nil {
+		p.recording.Requests, err = readRequests(p.path("rec", file))
+	}
+	if err != nil {
 		return err
 	}
 	return errors.Join(p.collectFiles(), p.collectTranscripts())
@@ -256,11 +253,8 @@ type modelRequest struct {
 }
 
 // readRequests reads the requests to the model from a journal of `claudeless serve` or `claude`; a missing one has
-// none. If err, the error of an earlier step, is not nil, readRequests only returns it.
-func readRequests(name string, err error) ([]json.RawMessage, error) {
-	if err != nil {
-		return nil, err
-	}
+// none.
+func readRequests(name string) ([]json.RawMessage, error) {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // a command that sends no request writes none

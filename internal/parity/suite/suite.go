@@ -216,50 +216,42 @@ func newLaneRunner(o Options) laneRunner {
 }
 
 func (r *laneRunner) checkIsolation(ctx context.Context) {
-	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
+	_, err := PlayIsolated(ctx, r.System, &Job{Case: &parity.Case{}, Self: r.Self}, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
 	}
 }
 
-// retry calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true.
+// retry calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true. Several
+// calls run at the same time.
 func (r *laneRunner) retry(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
 	again := make([]int, n)
 	for i := range again {
 		again[i] = i
 	}
+	jobs := r.Jobs
+	if jobs <= 0 {
+		jobs = max(2, runtime.NumCPU())
+	}
 	for left := r.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
-		r.forEach(ctx, again, do)
+		var calls sync.WaitGroup
+		running := make(chan struct{}, jobs)
+		for _, i := range again {
+			if ctx.Err() != nil {
+				break
+			}
+			running <- struct{}{}
+			calls.Go(func() { // returns when do does
+				do(i)
+				<-running
+			})
+		}
+		calls.Wait()
 		if left <= 0 {
 			return
 		}
 		again = slices.DeleteFunc(again, func(i int) bool { return !needed(i) })
 	}
-}
-
-// forEach calls the function do for every number, with limited concurrency.
-func (r *laneRunner) forEach(ctx context.Context, numbers []int, do func(i int)) {
-	next := make(chan int)
-	var workers sync.WaitGroup
-	jobs := r.Jobs
-	if jobs <= 0 {
-		jobs = max(2, runtime.NumCPU())
-	}
-	for range min(jobs, len(numbers)) {
-		workers.Go(func() { // returns when next has no more work
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for _, i := range numbers {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- i
-	}
-	close(next)
-	workers.Wait()
 }
 
 // play runs a case with both programs. makeCase is called with the new directory of the job.

@@ -24,7 +24,11 @@ func (e *Entry) Summary() string { return strings.TrimSpace(e.describe()) }
 func (e *Entry) describe() string {
 	switch {
 	case e.Start != nil:
-		return truncate(strings.Join(e.Start.Argv, " ")) + startedByText(e.Start.Parent)
+		text := truncate(strings.Join(e.Start.Argv, " "))
+		if e.Start.Parent != "" {
+			text += "  (started by " + e.Start.Parent + ")"
+		}
+		return text
 	case e.Run != nil:
 		return fmt.Sprintf("%s, model %s, mode %s", cmp.Or(e.Run.ScenarioFile, e.Run.Scenario, "no scenario"), e.Run.Model, e.Run.PermissionMode)
 	case e.Host != nil:
@@ -42,7 +46,7 @@ func (e *Entry) describe() string {
 	case e.MCPCall != nil:
 		return fmt.Sprintf("%s/%s %s (%d ms)", e.MCPCall.Server, e.MCPCall.RawTool, truncate(cmp.Or(e.MCPCall.Error, string(e.MCPCall.Result))), e.MCPCall.DurationMS)
 	case e.Result != nil:
-		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, valueOrEmpty(e.Result.Result)))
+		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, *cmp.Or(e.Result.Result, new(string))))
 	}
 	return e.describeOtherKinds()
 }
@@ -135,23 +139,9 @@ func truncate(s string) string {
 	return s
 }
 
-func startedByText(parent string) string {
-	if parent == "" {
-		return ""
-	}
-	return "  (started by " + parent + ")"
-}
-
 func location(file string, line int) string {
 	if file == "" {
 		return ""
 	}
 	return "  " + file + ":" + strconv.Itoa(line)
-}
-
-func valueOrEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

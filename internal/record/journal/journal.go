@@ -102,7 +102,8 @@ func (j *Journal) WriteAll(lines []Body, err error) {
 func Lines(ev protocol.Event) ([]Body, error) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		return singleLine(promptLine(ev))
+		blocks, err := blocksOf(ev.Content)
+		return []Body{Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, Injected: ev.Injected}}, err
 	case *protocol.AttachmentAdded:
 		return []Body{Attachment{ev.Attachment}}, nil
 	case *protocol.ContextAdded:
@@ -110,7 +111,8 @@ func Lines(ev protocol.Event) ([]Body, error) {
 	case *protocol.RuleMatched:
 		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest}}, nil
 	case *protocol.Assistant:
-		return singleLine(modelLine(ev))
+		line, err := modelLine(ev)
+		return []Body{line}, err
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			return Lines(said)
@@ -126,8 +128,6 @@ func Lines(ev protocol.Event) ([]Body, error) {
 	}
 	return nil, nil
 }
-
-func singleLine[B Body](line B, err error) ([]Body, error) { return []Body{line}, err }
 
 // appendLine writes a complete line or nothing. If the disk fills up, it removes the partial line, because otherwise
 // the next line of another process could not be parsed.

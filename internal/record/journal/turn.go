@@ -141,11 +141,6 @@ func (Retry) kind() string      { return "retry" }
 func (Result) kind() string     { return "result" }
 func (Warning) kind() string    { return "warning" }
 
-func promptLine(ev *protocol.PromptAccepted) (Prompt, error) {
-	blocks, err := blocksOf(ev.Content)
-	return Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, Injected: ev.Injected}, err
-}
-
 func modelLine(ev *protocol.Assistant) (Model, error) {
 	blocks, err := protocol.Marshal(ev.Message.Content)
 	l := Model{MessageID: ev.Message.ID, Model: ev.Message.Model, Blocks: blocks, Error: ev.Error, InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens}

@@ -1,7 +1,0 @@
-//go:build unix
-
-package runner
-
-import "syscall"
-
-const resizeSignal = syscall.SIGWINCH
