@@ -29,8 +29,6 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 		Name: s.Name(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
 		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
 	}, words)
-	var verbatim *mcpcmd.Error
-	var usage *mcpcmd.UsageError
 	switch {
 	case errors.Is(err, mcpcmd.ErrServeRequested):
 		return toolserver.Serve(ctx, toolserver.Options{CWD: plan.CWD, Environ: plan.Environ, Clock: plan.Clock, Profile: plan.Profile, In: s.Stdin, Out: s.Stdout})
@@ -39,12 +37,6 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted `claude mcp` is a failure, unlike an interrupted turn
 		}
 		return process.SignalErrorOr(ctx, ctx.Err())
-	case errors.As(err, &verbatim) && verbatim.Text == "":
-		return &process.ExitError{Code: process.ExitFailed}
-	case errors.As(err, &verbatim):
-		return process.Verbatimf("%s", verbatim.Text)
-	case errors.As(err, &usage):
-		return process.WithHint(usage.Text, usage.Hint)
 	}
 	return err
 }

@@ -155,11 +155,8 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 		return err
 	}
 	err = plugincmd.Run(plugincmd.Options{Dir: plan.State, CWD: plan.CWD, Now: s.Now, Stdout: s.Stdout, Stderr: s.Stderr}, words)
-	switch {
-	case errors.Is(err, plugincmd.ErrNotSimulated):
+	if errors.Is(err, plugincmd.ErrNotSimulated) {
 		return notSimulated(append([]string{"plugin"}, words[:min(1, len(words))]...)...)
-	case errors.Is(err, plugincmd.ErrFailed):
-		return &process.ExitError{Code: 1}
 	}
 	return err
 }

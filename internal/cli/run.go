@@ -147,7 +147,10 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 		s.MissedExpectations(c.ExitCode)
 		return &process.ExitError{Code: c.ExitCode}
 	}
-	sig, ok := signalByName(c.Signal)
+	sig, ok := map[string]syscall.Signal{
+		"SIGABRT": syscall.SIGABRT, "SIGHUP": syscall.SIGHUP, "SIGINT": syscall.SIGINT, "SIGKILL": syscall.SIGKILL,
+		"SIGQUIT": syscall.SIGQUIT, "SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
+	}[c.Signal]
 	if !ok {
 		return fmt.Errorf("unknown signal %q in a crash of the scenario", c.Signal)
 	}
@@ -157,15 +160,6 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 		return err
 	}
 	return &process.ExitError{Code: 128 + int(sig)}
-}
-
-func signalByName(name string) (syscall.Signal, bool) {
-	known := map[string]syscall.Signal{
-		"SIGABRT": syscall.SIGABRT, "SIGHUP": syscall.SIGHUP, "SIGINT": syscall.SIGINT, "SIGKILL": syscall.SIGKILL,
-		"SIGQUIT": syscall.SIGQUIT, "SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
-	}
-	sig, ok := known[name]
-	return sig, ok
 }
 
 // reportStartError ends a run that could not start. It writes the error to stderr. In two cases, stream-json output

@@ -61,19 +61,12 @@ func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []ve
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(prompts)) {
-		if err := writeRules(ctx, s, file, prompts[file]); err != nil {
-			return err
+		if err := verdict.WriteMissingRules(ctx, file, prompts[file]); err != nil {
+			return fmt.Errorf("--accept: %w", err)
 		}
-	}
-	return nil
-}
-
-func writeRules(ctx context.Context, s *process.System, file string, prompts []string) error {
-	if err := verdict.WriteMissingRules(ctx, file, prompts); err != nil {
-		return fmt.Errorf("--accept: %w", err)
-	}
-	for _, prompt := range prompts {
-		fmt.Fprintf(s.Stderr, "claudeless: accepted: %s: added a rule for %q; write its answer\n", file, prompt)
+		for _, prompt := range prompts[file] {
+			fmt.Fprintf(s.Stderr, "claudeless: accepted: %s: added a rule for %q; write its answer\n", file, prompt)
+		}
 	}
 	return nil
 }

@@ -59,13 +59,17 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
+	var trace wire.Tracer
+	if record != nil {
+		trace = record
+	}
 	events, done, err := c.oauthJournal(s, fx)
 	if err != nil {
 		return err
 	}
 	defer done()
 	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
-		OAuth: events, Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr, Trace: record.tracer(),
+		OAuth: events, Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr, Trace: trace,
 		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record, Protocol: c.Protocol,
 	})
 	if err != nil {
@@ -82,36 +86,24 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if crash := new(wire.CrashError); errors.As(err, &crash) {
 		err = &process.ExitError{Code: crash.Status}
 	}
-	return errors.Join(err, srv.Close(), record.close())
+	err = errors.Join(err, srv.Close())
+	if record != nil {
+		err = errors.Join(err, record.Close())
+	}
+	return err
 }
 
-// serverRecord is the file of --record-dir. The zero value records nothing.
-type serverRecord struct{ file *wire.Transcript }
-
-func (c *FixtureServe) openRecord() (serverRecord, error) {
+// openRecord opens the file of --record-dir. Without this flag, the record is nil.
+func (c *FixtureServe) openRecord() (record *wire.Transcript, err error) {
 	if c.RecordDir == "" {
-		return serverRecord{}, nil
+		return nil, nil
 	}
 	file, err := os.CreateTemp(c.RecordDir, "*.jsonl")
 	if err != nil {
-		return serverRecord{}, fmt.Errorf("creating a file for the messages of the MCP server: %w", err)
+		return nil, fmt.Errorf("creating a file for the messages of the MCP server: %w", err)
 	}
-	transcript, err := wire.OpenTranscript(file.Name(), nil)
-	return serverRecord{transcript}, errors.Join(err, file.Close())
-}
-
-func (r serverRecord) tracer() wire.Tracer {
-	if r.file == nil {
-		return nil
-	}
-	return r.file
-}
-
-func (r serverRecord) close() error {
-	if r.file == nil {
-		return nil
-	}
-	return r.file.Close()
+	record, err = wire.OpenTranscript(file.Name(), nil)
+	return record, errors.Join(err, file.Close())
 }
 
 // oauthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -40,7 +41,7 @@ func secretFlag(to *bool) argv.Option {
 
 func runAdd(_ context.Context, o *Options, words []string) error {
 	f := addFlags{scope: scopeLocal}
-	found, help, err := parseOperands(o, "add", f.options(), words, "name", "commandOrUrl")
+	found, help, err := parseOperands(o, f.options(), words, "name", "commandOrUrl")
 	if err != nil || help {
 		return err
 	}
@@ -50,7 +51,7 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 		transport = "stdio"
 	}
 	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
-		return errorf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
+		return process.Verbatimf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
 	}
 	if err := checkNewServer(o, name, f.scope); err != nil {
 		return err
@@ -74,18 +75,18 @@ func checkNewServer(o *Options, name, scope string) error {
 		return err
 	}
 	if !mcp.ValidName(name) {
-		return errorf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
+		return process.Verbatimf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
 	}
 	exists, err := o.Store.hasServer(scope, name)
 	if err == nil && exists {
-		err = errorf("MCP server %s already exists in %s config", name, scope)
+		err = process.Verbatimf("MCP server %s already exists in %s config", name, scope)
 	}
 	return err
 }
 
 func checkScope(scope string) error {
 	if !slices.Contains([]string{scopeLocal, scopeUser, scopeProject}, scope) {
-		return errorf("Invalid scope: %s. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", scope)
+		return process.Verbatimf("Invalid scope: %s. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", scope)
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	for _, kv := range f.env {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok || key == "" {
-			return errorf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
+			return process.Verbatimf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
 		}
 		env = env.With(key, jsonString(value))
 	}
@@ -124,7 +125,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		key, value, ok := strings.Cut(h, ":")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !ok || key == "" {
-			return errorf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
+			return process.Verbatimf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
 		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(hiddenValue))
 	}
@@ -138,7 +139,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	if f.callbackPort != "" {
 		port, err := strconv.Atoi(f.callbackPort)
 		if err != nil || port < 1 || port > 65535 {
-			return errorf("Error: --callback-port must be a whole number from 1 to 65535")
+			return process.Verbatimf("Error: --callback-port must be a whole number from 1 to 65535")
 		}
 		oauth = append(oauth, plainjson.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
 	}
@@ -160,7 +161,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	scope := scopeLocal
 	clientSecret := false
 	options := []argv.Option{scopeFlag(&scope), secretFlag(&clientSecret)}
-	found, help, err := parseOperands(o, "add-json", options, words, "name", "json")
+	found, help, err := parseOperands(o, options, words, "name", "json")
 	if err != nil || help {
 		return err
 	}
@@ -170,7 +171,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	}
 	entry, err := plainjson.ParseDistinct([]byte(found[1]))
 	if err != nil {
-		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
+		return process.Verbatimf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
 	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
@@ -194,9 +195,9 @@ func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	if len(config.Errors) > 0 {
 		problem := config.Errors[0]
 		if problem.Type == "reserved_name" {
-			return errorf("Cannot add MCP server %q: this name is reserved.", name)
+			return process.Verbatimf("Cannot add MCP server %q: this name is reserved.", name)
 		}
-		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
+		return process.Verbatimf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
 	}
 	return o.Store.writeServer(scope, name, entry)
 }

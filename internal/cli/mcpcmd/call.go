@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -32,7 +33,7 @@ func (c *callCmd) splitToolArgument(o *Options) error {
 		c.Server, c.Tool, c.Input = server, tool, cmp.Or(c.Tool, c.Input)
 	}
 	if c.Tool == "" {
-		return &UsageError{Text: "missing tool name for the server " + c.Server, Hint: `for example: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+		return process.WithHint("missing tool name for the server "+c.Server, `for example: `+o.Name+` mcp call server tool '{"key": "value"}'`)
 	}
 	return nil
 }
@@ -50,7 +51,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		}
 	}
 	if _, err := plainjson.ParseDistinct(input); err != nil {
-		return &UsageError{Text: fmt.Sprintf("the arguments are not a JSON object: %v", err), Hint: `for example: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+		return process.WithHint(fmt.Sprintf("the arguments are not a JSON object: %v", err), `for example: `+o.Name+` mcp call server tool '{"key": "value"}'`)
 	}
 	m, stop, err := c.openOne(ctx, o, c.Server)
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		printRevisions(o, m.Servers())
 	}
 	if result.IsError {
-		return &Error{}
+		return &process.ExitError{Code: process.ExitFailed}
 	}
 	return nil
 }
@@ -115,11 +116,11 @@ func (c *callCmd) explainCallError(ctx context.Context, m *mcp.Manager, err erro
 			}
 		}
 		if hint := diag.NameHint(c.Tool, known); hint != "" {
-			return &UsageError{Text: err.Error(), Hint: hint}
+			return process.WithHint(err.Error(), hint)
 		}
 	}
 	if late, ok := errors.AsType[*mcp.TimeoutError](err); ok {
-		return &UsageError{Text: late.Error(), Hint: "set the limit with --timeout, MCP_TOOL_TIMEOUT (ms) or `timeout` in the server's entry"}
+		return process.WithHint(late.Error(), "set the limit with --timeout, MCP_TOOL_TIMEOUT (ms) or `timeout` in the server's entry")
 	}
 	return callError(err)
 }

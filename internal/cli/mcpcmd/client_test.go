@@ -2,7 +2,6 @@ package mcpcmd
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 
@@ -44,7 +43,7 @@ func TestClient(t *testing.T) {
 		{words: []string{"tools", "--frobnicate"}, stderr: "unknown flag --frobnicate", fails: true},
 	})
 	err := Run(t.Context(), b.o, []string{"call", "resources", "ecko"})
-	if usage := new(UsageError); !errors.As(err, &usage) || usage.Hint != "did you mean `echo`?" {
+	if hintOf(err) != "did you mean `echo`?" {
 		t.Errorf("a tool that is not there: %v", err)
 	}
 	b.add("exit-mid-call")
@@ -53,7 +52,7 @@ func TestClient(t *testing.T) {
 	}
 	b.add("hang-call")
 	err = Run(t.Context(), b.o, []string{"call", "hang-call", "echo", "--timeout", "1s"})
-	if usage := new(UsageError); !errors.As(err, &usage) || !strings.HasSuffix(usage.Text, `tool "echo" timed out after 1s`) || !strings.HasPrefix(usage.Hint, "set the limit with --timeout, MCP_TOOL_TIMEOUT ") {
+	if !strings.HasSuffix(err.Error(), `tool "echo" timed out after 1s`) || !strings.HasPrefix(hintOf(err), "set the limit with --timeout, MCP_TOOL_TIMEOUT ") {
 		t.Errorf("a call that takes too long: %#v", err)
 	}
 	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)

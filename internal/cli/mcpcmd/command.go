@@ -1,12 +1,13 @@
 package mcpcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Progress       io.Writer // receives the progress line; nil means none
+
+	command command // the command that runs
 }
 
 // Terminal is a terminal with a user.
@@ -35,18 +38,6 @@ type Terminal interface {
 	// ReadSecret reads a line without echo.
 	ReadSecret(prompt string) (string, error)
 }
-
-// Error ends the command with exit code 1. Text is printed verbatim; empty means the error was already printed.
-type Error struct{ Text string }
-
-func (e *Error) Error() string { return e.Text }
-
-func errorf(format string, args ...any) error { return &Error{Text: fmt.Sprintf(format, args...)} }
-
-// UsageError is an invalid command line of a claudeless command.
-type UsageError struct{ Text, Hint string }
-
-func (e *UsageError) Error() string { return e.Text }
 
 func (o *Options) configuredServers() (mcp.Config, error) {
 	return o.loadConfig(nil, mcp.ConfigOptions{})
@@ -71,57 +62,31 @@ func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-const resetChoicesCommand = "reset-project-choices"
-
-func parseOperands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
+func parseOperands(o *Options, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
 	result, err := argv.Parse(options, words)
 	if err != nil {
 		return nil, false, err
 	}
 	if result.Help {
-		commandHelp(o, command, options)
+		commandHelp(o, options)
 		return nil, true, nil
 	}
 	if len(result.Operands) < len(names) {
-		return nil, false, errorf("error: missing required argument '%s'", names[len(result.Operands)])
+		return nil, false, process.Verbatimf("error: missing required argument '%s'", names[len(result.Operands)])
 	}
 	return result.Operands, false, nil
 }
 
+type runner func(ctx context.Context, o *Options, words []string) error
+
 type command struct {
 	name, usage, help string
+	run               runner
 	isClaudelessOnly  bool
 }
 
-func commands() []command {
-	return []command{
-		{name: "add", usage: "add [options] <name> <commandOrUrl> [args...]", help: "Add a server"},
-		{name: "add-json", usage: "add-json [options] <name> <json>", help: "Add a server from a JSON string"},
-		{name: "get", usage: "get <name>", help: "Show the configuration of a server"},
-		{name: "list", usage: "list", help: "List the configured servers and whether they connect"},
-		{name: "login", usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
-		{name: "logout", usage: "logout <name>", help: "Delete the stored credentials of a server"},
-		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
-		{name: resetChoicesCommand, usage: resetChoicesCommand, help: "Forget which servers of .mcp.json were approved and refused"},
-		{name: "serve", usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
-		{name: "status", usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
-		{name: "tools", usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
-		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},
-		{name: "resources", usage: "resources [server...]", help: "List the resources and resource templates of servers", isClaudelessOnly: true},
-		{name: "read", usage: "read <server> <uri>", help: "Print the content of a resource", isClaudelessOnly: true},
-		{name: "prompts", usage: "prompts [server...]", help: "List the prompts of servers", isClaudelessOnly: true},
-		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", isClaudelessOnly: true},
-	}
-}
-
-func commandNamed(name string) command {
-	all := commands()
-	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]
-}
-
-func commandHelp(o *Options, name string, options []argv.Option) {
-	c := commandNamed(name)
-	fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)
+func commandHelp(o *Options, options []argv.Option) {
+	fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, o.command.usage, o.command.help)
 	for _, option := range options {
 		if !option.Hidden {
 			fmt.Fprintf(o.Stdout, "  %-27s  %s\n", option.Flags, option.Help)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -93,11 +94,11 @@ type clientFlags struct {
 // open connects to the named servers, or to all if none is named.
 func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
 	if f.Protocol != "" && !slices.Contains(protocols(), f.Protocol) {
-		return nil, nil, &UsageError{Text: fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), Hint: "use " + strings.Join(protocols(), ", ")}
+		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(protocols(), ", "))
 	}
 	config, err := o.loadConfig(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
-		return nil, nil, errorf("Error: %v", broken)
+		return nil, nil, process.Verbatimf("Error: %v", broken)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -209,7 +210,7 @@ func disconnectedError(all []mcp.ServerStatus) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return errorf("%s", strings.Join(lines, "\n"))
+	return process.Verbatimf("%s", strings.Join(lines, "\n"))
 }
 
 // disconnectedReason explains why a server is not connected; empty means it is connected.

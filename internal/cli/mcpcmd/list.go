@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -53,9 +54,9 @@ func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig)
 	case len(servers):
 		return noServerError(name, servers)
 	case 0:
-		return errorf("No MCP server named %q. %s", name, pending)
+		return process.Verbatimf("No MCP server named %q. %s", name, pending)
 	}
-	return errorf("%v (%s)", noServerError(name, approved), pending)
+	return process.Verbatimf("%v (%s)", noServerError(name, approved), pending)
 }
 
 const pendingApproval = "pending-approval"
@@ -63,7 +64,7 @@ const pendingApproval = "pending-approval"
 // runList runs `mcp list`. It connects to all servers except those of .mcp.json that are not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	if _, help, err := parseOperands(o, "list", o.claudelessFlags(&asJSON), words); err != nil || help {
+	if _, help, err := parseOperands(o, o.claudelessFlags(&asJSON), words); err != nil || help {
 		return err
 	}
 	config, err := o.configuredServers()
@@ -167,7 +168,7 @@ func target(s mcp.ServerConfig) string {
 
 func runGet(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	found, help, err := parseOperands(o, "get", o.claudelessFlags(&asJSON), words, "name")
+	found, help, err := parseOperands(o, o.claudelessFlags(&asJSON), words, "name")
 	if err != nil || help {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
@@ -24,7 +25,7 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 	if o.Extended {
 		options = append(options, argv.Option{Flags: "--auto", Help: "Log in without a browser, to an authorization server on this machine", Set: func(string) error { auto = true; return nil }})
 	}
-	found, help, err := parseOperands(o, "login", options, words, "name")
+	found, help, err := parseOperands(o, options, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -34,9 +35,9 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 	case err != nil:
 		return err
 	case !isRemote(server):
-		return errorf("%q doesn't support OAuth login — it's only available for HTTP and SSE servers.", name)
+		return process.Verbatimf("%q doesn't support OAuth login — it's only available for HTTP and SSE servers.", name)
 	case hasAuthorization(server):
-		return errorf("%q authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", name)
+		return process.Verbatimf("%q authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", name)
 	}
 	fmt.Fprintf(o.Stdout, "Starting authentication for %q…\n", name)
 	client := server.OAuthClient(o.Client)
@@ -46,7 +47,7 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 		err = o.browserLogin(ctx, client, noBrowser)
 	}
 	if err != nil {
-		return errorf("Couldn't complete authentication for %q: %v", name, err)
+		return process.Verbatimf("Couldn't complete authentication for %q: %v", name, err)
 	}
 	fmt.Fprintf(o.Stdout, "Authenticated with %q. Its tools are now available in Claude Code.\n", name)
 	return nil
@@ -142,7 +143,7 @@ func (o *Options) openBrowser(ctx context.Context, at string) {
 }
 
 func runLogout(_ context.Context, o *Options, words []string) error {
-	found, help, err := parseOperands(o, "logout", nil, words, "name")
+	found, help, err := parseOperands(o, nil, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -152,7 +153,7 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 		return err
 	}
 	if !isRemote(server) {
-		return errorf("%q doesn't use OAuth — there are no stored credentials to clear.", name)
+		return process.Verbatimf("%q doesn't use OAuth — there are no stored credentials to clear.", name)
 	}
 	if err := server.OAuthClient(o.Client).Logout(); err != nil {
 		return err
@@ -190,7 +191,7 @@ func (o *Options) readClientSecret() (string, error) {
 		return secret, nil
 	}
 	if o.Terminal == nil {
-		return "", errorf("No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead.")
+		return "", process.Verbatimf("No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead.")
 	}
 	return o.Terminal.ReadSecret("Enter OAuth client secret: ")
 }

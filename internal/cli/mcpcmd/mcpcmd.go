@@ -16,29 +16,28 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type runner func(ctx context.Context, o *Options, words []string) error
-
-func runners() map[string]runner {
-	return map[string]runner{
-		"add":               runAdd,
-		"add-json":          runAddJSON,
-		"get":               runGet,
-		"list":              runList,
-		"login":             runLogin,
-		"logout":            runLogout,
-		"remove":            runRemove,
-		resetChoicesCommand: runResetProjectChoices,
-		"serve":             runServe,
-		"status":            runKong[statusCmd]("status"),
-		"tools":             runKong[toolsCmd]("tools"),
-		"call":              runKong[callCmd]("call"),
-		"resources":         runKong[resourcesCmd]("resources"),
-		"read":              runKong[readResourceCmd]("read"),
-		"prompts":           runKong[promptsCmd]("prompts"),
-		"get-prompt":        runKong[getPromptCmd]("get-prompt"),
+func commands() []command {
+	return []command{
+		{name: "add", run: runAdd, usage: "add [options] <name> <commandOrUrl> [args...]", help: "Add a server"},
+		{name: "add-json", run: runAddJSON, usage: "add-json [options] <name> <json>", help: "Add a server from a JSON string"},
+		{name: "get", run: runGet, usage: "get <name>", help: "Show the configuration of a server"},
+		{name: "list", run: runList, usage: "list", help: "List the configured servers and whether they connect"},
+		{name: "login", run: runLogin, usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
+		{name: "logout", run: runLogout, usage: "logout <name>", help: "Delete the stored credentials of a server"},
+		{name: "remove", run: runRemove, usage: "remove [options] <name>", help: "Remove a server"},
+		{name: "reset-project-choices", run: runResetProjectChoices, usage: "reset-project-choices", help: "Forget which servers of .mcp.json were approved and refused"},
+		{name: "serve", run: runServe, usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
+		{name: "status", run: runKong[statusCmd], usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
+		{name: "tools", run: runKong[toolsCmd], usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
+		{name: "call", run: runKong[callCmd], usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},
+		{name: "resources", run: runKong[resourcesCmd], usage: "resources [server...]", help: "List the resources and resource templates of servers", isClaudelessOnly: true},
+		{name: "read", run: runKong[readResourceCmd], usage: "read <server> <uri>", help: "Print the content of a resource", isClaudelessOnly: true},
+		{name: "prompts", run: runKong[promptsCmd], usage: "prompts [server...]", help: "List the prompts of servers", isClaudelessOnly: true},
+		{name: "get-prompt", run: runKong[getPromptCmd], usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", isClaudelessOnly: true},
 	}
 }
 
@@ -53,7 +52,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 	switch {
 	case len(words) == 0:
 		printHelp(o.Stderr, &o)
-		return &Error{}
+		return &process.ExitError{Code: process.ExitFailed}
 	case words[0] == "help", words[0] == "-h", words[0] == "--help":
 		printHelp(o.Stdout, &o)
 		return nil
@@ -63,15 +62,16 @@ func Run(ctx context.Context, o Options, words []string) error {
 		switch {
 		case c.isClaudelessOnly && !o.Extended:
 		case c.name == words[0]:
-			return runners()[c.name](ctx, &o, words[1:])
+			o.command = c
+			return c.run(ctx, &o, words[1:])
 		default:
 			names = append(names, c.name)
 		}
 	}
 	if words[0] == "add-from-claude-desktop" {
-		return errorf("Unsupported platform - Claude Desktop integration only works on macOS and WSL.")
+		return process.Verbatimf("Unsupported platform - Claude Desktop integration only works on macOS and WSL.")
 	}
-	return errorf("%s", argv.UnknownCommandText(words[0], names))
+	return process.Verbatimf("%s", argv.UnknownCommandText(words[0], names))
 }
 
 // ErrServeRequested asks the caller to serve the built-in tools.
@@ -81,7 +81,7 @@ var ErrServeRequested = errors.New("mcp serve")
 func runServe(_ context.Context, o *Options, words []string) error {
 	ignore := func(string) error { return nil }
 	options := []argv.Option{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}
-	if _, help, err := parseOperands(o, "serve", options, words); err != nil || help {
+	if _, help, err := parseOperands(o, options, words); err != nil || help {
 		return err
 	}
 	return ErrServeRequested
@@ -98,29 +98,27 @@ func printHelp(w io.Writer, o *Options) {
 }
 
 // runKong runs a kong struct, whose Run method takes a context.Context and an *Options.
-func runKong[C any](name string) runner {
-	return func(ctx context.Context, o *Options, words []string) error {
-		var c C
-		exited := false
-		parser, err := kong.New(&c,
-			kong.Name(o.Name+" mcp "+name),
-			kong.Description(commandNamed(name).help),
-			kong.Writers(o.Stdout, o.Stderr),
-			kong.Exit(func(int) { exited = true }),
-			kong.BindTo(ctx, (*context.Context)(nil)),
-			kong.Bind(o),
-		)
-		if err != nil {
-			return err
-		}
-		parser.Model.HelpFlag.Help = "Print this help and exit"
-		parsed, err := parser.Parse(words)
-		switch {
-		case exited: // --help; kong would have exited the process here
-			return nil
-		case err != nil:
-			return &UsageError{Text: err.Error(), Hint: "see " + o.Name + " mcp " + name + " --help"}
-		}
-		return parsed.Run()
+func runKong[C any](ctx context.Context, o *Options, words []string) error {
+	var c C
+	exited, name := false, o.Name+" mcp "+o.command.name
+	parser, err := kong.New(&c,
+		kong.Name(name),
+		kong.Description(o.command.help),
+		kong.Writers(o.Stdout, o.Stderr),
+		kong.Exit(func(int) { exited = true }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(o),
+	)
+	if err != nil {
+		return err
 	}
+	parser.Model.HelpFlag.Help = "Print this help and exit"
+	parsed, err := parser.Parse(words)
+	switch {
+	case exited: // --help; kong would have exited the process here
+		return nil
+	case err != nil:
+		return process.WithHint(err.Error(), "see "+name+" --help")
+	}
+	return parsed.Run()
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/tests/mcptest"
 )
@@ -66,21 +67,29 @@ func (b *testHome) run(words ...string) (stdout, stderr string, ok bool) {
 	}
 	err := Run(b.t.Context(), b.o, words)
 	text := b.stderr.String()
-	var verbatim *Error
-	var usage *UsageError
+	var verbatim *process.VerbatimError
+	var printed *process.ExitError
 	var line *argv.Error
 	switch {
 	case errors.As(err, &verbatim):
 		text += verbatim.Text
 	case errors.As(err, &line):
 		text += line.Text
-	case errors.As(err, &usage):
-		text += usage.Text
-	case err != nil:
+	case hintOf(err) != "":
+		text += err.Error()
+	case err != nil && !errors.As(err, &printed):
 		text += "internal: " + err.Error()
 	}
 	names := strings.NewReplacer(b.project, "$PROJECT", b.home, "$HOME", os.Args[0], "$SELF")
 	return names.Replace(b.stdout.String()), names.Replace(text), err == nil
+}
+
+// hintOf returns the hint with which an error is printed; empty means none.
+func hintOf(err error) string {
+	var b strings.Builder
+	process.ReportError(&b, err)
+	_, hint, _ := strings.Cut(b.String(), "\nhint: ")
+	return strings.TrimSpace(hint)
 }
 
 // add configures a server of mcptest.

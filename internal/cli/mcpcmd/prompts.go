@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -51,7 +52,7 @@ func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 	for _, kv := range c.Args {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok || key == "" {
-			return &UsageError{Text: fmt.Sprintf("the argument %q is not of the form key=value", kv), Hint: "see " + o.Name + " mcp get-prompt --help"}
+			return process.WithHint(fmt.Sprintf("the argument %q is not of the form key=value", kv), "see "+o.Name+" mcp get-prompt --help")
 		}
 		args[key] = value
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
 // runRemove runs `mcp remove`: from the given scope, or from the only one that has the server.
 func runRemove(_ context.Context, o *Options, words []string) error {
 	scope := ""
-	found, help, err := parseOperands(o, "remove", []argv.Option{scopeFlag(&scope)}, words, "name")
+	found, help, err := parseOperands(o, []argv.Option{scopeFlag(&scope)}, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -48,12 +49,12 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	for _, s := range scopes {
 		fmt.Fprintf(&b, "  claude mcp remove %s -s %s\n", name, s)
 	}
-	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
+	return process.Verbatimf("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
 // runResetProjectChoices runs `mcp reset-project-choices`: it removes the user's choices about servers in .mcp.json.
 func runResetProjectChoices(_ context.Context, o *Options, words []string) error {
-	if _, help, err := parseOperands(o, resetChoicesCommand, nil, words); err != nil || help {
+	if _, help, err := parseOperands(o, nil, words); err != nil || help {
 		return err
 	}
 	for file, keys := range map[string][]string{o.Store.File: {projectsKey, o.Store.CWD}, filepath.Join(o.Store.CWD, ".claude", "settings.local.json"): nil} {
@@ -101,9 +102,9 @@ func removeServer(o *Options, scope, name, shown string) error {
 		return err
 	case has:
 	case scope == scopeProject:
-		return errorf("No MCP server named %q in .mcp.json", name)
+		return process.Verbatimf("No MCP server named %q in .mcp.json", name)
 	default:
-		return errorf("No MCP server named %q in %s scope", name, scope)
+		return process.Verbatimf("No MCP server named %q in %s scope", name, scope)
 	}
 	if server, err := o.server(name); err == nil && isRemote(server) {
 		if err := server.OAuthClient(o.Client).Forget(); err != nil {
@@ -128,14 +129,14 @@ func unknownServerError(o *Options, name string) error {
 
 func noServerError(name string, servers []mcp.ServerConfig) error {
 	if len(servers) == 0 {
-		return errorf("No MCP server named %q. Run `claude mcp add` to add one.", name)
+		return process.Verbatimf("No MCP server named %q. Run `claude mcp add` to add one.", name)
 	}
 	names := make([]string, len(servers))
 	for i, s := range servers {
 		names[i] = s.Name
 	}
 	slices.Sort(names)
-	return errorf("No MCP server named %q. Configured servers: %s", name, strings.Join(names, ", "))
+	return process.Verbatimf("No MCP server named %q. Configured servers: %s", name, strings.Join(names, ", "))
 }
 
 func scopeLabel(scope string) string {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -51,7 +52,7 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 		}
 	}
 	if err == nil && failed {
-		err = &Error{}
+		err = &process.ExitError{Code: process.ExitFailed}
 	}
 	return err
 }

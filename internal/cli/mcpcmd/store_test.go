@@ -164,7 +164,7 @@ func TestResetProjectChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reset := step{words: []string{resetChoicesCommand}, stdout: "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.\nYou will be prompted for approval next time you start Claude Code.\n"}
+	reset := step{words: []string{"reset-project-choices"}, stdout: "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.\nYou will be prompted for approval next time you start Claude Code.\n"}
 	b.steps([]step{reset, reset})
 	for file, want := range map[string]string{b.o.Store.File: `{"projects":{"` + b.project + `":{"allowedTools":[]}}}`, local: `{"model":"haiku"}`} {
 		raw, err := os.ReadFile(file)

@@ -334,7 +334,7 @@ func (c *command) printProblems(kind, file, problems string, warnings ...string)
 	}
 	if problems != "" {
 		list("✘", "error", strings.Split(problems, "\n"))
-		return errors.Join(c.printf("%s✘ Validation failed\n", text), ErrFailed)
+		return errors.Join(c.printf("%s✘ Validation failed\n", text), errFailed())
 	}
 	if len(warnings) == 0 {
 		return c.printf("%s✔ Validation passed\n", text)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/base/process"
 )
 
 // Options configure [Run]. All of them are required.
@@ -29,9 +30,6 @@ type Options struct {
 // ErrNotSimulated is returned for commands that are not simulated.
 var ErrNotSimulated = errors.New("not simulated")
 
-// ErrFailed is returned if a command has failed and the failure has already been printed.
-var ErrFailed = errors.New("the plugin command failed and has printed the reason")
-
 type command struct {
 	Options
 	asJSON bool
@@ -42,6 +40,7 @@ type subcommand struct {
 	names   string // with other names after "|"
 	flags   string // options, separated by "; "
 	operand string // name of the argument; "" means none, "[...]" means that it can be missing
+	run     func(c *command, operand string) error
 }
 
 const (
@@ -51,49 +50,24 @@ const (
 
 func pluginCommands() []subcommand {
 	return []subcommand{
-		{"list", "--json", ""},
-		{"validate", "--json", "path"},
-		{"install|i", scopeFlag + "; -y, --yes", "plugin"},
-		{"details", "--json", "name"},
-		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin"},
-		{"enable", scopeFlag, "plugin"},
-		{"disable", scopeFlag, "plugin"},
-		{"update", scopeFlag, "plugin"},
+		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
+		{"validate", "--json", "path", (*command).validate},
+		{"install|i", scopeFlag + "; -y, --yes", "plugin", (*command).install},
+		{"details", "--json", "name", (*command).showDetails},
+		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", (*command).uninstall},
+		{"enable", scopeFlag, "plugin", func(c *command, name string) error { return c.enableOrDisable(name, "enable") }},
+		{"disable", scopeFlag, "plugin", func(c *command, name string) error { return c.enableOrDisable(name, "disable") }},
+		{"update", scopeFlag, "plugin", (*command).update},
 	}
-}
-
-func (c *command) runPlugin(verb, operand string) error {
-	switch verb {
-	case "list":
-		return c.listPlugins()
-	case "validate":
-		return c.validate(operand)
-	case "install":
-		return c.install(operand)
-	case "uninstall":
-		return c.uninstall(operand)
-	case "update":
-		return c.update(operand)
-	case "details":
-		return c.showDetails(operand)
-	}
-	return c.enableOrDisable(operand, verb)
 }
 
 func marketplaceCommands() []subcommand {
-	return []subcommand{{"add", longScopeFlag, "source"}, {"list", "--json", ""}, {"remove|rm", longScopeFlag, "name"}, {"update", "", "[name]"}}
-}
-
-func (c *command) runMarketplace(verb, operand string) error {
-	switch verb {
-	case "add":
-		return c.addMarketplace(operand)
-	case "list":
-		return c.listMarketplaces()
-	case "remove":
-		return c.removeMarketplace(operand)
+	return []subcommand{
+		{"add", longScopeFlag, "source", (*command).addMarketplace},
+		{"list", "--json", "", func(c *command, _ string) error { return c.listMarketplaces() }},
+		{"remove|rm", longScopeFlag, "name", (*command).removeMarketplace},
+		{"update", "", "[name]", (*command).updateMarketplaces},
 	}
-	return c.updateMarketplaces(operand)
 }
 
 // otherCommands are the subcommands of claude plugin that are not simulated.
@@ -104,8 +78,7 @@ func otherCommands() []string {
 // Run runs one subcommand of claude plugin. words are the arguments after "plugin".
 func Run(o Options, words []string) error {
 	c, subcommands, others := &command{Options: o}, pluginCommands(), otherCommands()
-	ofMarketplace := len(words) > 1 && words[0] == "marketplace"
-	if ofMarketplace {
+	if len(words) > 1 && words[0] == "marketplace" {
 		words, subcommands, others = words[1:], marketplaceCommands(), []string{"help"}
 	}
 	if len(words) == 0 || slices.Contains(others, words[0]) {
@@ -116,13 +89,10 @@ func Run(o Options, words []string) error {
 		alternatives := strings.Split(s.names, "|")
 		if slices.Contains(alternatives, words[0]) {
 			operand, err := c.parse(s, words[1:])
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case ofMarketplace:
-				return c.runMarketplace(alternatives[0], operand)
 			}
-			return c.runPlugin(alternatives[0], operand)
+			return s.run(c, operand)
 		}
 		names = append(names, alternatives...)
 	}
@@ -157,8 +127,11 @@ func (c *command) parse(s subcommand, words []string) (operand string, err error
 
 func (c *command) usageError(text string) error {
 	fmt.Fprintln(c.Stderr, text)
-	return ErrFailed
+	return errFailed()
 }
+
+// errFailed returns the error of a command that has printed why it failed.
+func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
 // checkScope prints an error if --scope has an unknown value. end ends its text; ", managed" also allows managed.
 func (c *command) checkScope(end string) error {
@@ -172,12 +145,12 @@ func (c *command) showDetails(name string) error {
 	if list, err := c.installedPlugins(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
 		return cmp.Or(err, ErrNotSimulated)
 	}
-	return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
+	return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), errFailed())
 }
 
 func (c *command) fail(format string, args ...any) error {
 	fmt.Fprintf(c.Stderr, "✘ "+format+"\n", args...)
-	return ErrFailed
+	return errFailed()
 }
 
 func (c *command) printf(format string, args ...any) error {
@@ -249,12 +222,7 @@ func (c *command) changeSettings(scope, key string, change func(plainjson.Object
 		return err
 	}
 	place := func(key string) int {
-		for i := range settings {
-			if settings[i].Key == key {
-				return i
-			}
-		}
-		return -1
+		return slices.IndexFunc(settings, func(m plainjson.Member) bool { return m.Key == key })
 	}
 	if enabled, known := place("enabledPlugins"), place("extraKnownMarketplaces"); known >= 0 && enabled > known {
 		field := settings[enabled]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -210,11 +211,7 @@ func wrongAnswersTable(r *checkReport, begin, between, end string) string {
 		}
 		return true
 	})
-	var versions []string
-	for v := range r.Versions {
-		versions = append(versions, v)
-	}
-	slices.SortFunc(versions, book.CompareVersions)
+	versions := slices.SortedFunc(maps.Keys(r.Versions), book.CompareVersions)
 	var b strings.Builder
 	line := func(first string, cells []string) {
 		b.WriteString(begin + first + between + strings.Join(cells, between) + end + "\n")
