@@ -56,13 +56,7 @@ func withExtensions(path string) []string {
 // guard does nothing on Windows.
 type guard struct{}
 
-func startGuard(int) guard { return guard{} }
-
-func startExternalGuard(int) guard { return guard{} }
-
-func startDirGuard(string) guard { return guard{} }
-
-func startRunGuard(string, string) guard { return guard{} }
+func newGuard(int, string, ...string) guard { return guard{} }
 
 func (guard) end() {}
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -202,24 +201,23 @@ type TempDir struct {
 }
 
 // MakeTempDir creates a directory whose name begins with prefix. The caller must call Remove.
-func MakeTempDir(prefix string) (*TempDir, error) {
-	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return nil, err
-	}
-	return &TempDir{Path: dir, guard: startDirGuard(dir)}, nil
-}
+func MakeTempDir(prefix string) (*TempDir, error) { return newTempDir(prefix, removeDirScript) }
 
 // MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain
 // variable, with the base name of the directory as its value. If this program is killed, the processes with this
 // variable get SIGTERM and, 500 ms later, SIGKILL, and then the directory is removed. The processes are found only on
 // Linux.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
+	return newTempDir(prefix, cleanUpRunScript, variable)
+}
+
+// newTempDir creates a directory. When this program exits, script cleans up; its arguments are the directory and more.
+func newTempDir(prefix, script string, more ...string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
 		return nil, err
 	}
-	return &TempDir{Path: dir, guard: startRunGuard(dir, variable+"="+filepath.Base(dir))}, nil
+	return &TempDir{Path: dir, guard: newGuard(0, script, append([]string{dir}, more...)...)}, nil
 }
 
 // Remove removes the directory with its content; further calls return the result of the first.

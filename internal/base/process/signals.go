@@ -89,6 +89,26 @@ func (processLifetime) Kill(sig syscall.Signal) error {
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
+// OnSignals calls handle for each signal, in one goroutine, until stop is called. Without a [Lifetime] it does nothing.
+func OnSignals(l Lifetime, handle func(os.Signal), signals ...os.Signal) (stop func()) {
+	if l == nil {
+		return func() {}
+	}
+	arrived, done := make(chan os.Signal, 8), make(chan struct{})
+	unsubscribe := l.Notify(arrived, signals...)
+	go func() { // returns when done is closed
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-arrived:
+				handle(sig)
+			}
+		}
+	}()
+	return func() { unsubscribe(); close(done) }
+}
+
 // Notify relays signals to c until the returned function is called. Without a [Lifetime] it does nothing.
 func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) {
 	if s.Lifetime == nil {
@@ -110,30 +130,15 @@ type Signals struct {
 func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
-	if s.Lifetime == nil {
-		w.stop = func() { cancel(nil) }
-		return ctx, w
-	}
-	arrived := make(chan os.Signal, 4)
-	done := make(chan struct{})
-	unsubscribe := s.Notify(arrived, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() { // returns when done is closed
-		for {
-			select {
-			case <-done:
-				return
-			case sig := <-arrived:
-				w.first.Do(func() { close(w.arrived) })
-				interrupt := w.interrupt.Swap(nil)
-				if sig == syscall.SIGINT && interrupt != nil {
-					(*interrupt)()
-					continue
-				}
-				cancel(&SignalError{Signal: sig})
-			}
+	unsubscribe := OnSignals(s.Lifetime, func(sig os.Signal) {
+		w.first.Do(func() { close(w.arrived) })
+		if interrupt := w.interrupt.Swap(nil); sig == syscall.SIGINT && interrupt != nil {
+			(*interrupt)()
+			return
 		}
-	}()
-	w.stop = func() { unsubscribe(); close(done); cancel(nil) }
+		cancel(&SignalError{Signal: sig})
+	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	w.stop = func() { unsubscribe(); cancel(nil) }
 	return ctx, w
 }
 
@@ -210,18 +215,7 @@ func SignalErrorOr(ctx context.Context, err error) error {
 // ContextUntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels; the signal is not its cause.
 func (s *System) ContextUntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.Lifetime == nil {
-		return ctx, cancel
-	}
-	signals := make(chan os.Signal, 1)
-	release := s.Notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
-	go func() { // returns when ctx is cancelled
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	release := OnSignals(s.Lifetime, func(os.Signal) { cancel() }, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
 	return ctx, func() { release(); cancel() }
 }
 

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -58,25 +57,13 @@ type FaultEffects struct {
 var faultFiles embed.FS
 
 // Faults returns the catalogue of faults, sorted by name.
-func Faults() ([]Fault, error) {
-	entries, err := faultFiles.ReadDir("faults")
-	if err != nil {
-		return nil, err
-	}
-	faults := make([]Fault, 0, len(entries))
+func Faults() []Fault {
+	var faults []Fault
+	entries, _ := faultFiles.ReadDir("faults") // the directory is embedded
 	for _, entry := range entries {
-		raw, err := faultFiles.ReadFile(path.Join("faults", entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		var f Fault
-		if err := json.Unmarshal(raw, &f); err != nil {
-			return nil, err
-		}
-		faults = append(faults, f)
+		faults = append(faults, *FaultByName(strings.TrimSuffix(entry.Name(), ".json")))
 	}
-	slices.SortFunc(faults, func(a, b Fault) int { return strings.Compare(a.Name, b.Name) })
-	return faults, nil
+	return faults
 }
 
 // FaultNone means that no fault is applied. FaultRecordExit changes nothing in the output either: claudeless stays the

@@ -75,13 +75,6 @@ func (e *Wrapper) record(b journal.Body) {
 	}
 }
 
-func (e *Wrapper) wrapStdin(r io.Reader) io.Reader {
-	if r == nil || e.options.Journal == nil {
-		return r
-	}
-	return &stdinRecorder{wrapper: e, r: r}
-}
-
 type stdinRecorder struct {
 	wrapper     *Wrapper
 	r           io.Reader
@@ -182,13 +175,6 @@ func (e *Wrapper) recordStdinEnd() {
 	}
 }
 
-func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
-	if e.options.RecordOutput {
-		w = &outputRecorder{wrapper: e, w: w, stream: "stdout"}
-	}
-	return &faultWriter{faultState: e.fault, w: &stdoutRecorder{wrapper: e, w: w}}
-}
-
 type stdoutRecorder struct {
 	wrapper *Wrapper
 	w       io.Writer
@@ -250,10 +236,14 @@ func (e *Wrapper) recordSent(line []byte) {
 // System returns a copy of the System of the process. Its streams and signals pass through the wrapper.
 func (e *Wrapper) System() *process.System {
 	s := *e.options.System
-	s.Stdin, s.Stdout = e.wrapStdin(s.Stdin), e.wrapStdout(s.Stdout)
-	if s.Stderr != nil && e.options.RecordOutput {
+	if s.Stdin != nil && e.options.Journal != nil {
+		s.Stdin = &stdinRecorder{wrapper: e, r: s.Stdin}
+	}
+	if e.options.RecordOutput {
+		s.Stdout = &outputRecorder{wrapper: e, w: s.Stdout, stream: "stdout"}
 		s.Stderr = &outputRecorder{wrapper: e, w: s.Stderr, stream: "stderr"}
 	}
+	s.Stdout = &faultWriter{faultState: e.fault, w: &stdoutRecorder{wrapper: e, w: s.Stdout}}
 	if s.Lifetime != nil {
 		s.Lifetime = recordedLifetime{s.Lifetime, e}
 	}
@@ -268,21 +258,11 @@ type recordedLifetime struct {
 
 // Notify records incoming signals and passes them to the channel. Signals that the fault suppresses are only recorded.
 func (f recordedLifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
-	from, done := make(chan os.Signal, 4), make(chan struct{})
-	stop := f.Lifetime.Notify(from, signals...)
-	go func() { // returns when done is closed
-		for {
-			select {
-			case <-done:
-				return
-			case sig := <-from:
-				if f.wrapper.recordSignal(sig) {
-					to <- sig
-				}
-			}
+	return process.OnSignals(f.Lifetime, func(sig os.Signal) {
+		if f.wrapper.recordSignal(sig) {
+			to <- sig
 		}
-	}()
-	return func() { stop(); close(done) }
+	}, signals...)
 }
 
 // Kill records that the process is about to kill itself with a signal.

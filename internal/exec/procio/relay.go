@@ -81,20 +81,15 @@ func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []st
 
 // waitWithSignals forwards signals to the child until it exits, and then kills the rest of its process group.
 func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
-	signals := make(chan os.Signal, 4)
-	stop := s.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer stop()
-	for {
-		select {
-		case sig := <-signals:
-			if sig, ok := sig.(syscall.Signal); ok {
-				a.Signal(sig)
-			}
-		case <-a.Done():
-			a.Stop(0)
-			return a.Exit()
+	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
+		if sig, ok := sig.(syscall.Signal); ok {
+			a.Signal(sig)
 		}
-	}
+	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	exit := a.Exit()
+	stop()
+	a.Stop(0)
+	return exit
 }
 
 func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {

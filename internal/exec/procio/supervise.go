@@ -113,13 +113,9 @@ func isStrict(s *process.System) bool {
 // requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the
 // system for the simulated model: it requests only failures of requests, because the fault is applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
-	name, at := s.Getenv(failureVariable), -1
-	for i, word := range s.Args {
-		if value, found := strings.CutPrefix(word, "--failure="); found {
-			name, at = value, i
-		} else if word == "--failure" && i+1 < len(s.Args) {
-			name, at = s.Args[i+1], i
-		}
+	name, at, end := lastOption(s.Args, "--failure")
+	if at == 0 {
+		name = s.Getenv(failureVariable)
 	}
 	fault = FaultByName(name)
 	if fault == nil {
@@ -131,13 +127,22 @@ func requestedFault(s *process.System) (fault *Fault, forModel *process.System) 
 	}
 	s = s.WithEnv(more)
 	if at > 0 && !s.CalledAsClaude() {
-		end := at + 1
-		if s.Args[at] == "--failure" {
-			end++
-		}
 		s.Args = slices.Concat(s.Args[:at], s.Args[end:])
 	}
 	return fault, s
+}
+
+// lastOption returns the value of the last option with this name. The option is at args[at:end]; at is 0 if there is
+// none.
+func lastOption(args []string, name string) (value string, at, end int) {
+	for i, word := range args {
+		if after, found := strings.CutPrefix(word, name+"="); found {
+			value, at, end = after, i, i+1
+		} else if word == name && i+1 < len(args) {
+			value, at, end = args[i+1], i, i+2
+		}
+	}
+	return value, at, end
 }
 
 const failureVariable = "CLAUDELESS_FAILURE"
@@ -156,18 +161,10 @@ func refusalMessage(err error) string {
 // requestedJournal returns the journal that the command line or the environment requests. It is determined before the
 // command line is parsed, because refused command lines are also recorded.
 func requestedJournal(s *process.System) string {
-	path := s.Getenv("CLAUDELESS_CAPTURE")
-	if s.CalledAsClaude() {
+	if path, at, _ := lastOption(s.Args, "--capture"); at > 0 && !s.CalledAsClaude() {
 		return path
 	}
-	for i, word := range s.Args {
-		if value, found := strings.CutPrefix(word, "--capture="); found {
-			path = value
-		} else if word == "--capture" && i+1 < len(s.Args) {
-			path = s.Args[i+1]
-		}
-	}
-	return path
+	return s.Getenv("CLAUDELESS_CAPTURE")
 }
 
 // ApplyShimSettings returns s with the settings of a shim, which are in the file claude.env next to the binary. A line

@@ -92,13 +92,6 @@ func streamFault(f *procio.Fault) *scenarios.Failure {
 	return scenarios.FailureByName(f.Effects.Failure)
 }
 
-func (a *apiService) setAddresses(apiAddr, proxyAddr string) {
-	a.url = "http://" + apiAddr
-	if a.vendorProxy != nil {
-		a.proxy = "http://" + proxyAddr
-	}
-}
-
 func (a *apiService) listen(ctx context.Context) error {
 	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {
@@ -198,18 +191,11 @@ func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice strin
 	if isClaudeRequest(r) {
 		f.Text = "a real claude was started instead of claudeless: " + agent
 	}
-	type detail struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	}
-	body, _ := json.Marshal(struct {
-		Type  string `json:"type"`
-		Error detail `json:"error"`
-	}{"error", detail{"permission_error", "claudeless: G01: " + f.Text + "; " + f.Advice}}) // strings always marshal
+	message, _ := json.Marshal("claudeless: G01: " + f.Text + "; " + f.Advice) // strings always marshal
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Should-Retry", "false")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write(body) // a client that has disconnected needs no answer
+	fmt.Fprintf(w, `{"type":"error","error":{"type":"permission_error","message":%s}}`, message) // a client that has disconnected needs no answer
 	return f
 }
 

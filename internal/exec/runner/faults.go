@@ -44,7 +44,8 @@ func (o Options) parallelRuns(plain, cpu time.Duration) int {
 // TryFaults runs the command once without a fault, and then once with each fault. It does not show the output of the
 // command. The returned Input is always nil; TryFaults returns it to have the same signature as [Run].
 func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
-	if _, err := selectFaults(o.Faults, true); err != nil {
+	faults, err := selectFaults(o.Faults)
+	if err != nil {
 		return nil, nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
@@ -68,9 +69,8 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRunsFinding())
 		return report, nil, nil
 	}
-	faults, err := selectFaults(o.Faults, plain.interactive && o.Setup.Real.Path == "")
-	if err != nil {
-		return nil, nil, err
+	if slices.Contains(o.Faults, "all") && (!plain.interactive || o.Setup.Real.Path != "") {
+		faults = slices.DeleteFunc(faults, func(f procio.Fault) bool { return f.Interface == "screen" })
 	}
 	took := time.Duration(plain.row.MS * float64(time.Millisecond))
 	most := faultTimeLimit(took)
@@ -91,15 +91,11 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	return report, nil, nil
 }
 
-// selectFaults returns the faults with these names. The name "all" selects every fault. It includes the faults of
-// the interactive screen only if interactive is true.
-func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
-	all, err := procio.Faults()
-	if err != nil {
-		return nil, err
-	}
+// selectFaults returns the faults with these names. The name "all" selects every fault.
+func selectFaults(names []string) ([]procio.Fault, error) {
+	all := procio.Faults()
 	if slices.Contains(names, "all") {
-		return slices.DeleteFunc(all, func(f procio.Fault) bool { return f.Interface == "screen" && !interactive }), nil
+		return all, nil
 	}
 	var list []procio.Fault
 	for _, name := range names {

@@ -66,7 +66,10 @@ func (r *run) serve(ctx context.Context) error {
 		return err
 	}
 	if r.Guard == guard.LevelStrict {
-		r.api.setAddresses(guard.APIAddr, guard.ProxyAddr)
+		r.api.url = "http://" + guard.APIAddr
+		if r.api.vendorProxy != nil {
+			r.api.proxy = "http://" + guard.ProxyAddr
+		}
 		return nil
 	}
 	return r.api.listen(ctx)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/procio"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/internal/screens/console"
@@ -109,30 +110,17 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 
 // relaySignals forwards signals to the command until stop is called. A repeated signal kills it two seconds later.
 func (r *run) relaySignals(a *proc.Attached) (stop func()) {
-	if r.System.Lifetime == nil {
-		return func() {}
-	}
-	signals, done := make(chan os.Signal, 8), make(chan struct{})
-	unsubscribe := r.System.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	go func() { // returns when done is closed
-		seen := map[os.Signal]int{}
-		for {
-			select {
-			case <-done:
-				return
-			case sig := <-signals:
-				s, ok := sig.(syscall.Signal)
-				if !ok {
-					continue
-				}
-				a.Signal(s)
-				if seen[sig]++; seen[sig] == 2 {
-					go a.KillAfter(2 * time.Second) // returns when the command exits
-				}
-			}
+	seen := map[os.Signal]int{}
+	return process.OnSignals(r.System.Lifetime, func(sig os.Signal) {
+		s, ok := sig.(syscall.Signal)
+		if !ok {
+			return
 		}
-	}()
-	return func() { unsubscribe(); close(done) }
+		a.Signal(s)
+		if seen[sig]++; seen[sig] == 2 {
+			go a.KillAfter(2 * time.Second) // returns when the command exits
+		}
+	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 }
 
 // deferVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover processes.

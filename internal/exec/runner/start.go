@@ -145,14 +145,10 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	if err != nil {
 		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuardFailed, err)
 	}
-	o := console.Options{
-		Settings: *r.Terminal, Display: r.System.Stdout, Clock: systemClock{r.System},
+	c, err := console.Open(console.Options{
+		Settings: *r.Terminal, Keys: r.System.Stdin, Display: r.System.Stdout, Clock: systemClock{r.System},
 		Environ: r.System.Environ, Secrets: []string{r.apiKey}, Texts: map[string]string{"dir": cwd},
-	}
-	if r.System.Stdin != nil {
-		o.Keys = r.System.Stdin
-	}
-	c, err := console.Open(o)
+	})
 	if err != nil {
 		return nil, proc.AttachOptions{}, fmt.Errorf("%w: %w", errStrictGuardFailed, err)
 	}
@@ -172,20 +168,8 @@ func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 // followTerminalSize passes the size of this program's terminal on to c until stop is called.
 func (r *run) followTerminalSize(c *console.Console) (stop func()) {
 	resizes := process.ResizeSignals()
-	if c == nil || !c.FollowsTerminalSize() || r.System.Lifetime == nil || resizes == nil {
+	if c == nil || !c.FollowsTerminalSize() || resizes == nil {
 		return func() {}
 	}
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	unsubscribe := r.System.Notify(signals, resizes...)
-	go func() { // returns when done is closed
-		for {
-			select {
-			case <-signals:
-				c.Resize()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { unsubscribe(); close(done) }
+	return process.OnSignals(r.System.Lifetime, func(os.Signal) { c.Resize() }, resizes...)
 }
