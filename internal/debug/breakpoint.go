@@ -351,14 +351,13 @@ type Rule struct {
 
 type rule struct {
 	Rule
-	globs   []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
-	when    *eval.Program    // nil means always
-	limited bool
+	globs []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
+	when  *eval.Program    // nil means always
 }
 
 // AddRule adds a rule. Rules cannot be removed.
 func (p *breakpointSet) AddRule(r Rule) error {
-	n := &rule{Rule: r, limited: r.MaxPauses >= 0}
+	n := &rule{Rule: r}
 	for _, name := range r.Tools {
 		glob, err := parseGlob(name)
 		if err != nil {
@@ -396,7 +395,7 @@ func (p *breakpointSet) Rules() []Rule {
 func (p *breakpointSet) HasLimitedRule(tool string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.limited && p.ruleMatches(r, tool) })
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.MaxPauses >= 0 && p.ruleMatches(r, tool) })
 }
 
 // takeRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the rule's pauses.

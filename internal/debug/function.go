@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,12 +118,7 @@ func (r *registry) SetSignature(name, signature string) error {
 func (r *registry) Functions() []Function {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]Function, 0, len(r.functions))
-	for _, f := range r.functions {
-		all = append(all, f)
-	}
-	slices.SortFunc(all, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return slices.SortedFunc(maps.Values(r.functions), func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // FunctionLists returns the names of all functions, sorted. It also returns the known signatures and metadata by name

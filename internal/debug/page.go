@@ -2,12 +2,18 @@ package debug
 
 import (
 	"bytes"
-	"embed"
+	_ "embed" // for the files of the page
 	"net/http"
 )
 
-//go:embed page.html page.css page.js
-var pageFiles embed.FS
+var (
+	//go:embed page.html
+	pageHTML []byte
+	//go:embed page.css
+	pageCSS []byte
+	//go:embed page.js
+	pageScript []byte
+)
 
 // PageOptions configure [PageHandler]. The zero value works.
 type PageOptions struct {
@@ -15,10 +21,8 @@ type PageOptions struct {
 	Servers bool
 }
 
-const (
-	pageSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
-		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
+const pageSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // The content types of the pages.
 const (
@@ -29,28 +33,17 @@ const (
 // PageHandler handles the paths of the pages.
 func PageHandler(o PageOptions) http.Handler {
 	mux := http.NewServeMux()
-	for path, f := range map[string]struct{ name, kind string }{
-		"/{$}":      {"page.html", HTMLContentType},
-		"/page.css": {"page.css", "text/css; charset=utf-8"},
-		"/page.js":  {"page.js", ScriptContentType},
-	} {
-		body := readPageFile(f.name)
-		if !o.Servers {
-			body = bytes.Replace(body, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
-		}
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			WritePage(w, http.StatusOK, f.kind, body)
-		})
+	page := pageHTML
+	if !o.Servers {
+		page = bytes.Replace(page, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
 	}
+	serve := func(path, kind string, body []byte) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { WritePage(w, http.StatusOK, kind, body) })
+	}
+	serve("/{$}", HTMLContentType, page)
+	serve("/page.css", "text/css; charset=utf-8", pageCSS)
+	serve("/page.js", ScriptContentType, pageScript)
 	return mux
-}
-
-func readPageFile(name string) []byte {
-	body, err := pageFiles.ReadFile(name)
-	if err != nil {
-		panic(err) // the file is embedded, so reading it cannot fail
-	}
-	return body
 }
 
 // WritePage responds with a page or one of its files. A page may load only from its own origin.

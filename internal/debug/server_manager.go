@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -337,20 +338,17 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 
 // splitToolName splits "server/tool", using the names of the configured servers.
 func (m *ServerManager) splitToolName(name string) (server, tool string, err error) {
-	for i := range len(name) {
-		if name[i] != '/' {
-			continue
-		}
-		server, tool = name[:i], name[i+1:]
-		if err := m.checkConnected(server); err != nil {
-			return "", "", err
-		}
-		if !slices.ContainsFunc(m.callableTools(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
-			return "", "", NewError(CodeToolNotFound, "", "tool", name)
-		}
-		return server, tool, nil
+	server, tool, ok := strings.Cut(name, "/")
+	if !ok {
+		return "", "", NewError(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
 	}
-	return "", "", NewError(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
+	if err := m.checkConnected(server); err != nil {
+		return "", "", err
+	}
+	if !slices.ContainsFunc(m.callableTools(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
+		return "", "", NewError(CodeToolNotFound, "", "tool", name)
+	}
+	return server, tool, nil
 }
 
 func (m *ServerManager) callTool(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {

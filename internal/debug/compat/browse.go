@@ -45,7 +45,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
 		"arguments": formatArguments, "clock": formatTime, "json": formatValue, "lasted": formatDuration,
 		"path": url.PathEscape, "short": shortText, "ours": isNativeInput,
-	}).Parse(string(readFile("browse.html"))))
+	}).Parse(browsePages))
 	for path, f := range map[string]func(*callPages, *http.Request) (pageData, error){
 		"/call/{id}":                          (*callPages).callPage,
 		"/callstack/{id}":                     (*callPages).callStackPage,
@@ -56,7 +56,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		debug.WritePage(w, http.StatusOK, debug.ScriptContentType, readFile("browse.js"))
+		debug.WritePage(w, http.StatusOK, debug.ScriptContentType, browseScript)
 	})
 	mux.Handle("/", next)
 	return mux

@@ -3,7 +3,7 @@ package compat
 import (
 	"bytes"
 	"crypto/sha256"
-	"embed"
+	_ "embed" // for the script
 	"encoding/json"
 	"fmt"
 	"math"
@@ -108,22 +108,19 @@ func (b *callPages) pauseStackPage(p debug.Pause) pageData {
 	}{p.CallData.MethodName, string(p.CallData.Phase), callLocationOf(p.CallData.CallSite)}}
 }
 
-//go:embed debug-client.js browse.html browse.js
-var scriptFiles embed.FS
-
-func readFile(name string) []byte {
-	body, err := scriptFiles.ReadFile(name)
-	if err != nil {
-		panic(err) // the template is embedded
-	}
-	return body
-}
+var (
+	//go:embed debug-client.js
+	clientScript []byte
+	//go:embed browse.html
+	browsePages string
+	//go:embed browse.js
+	browseScript []byte
+)
 
 // ServeScript serves the older JavaScript client, which connects to the address that it was loaded from.
 func ServeScript(w http.ResponseWriter, r *http.Request) {
-	body := readFile("debug-client.js")
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
-	body = bytes.Replace(body, []byte(`const SERVER_URL = "";`), []byte(address), 1)
+	body := bytes.Replace(clientScript, []byte(`const SERVER_URL = "";`), []byte(address), 1)
 	h := w.Header()
 	h.Set("Content-Type", "application/javascript; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")

@@ -68,6 +68,17 @@ func readBody(r *http.Request, v any) error {
 	return jsonError(json.Unmarshal(data, v))
 }
 
+// withBody returns a handler that passes the decoded body of a request to answer.
+func withBody[T any](answer func(*api, *http.Request, T) (any, error)) func(*api, *http.Request) (any, error) {
+	return func(a *api, r *http.Request) (any, error) {
+		var in T
+		if err := readBody(r, &in); err != nil {
+			return nil, err
+		}
+		return answer(a, r, in)
+	}
+}
+
 func decodeAndReturnBody(r *http.Request, v any) (body json.RawMessage, err error) {
 	if err = readBody(r, &body); err == nil && len(body) > 0 {
 		err = jsonError(json.Unmarshal(body, v))

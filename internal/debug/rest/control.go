@@ -16,17 +16,17 @@ import (
 func controlRoutes() []route {
 	return []route{
 		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
-		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: (*api).setBreakpoint},
+		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: withBody((*api).setBreakpoint)},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
-		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: (*api).setBeforeBehavior},
-		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: (*api).setAfterBehavior},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that replaces the calls of a breakpoint", answer: (*api).setReplacement},
+		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBeforeBehavior)},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: withBody((*api).setAfterBehavior)},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that replaces the calls of a breakpoint", answer: withBody((*api).setReplacement)},
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"behavior": a.Hub.BreakpointSet.Default()}, nil
 		}},
-		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefaultBehavior},
+		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: withBody((*api).setDefaultBehavior)},
 		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"paused": a.Hub.Paused()}, nil
 		}},
@@ -49,17 +49,15 @@ func (a *api) breakpoints(*http.Request) (any, error) {
 	}(a.Hub.BreakpointSet.BreakpointLists()), nil
 }
 
-func (a *api) setBreakpoint(r *http.Request) (any, error) {
-	var in struct {
-		Name      string           `json:"function_name"`
-		Before    *string          `json:"behavior"`
-		After     *string          `json:"after_behavior"`
-		When      *string          `json:"when"`
-		Signature compat.Signature `json:"signature"`
-	}
-	if err := readBody(r, &in); err != nil {
-		return nil, err
-	}
+type breakpointChange struct {
+	Name      string           `json:"function_name"`
+	Before    *string          `json:"behavior"`
+	After     *string          `json:"after_behavior"`
+	When      *string          `json:"when"`
+	Signature compat.Signature `json:"signature"`
+}
+
+func (a *api) setBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
 	if err := a.Hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
@@ -75,39 +73,25 @@ func (a *api) removeBreakpoint(r *http.Request) (any, error) {
 	return compat.SuccessFields("function_name", r.PathValue("name")), nil
 }
 
-func readBehavior(r *http.Request) (*string, error) {
-	var in struct {
-		Behavior string `json:"behavior"`
-	}
-	err := readBody(r, &in)
-	return &in.Behavior, err
+type behavior struct {
+	Word string `json:"behavior"`
 }
 
-func (a *api) setBeforeBehavior(r *http.Request) (any, error) {
-	word, err := readBehavior(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
+func (a *api) setBeforeBehavior(r *http.Request, in behavior) (any, error) {
+	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
-func (a *api) setAfterBehavior(r *http.Request) (any, error) {
-	word, err := readBehavior(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
+func (a *api) setAfterBehavior(r *http.Request, in behavior) (any, error) {
+	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
 
-func (a *api) setReplacement(r *http.Request) (any, error) {
-	var in struct {
-		Tool *string `json:"replacement_function"`
-	}
-	if err := readBody(r, &in); err != nil {
-		return nil, err
-	}
+type replacement struct {
+	Tool *string `json:"replacement_function"`
+}
+
+func (a *api) setReplacement(r *http.Request, in replacement) (any, error) {
 	tool, name := "", r.PathValue("name")
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
@@ -152,12 +136,8 @@ func (a *api) functions(*http.Request) (any, error) {
 	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
-func (a *api) setDefaultBehavior(r *http.Request) (any, error) {
-	word, err := readBehavior(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := a.Hub.BreakpointSet.SetDefault(*word)
+func (a *api) setDefaultBehavior(_ *http.Request, in behavior) (any, error) {
+	b, err := a.Hub.BreakpointSet.SetDefault(in.Word)
 	return compat.SuccessFields("behavior", b), err
 }
 
@@ -234,21 +214,19 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 
 func replRoutes() []route {
 	return []route{
-		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: (*api).startSession},
+		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: withBody((*api).startSession)},
 		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*api).sessions},
 		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*api).session},
-		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: (*api).evaluate},
+		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: withBody((*api).evaluate)},
 		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: (*api).closeSession},
 	}
 }
 
-func (a *api) startSession(r *http.Request) (any, error) {
-	var in struct {
-		PauseID string `json:"pause_id"`
-	}
-	if err := readBody(r, &in); err != nil {
-		return nil, err
-	}
+type sessionStart struct {
+	PauseID string `json:"pause_id"`
+}
+
+func (a *api) startSession(_ *http.Request, in sessionStart) (any, error) {
 	id, err := a.Hub.StartSession(in.PauseID)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}
@@ -307,15 +285,13 @@ func (a *api) session(r *http.Request) (any, error) {
 	return fields{"session": s}, err
 }
 
-func (a *api) evaluate(r *http.Request) (any, error) {
-	var in struct {
-		Expr    string  `json:"expr"`
-		PauseID string  `json:"pause_id"`
-		Timeout float64 `json:"timeout_s"`
-	}
-	if err := readBody(r, &in); err != nil {
-		return nil, err
-	}
+type evaluation struct {
+	Expr    string  `json:"expr"`
+	PauseID string  `json:"pause_id"`
+	Timeout float64 `json:"timeout_s"`
+}
+
+func (a *api) evaluate(r *http.Request, in evaluation) (any, error) {
 	const longest = 3600
 	out, err := a.Hub.Evaluate(r.Context(), debug.EvaluateParams{
 		Session: r.PathValue("id"), PauseID: in.PauseID, Expr: in.Expr,

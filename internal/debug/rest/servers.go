@@ -11,13 +11,13 @@ import (
 func serverRoutes(external *debug.ServerManager) []route {
 	table := []route{
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listServers},
-		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: (*api).connectServer},
+		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: withBody((*api).connectServer)},
 		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnectServer},
 		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnectServer},
 		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*api).tools},
-		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: (*api).callTool},
+		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: withBody((*api).callTool)},
 		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*api).resources},
-		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: (*api).readResource},
+		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: withBody((*api).readResource)},
 	}
 	if external == nil {
 		for i := range table {
@@ -38,11 +38,7 @@ func (a *api) listServers(*http.Request) (any, error) {
 }
 
 // connectServer connects an external MCP server. The body is its configuration entry with one more member, "name".
-func (a *api) connectServer(r *http.Request) (any, error) {
-	var entry map[string]json.RawMessage
-	if err := readBody(r, &entry); err != nil {
-		return nil, err
-	}
+func (a *api) connectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {
 		return nil, debug.MissingParameter("name")
@@ -72,14 +68,12 @@ func (a *api) tools(r *http.Request) (any, error) {
 	return fields{"tools": tools}, err
 }
 
-func (a *api) callTool(r *http.Request) (any, error) {
-	var in struct {
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	if err := readBody(r, &in); err != nil {
-		return nil, err
-	}
+type toolCall struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+func (a *api) callTool(r *http.Request, in toolCall) (any, error) {
 	if in.Tool == "" {
 		return nil, debug.MissingParameter("tool")
 	}
@@ -98,11 +92,7 @@ func (a *api) resources(r *http.Request) (any, error) {
 	return fields{"resources": resources}, err
 }
 
-func (a *api) readResource(r *http.Request) (any, error) {
-	var in struct{ Server, URI string }
-	if err := readBody(r, &in); err != nil {
-		return nil, err
-	}
+func (a *api) readResource(r *http.Request, in struct{ Server, URI string }) (any, error) {
 	switch {
 	case in.Server == "":
 		return nil, debug.MissingParameter("server")
