@@ -230,7 +230,11 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.closeConnection(closeReset)
 	case scenarios.FailMalformedJSON:
-		x.sendMalformed(t.request.Stream, fail.Raw)
+		if t.request.Stream {
+			x.sendEvents(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(fail.Raw)}}})
+			return
+		}
+		x.sendBytes(http.StatusOK, []byte(fail.Raw))
 	case scenarios.FailPartialResponse:
 		x.sendPartial(t, fail)
 	case scenarios.FailStreamError:
@@ -275,14 +279,6 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	x.sendJSON(e.Status, wire.NewError(e, code, id))
 }
 
-func (x *exchange) sendMalformed(streamed bool, raw string) {
-	if !streamed {
-		x.sendBytes(http.StatusOK, []byte(raw))
-		return
-	}
-	x.sendEvents(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
-}
-
 func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
@@ -293,19 +289,15 @@ func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	s := x.streamEvents(t, &m)
 	s.Events = s.Events[:len(s.Events)-3] // block, message and stream stay open
 	if fail.Cut == "error" {
-		x.addErrorEvent(s, fail)
+		e := scenarios.APIError{Status: 529, Message: "Overloaded"}
+		if fail.Type == scenarios.FailStreamError {
+			e = fail.APIError()
+		}
+		s.Add("error", wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 	}
 	if x.sendEvents(s) {
 		x.abort(fail.Cut)
 	}
-}
-
-func (x *exchange) addErrorEvent(s *wire.EventList, fail *scenarios.Failure) {
-	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
-	if fail.Type == scenarios.FailStreamError {
-		e = fail.APIError()
-	}
-	s.Add("error", wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 }
 
 func (x *exchange) sendHalfBody(m *wire.Message, how string) {

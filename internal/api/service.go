@@ -104,7 +104,10 @@ func (s *Server) namespaceFor(name string) *requestNamespace {
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]
 	if !ok {
-		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(s.Memory), gates: s.newGates()}
+		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(s.Memory), gates: &localGates{}}
+		if dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ)); dir != "" {
+			ns.gates = directoryGates(dir)
+		}
 		if s.State != "" {
 			ns.memory.counter = s.sharedAttemptCounter(name)
 		}
@@ -114,14 +117,6 @@ func (s *Server) namespaceFor(name string) *requestNamespace {
 		s.namespaces[name] = ns
 	}
 	return ns
-}
-
-func (s *Server) newGates() gates {
-	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
-	if dir == "" {
-		return &localGates{}
-	}
-	return directoryGates(dir)
 }
 
 func (s *Server) sharedAttemptCounter(namespace string) *gate.NameClaims {

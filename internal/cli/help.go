@@ -63,7 +63,7 @@ type versionReport struct {
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
 	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.MissingFeatures()...), append([]string{}, p.UnsimulatedBehavior()...)}
 	if asJSON {
-		return printJSON(s, r)
+		return s.PrintJSON(r)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "claude %s was measured\n", r.Claude)

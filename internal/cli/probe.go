@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -81,7 +80,7 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--text") {
 		_, err = fmt.Fprintln(s.Stdout, strings.Join(lines, "\n"))
 	} else {
-		err = printJSON(s, report)
+		err = s.PrintJSON(report)
 	}
 	if err == nil && !report.LoggedIn {
 		return &process.ExitError{Code: 1}
@@ -142,13 +141,6 @@ func thirdPartyLogin(s *process.System, r authReport, provider, title string) (a
 	return r, lines
 }
 
-func printJSON(s *process.System, value any) error {
-	encoder := json.NewEncoder(s.Stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
-}
-
 func runPlugins(_ context.Context, s *process.System, words []string) error {
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
@@ -163,7 +155,7 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 
 func runAgents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
-		return printJSON(s, []struct{}{})
+		return s.PrintJSON([]struct{}{})
 	}
 	const text = "'claude agents' requires an interactive terminal (output is piped or redirected) — " +
 		"use 'claude agents --json' for a machine-readable list."

@@ -455,9 +455,11 @@ func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phas
 	for _, b := range hits {
 		if b.when != nil {
 			ok, err := p.conditionHolds(ctx, b.when, k, phase, r)
-			if err != nil {
-				p.recordConditionError(b.Name, err)
+			p.mu.Lock()
+			if own := p.breakpoint(b.Name); own != nil && err != nil { // b is a copy
+				own.ConditionError = err.Error()
 			}
+			p.mu.Unlock()
 			if !ok {
 				continue
 			}
@@ -465,12 +467,4 @@ func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phas
 		return b, b.stops(phase, failed, fallback)
 	}
 	return nil, false
-}
-
-func (p *breakpointSet) recordConditionError(name string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if b := p.breakpoint(name); b != nil {
-		b.ConditionError = err.Error()
-	}
 }

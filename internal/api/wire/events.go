@@ -254,9 +254,11 @@ func (m *Message) Body() any { return m.newBody(m.Blocks) }
 
 // newBody returns the message with its content, or without content for the start of a stream.
 func (m *Message) newBody(blocks []protocol.Block) messageBody {
+	u := m.finalUsage()
+	u.CacheCreation, u.Details, u.Tier = &wireCacheCreation{m.Cache.Created5m, m.Cache.Created1h}, &outputTokenDetails{m.ThinkingTokens}, "standard"
 	return messageBody{
 		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
-		StopDetails: m.stopDetails(), Usage: m.initialUsage(),
+		StopDetails: m.stopDetails(), Usage: u,
 	}
 }
 
@@ -265,12 +267,6 @@ func (m *Message) stopDetails() json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(`{"type":"refusal","category":null,"explanation":null}`)
-}
-
-func (m *Message) initialUsage() wireUsage {
-	u := m.finalUsage()
-	u.CacheCreation, u.Details, u.Tier = &wireCacheCreation{m.Cache.Created5m, m.Cache.Created1h}, &outputTokenDetails{m.ThinkingTokens}, "standard"
-	return u
 }
 
 func (m *Message) finalUsage() wireUsage {

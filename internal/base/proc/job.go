@@ -226,7 +226,7 @@ func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.end() // otherwise the group would never be empty
 		signalGroup(a.pid, sigTerm)
-		waitWhile(func() bool { return isGroupRunning(a.pid) }, grace)
+		WaitWhile(func() bool { return isGroupRunning(a.pid) }, grace)
 	}
 	endGroup(a.guard, a.pid)
 	<-a.done

@@ -304,11 +304,12 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 // endGroup kills the remaining processes of a group. It ends the guard only after that, because this program may be
 // killed at any moment.
 func endGroup(g guard, pgid int) {
-	waitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
+	WaitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
 	g.end()
 }
 
-func waitWhile(is func() bool, most time.Duration) {
+// WaitWhile waits while a condition holds, but at most for the time most.
+func WaitWhile(is func() bool, most time.Duration) {
 	over := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

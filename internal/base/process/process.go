@@ -6,6 +6,7 @@ package process
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -120,6 +121,14 @@ func (s *System) WithEnv(env map[string]string) *System {
 		out.Environ = append(out.Environ, name+"="+env[name])
 	}
 	return &out
+}
+
+// PrintJSON prints a value as indented JSON on stdout.
+func (s *System) PrintJSON(value any) error {
+	encoder := json.NewEncoder(s.Stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }
 
 // ManagedSettingsDir returns the directory of the managed settings; CLAUDELESS_MANAGED_DIR overrides it.

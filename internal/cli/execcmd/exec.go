@@ -64,6 +64,14 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	return out, nil
 }
 
+// absolute returns the path of a file whose name is absolute, or relative to dir.
+func absolute(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
 // resolveScenarioArg makes the file name of a scenario absolute. A library name, or a scenario as JSON, stays as it is.
 func resolveScenarioArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
@@ -241,16 +249,10 @@ func (c *Shim) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	dir := c.Dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(wd, dir)
-	}
+	dir := absolute(wd, c.Dir)
 	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
 	if c.Capture != "" {
-		setup.Journal = resolveScenarioArg(wd, "./"+c.Capture)
-		if filepath.IsAbs(c.Capture) {
-			setup.Journal = c.Capture
-		}
+		setup.Journal = absolute(wd, c.Capture)
 	}
 	if err := runner.MakeShims(dir, setup, s.Getenv("PATH")); err != nil {
 		return err
@@ -344,10 +346,7 @@ func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 	}
 	start := &runner.FirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
 	for _, dir := range f.Trust {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(cwd, dir)
-		}
-		start.TrustedDirs = append(start.TrustedDirs, dir)
+		start.TrustedDirs = append(start.TrustedDirs, absolute(cwd, dir))
 	}
 	if err := runner.CheckDialogs(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}

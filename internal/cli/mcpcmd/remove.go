@@ -36,7 +36,11 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	}
 	switch len(scopes) {
 	case 0:
-		return unknownServerError(o, name)
+		config, err := o.configuredServers()
+		if err != nil {
+			return err
+		}
+		return noServerError(name, config.Servers)
 	case 1:
 		return removeServer(o, scopes[0], name, `"`+name+`"`)
 	}
@@ -117,14 +121,6 @@ func removeServer(o *Options, scope, name, shown string) error {
 	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
 	printModifiedFile(o, scope)
 	return nil
-}
-
-func unknownServerError(o *Options, name string) error {
-	config, err := o.configuredServers()
-	if err != nil {
-		return err
-	}
-	return noServerError(name, config.Servers)
 }
 
 func noServerError(name string, servers []mcp.ServerConfig) error {

@@ -310,12 +310,11 @@ func (c *command) uninstall(name string) error {
 		return err
 	}
 	short, _, _ := strings.Cut(p.ID, "@")
-	if len(left) > 0 {
-		return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, c.scope)
-	}
-	mark := fmt.Append(nil, c.Now().UnixMilli())
-	if err := os.WriteFile(filepath.Join(p.Path, ".orphaned_at"), mark, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	if len(left) == 0 {
+		mark := fmt.Append(nil, c.Now().UnixMilli())
+		if err := os.WriteFile(filepath.Join(p.Path, ".orphaned_at"), mark, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, c.scope)
 }

@@ -70,14 +70,10 @@ func marketplaceCommands() []subcommand {
 	}
 }
 
-// otherCommands are the subcommands of claude plugin that are not simulated.
-func otherCommands() []string {
-	return []string{"configure", "eval", "init", "new", "prune", "autoremove", "restore-set-aside", "tag", "test", "help", "marketplace"}
-}
-
 // Run runs one subcommand of claude plugin. words are the arguments after "plugin".
 func Run(o Options, words []string) error {
-	c, subcommands, others := &command{Options: o}, pluginCommands(), otherCommands()
+	c, subcommands := &command{Options: o}, pluginCommands()
+	others := []string{"configure", "eval", "init", "new", "prune", "autoremove", "restore-set-aside", "tag", "test", "help", "marketplace"} // not simulated
 	if len(words) > 1 && words[0] == "marketplace" {
 		words, subcommands, others = words[1:], marketplaceCommands(), []string{"help"}
 	}

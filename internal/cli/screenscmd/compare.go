@@ -69,7 +69,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 		}
 	}
 	if c.JSON {
-		return writeJSON(s, changes)
+		return s.PrintJSON(changes)
 	}
 	counts, pages := map[book.ChangeKind]int{}, map[string]bool{}
 	for _, x := range changes {
@@ -170,7 +170,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	}
 	switch {
 	case c.JSON:
-		return writeJSON(s, r)
+		return s.PrintJSON(r)
 	case c.Markdown:
 		_, err := fmt.Fprint(s.Stdout, wrongAnswersTable(r, "| ", " | ", " |"))
 		return err

@@ -4,7 +4,6 @@ package screenscmd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -179,7 +178,7 @@ func (c *Capture) print(s *process.System, results []capture.Result, version str
 		}
 	}
 	if c.JSON {
-		if err := writeJSON(s, results); err != nil {
+		if err := s.PrintJSON(results); err != nil {
 			return err
 		}
 	} else {
@@ -189,13 +188,6 @@ func (c *Capture) print(s *process.System, results []capture.Result, version str
 		return exitWith(exitScreensDiffer, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
 	}
 	return nil
-}
-
-func writeJSON(s *process.System, value any) error {
-	enc := json.NewEncoder(s.Stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(value)
 }
 
 // List lists books, or pages.
@@ -226,7 +218,7 @@ func (c *List) Run(s *process.System) error {
 			rows = append(rows, row{b.Key, len(names), b.Dir})
 		}
 		if c.JSON {
-			return writeJSON(s, rows)
+			return s.PrintJSON(rows)
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(s.Stderr, "no screens are captured yet")
@@ -249,7 +241,7 @@ func (c *List) Run(s *process.System) error {
 		all = append(all, pages...)
 	}
 	if c.JSON {
-		return writeJSON(s, all)
+		return s.PrintJSON(all)
 	}
 	for i := range all {
 		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].FullName(), all[i].State, all[i].Key)

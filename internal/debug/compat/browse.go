@@ -83,11 +83,6 @@ func namedArguments(v debug.CallValues) json.RawMessage {
 	return callDataOf(v).PrettyKwargs
 }
 
-func clientOutcomeOf(rec debug.Record) ClientOutcome {
-	e, _ := rec.ExtraFields.(ClientOutcome)
-	return e
-}
-
 func (b *callPages) serve(f func(*callPages, *http.Request) (pageData, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK

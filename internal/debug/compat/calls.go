@@ -59,11 +59,12 @@ func (b *callPages) callPage(r *http.Request) (pageData, error) {
 }
 
 func (b *callPages) recordPage(rec debug.Record) pageData {
+	outcome, _ := rec.ExtraFields.(ClientOutcome)
 	return pageData{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record
 		ProcessName, Traceback string
 		Site                   callLocation
-	}{rec, processName(rec.CallData), clientOutcomeOf(rec).Traceback, callLocationOf(rec.CallSite)}}
+	}{rec, processName(rec.CallData), outcome.Traceback, callLocationOf(rec.CallSite)}}
 }
 
 // frame is one entry of a call site's stack, as the client sent it.

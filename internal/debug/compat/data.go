@@ -43,7 +43,7 @@ func (d *CallData) Input() json.RawMessage {
 	raw, err := protocol.Marshal(struct {
 		Args   []json.RawMessage `json:"args"`
 		Kwargs json.RawMessage   `json:"kwargs"`
-	}{nonNil(d.PrettyArgs), d.kwargs()})
+	}{append([]json.RawMessage{}, d.PrettyArgs...), d.kwargs()})
 	if err != nil {
 		return nil // cannot happen: all values are JSON
 	}
@@ -73,13 +73,6 @@ func (d *CallData) kwargs() json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return d.PrettyKwargs
-}
-
-func nonNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }
 
 // Truncated returns a copy without the bytes of the items, which are in the store. Displayed forms that are too large
@@ -112,7 +105,7 @@ func (d *CallData) Truncated() debug.CallValues {
 func (d *CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
 	b := bare(*d)
-	b.Args, b.PrettyArgs, b.PrettyKwargs = nonNil(d.Args), nonNil(d.PrettyArgs), d.kwargs()
+	b.Args, b.PrettyArgs, b.PrettyKwargs = append([]Item{}, d.Args...), append([]json.RawMessage{}, d.PrettyArgs...), d.kwargs()
 	if b.Kwargs == nil {
 		b.Kwargs = map[string]Item{}
 	}

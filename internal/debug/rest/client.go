@@ -110,10 +110,13 @@ type callReply struct {
 // BeforeCall reports a call that is about to run and waits for the decision. If ctx is cancelled, the pause is abandoned.
 func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
 	call.Client = cmp.Or(call.Client, c.o.Client)
+	if len(call.Input) == 0 {
+		call.Input = json.RawMessage("{}")
+	}
 	var a callReply
 	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
 	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
-		"method_name": call.Tool, "input": inputOrEmptyObject(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
+		"method_name": call.Tool, "input": call.Input, "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
 	}, &a)
 	if err != nil {
@@ -127,13 +130,6 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 		return a.CallID, debug.Decision{Action: debug.ActionReplace, Tool: a.Function}, nil
 	}
 	return a.CallID, debug.Decision{Action: debug.ActionContinue}, nil
-}
-
-func inputOrEmptyObject(input json.RawMessage) json.RawMessage {
-	if len(input) == 0 {
-		return json.RawMessage("{}")
-	}
-	return input
 }
 
 // AfterCall reports the outcome of a call and waits for the decision. The call is completed even if ctx is cancelled.

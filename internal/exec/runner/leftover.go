@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/exec/guard"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
@@ -81,16 +82,9 @@ func endProcesses(processes []leftoverProcess, grace time.Duration) {
 }
 
 func waitForExit(processes []leftoverProcess, limit time.Duration) {
-	over := time.After(limit)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for slices.ContainsFunc(processes, func(p leftoverProcess) bool { return !guard.HasEnded(p.pid) }) {
-		select {
-		case <-tick.C:
-		case <-over:
-			return
-		}
-	}
+	proc.WaitWhile(func() bool {
+		return slices.ContainsFunc(processes, func(p leftoverProcess) bool { return !guard.HasEnded(p.pid) })
+	}, limit)
 }
 
 // signal sends a signal to the process, which may have exited in the meantime.

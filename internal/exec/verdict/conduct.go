@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
-	"github.com/claudeless/claudeless/scenarios"
 )
 
 // checkClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a missed
@@ -86,7 +85,7 @@ func (l *findings) checkSettings(p *process) {
 	case x.Rejection != "" && p.setup == nil:
 		l.add(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"use only flags and combinations of flags that this version of claude accepts")
-	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
+	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && (l.input.Scenario == nil || !l.input.Scenario.ExpectsExitCode(x.Code)):
 		text := fmt.Sprintf("claude exited with code %d before it answered a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection
@@ -114,10 +113,6 @@ func (l *findings) checkSettings(p *process) {
 		l.add(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
 			"set IS_SANDBOX=1 inside a sandbox; elsewhere allow single tools with --allowedTools")
 	}
-}
-
-func (l *findings) expectsExit(code int) bool {
-	return l.input.Scenario != nil && slices.ContainsFunc(l.input.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
 // checkHooks adds finding C16: hooks that are too slow, did not run, or fail instead of blocking.

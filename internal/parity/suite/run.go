@@ -17,14 +17,6 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-func (p *laneRun) runAll(ctx context.Context) {
-	for i := range p.Case.Runs {
-		if !p.runOnce(ctx, &p.Case.Runs[i]) {
-			return
-		}
-	}
-}
-
 // runOnce executes one run. It returns false if the remaining runs cannot be executed.
 func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
