@@ -72,15 +72,6 @@ func textIf(present bool, text string) string {
 
 func (r Run) exitStatus() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
 
-func keysOf[V any](of ...map[string]V) []string {
-	var all []string
-	for _, m := range of {
-		all = slices.AppendSeq(all, maps.Keys(m))
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 type mcpRecordLine struct {
 	Session, From string
 	Message       struct {

@@ -3,6 +3,7 @@ package parity
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -316,4 +317,13 @@ func keepLastStates(events []event) []event {
 		rest = append(rest, last[kind])
 	}
 	return rest
+}
+
+func keysOf[V any](of ...map[string]V) []string {
+	var all []string
+	for _, m := range of {
+		all = slices.AppendSeq(all, maps.Keys(m))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
