@@ -1,18 +1,18 @@
 package debug
 
 import (
-	"bytes"
 	_ "embed" // for the files of the page
 	"net/http"
+	"strings"
 )
 
 var (
 	//go:embed page.html
-	pageHTML []byte
+	pageHTML string
 	//go:embed page.css
-	pageCSS []byte
+	pageCSS string
 	//go:embed page.js
-	pageScript []byte
+	pageScript string
 )
 
 // PageOptions configure [PageHandler]. The zero value works.
@@ -35,10 +35,10 @@ func PageHandler(o PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	page := pageHTML
 	if !o.Servers {
-		page = bytes.Replace(page, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
+		page = strings.Replace(page, `<section id="servers"`, `<section hidden id="servers"`, 1)
 	}
-	serve := func(path, kind string, body []byte) {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { WritePage(w, http.StatusOK, kind, body) })
+	serve := func(path, kind, body string) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { WritePage(w, http.StatusOK, kind, []byte(body)) })
 	}
 	serve("/{$}", HTMLContentType, page)
 	serve("/page.css", "text/css; charset=utf-8", pageCSS)

@@ -56,7 +56,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		debug.WritePage(w, http.StatusOK, debug.ScriptContentType, browseScript)
+		debug.WritePage(w, http.StatusOK, debug.ScriptContentType, []byte(browseScript))
 	})
 	mux.Handle("/", next)
 	return mux

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
@@ -111,17 +112,17 @@ func (b *callPages) pauseStackPage(p debug.Pause) pageData {
 
 var (
 	//go:embed debug-client.js
-	clientScript []byte
+	clientScript string
 	//go:embed browse.html
 	browsePages string
 	//go:embed browse.js
-	browseScript []byte
+	browseScript string
 )
 
 // ServeScript serves the older JavaScript client, which connects to the address that it was loaded from.
 func ServeScript(w http.ResponseWriter, r *http.Request) {
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
-	body := bytes.Replace(clientScript, []byte(`const SERVER_URL = "";`), []byte(address), 1)
+	body := []byte(strings.Replace(clientScript, `const SERVER_URL = "";`, address, 1))
 	h := w.Header()
 	h.Set("Content-Type", "application/javascript; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
