@@ -89,7 +89,8 @@ func (processLifetime) Kill(sig syscall.Signal) error {
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
-// OnSignals calls handle for each signal, in one goroutine, until stop is called. Without a [Lifetime] it does nothing.
+// OnSignals calls handle for each signal, in one goroutine, until stop is called; calling stop again does nothing.
+// Without a [Lifetime], OnSignals does nothing.
 func OnSignals(l Lifetime, handle func(os.Signal), signals ...os.Signal) (stop func()) {
 	if l == nil {
 		return func() {}
@@ -106,7 +107,7 @@ func OnSignals(l Lifetime, handle func(os.Signal), signals ...os.Signal) (stop f
 			}
 		}
 	}()
-	return func() { unsubscribe(); close(done) }
+	return sync.OnceFunc(func() { unsubscribe(); close(done) })
 }
 
 // Notify relays signals to c until the returned function is called. Without a [Lifetime] it does nothing.
