@@ -33,7 +33,7 @@ type StreamOptions struct {
 type EventList struct {
 	StreamOptions
 
-	random    func() float64
+	random    *rand.Rand
 	Events    []Event
 	nextPause time.Duration
 }
@@ -69,7 +69,7 @@ type deltaBody struct {
 // Events returns the events of a message. The jitter depends only on the message.
 func (m *Message) Events(how StreamOptions) *EventList {
 	jitter := rand.New(rand.NewPCG(binary.BigEndian.Uint64(how.Seed[:8]), binary.BigEndian.Uint64(how.Seed[8:])))
-	s := &EventList{StreamOptions: how, random: jitter.Float64, nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+	s := &EventList{StreamOptions: how, random: jitter, nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
 	start := m.newBody([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
@@ -181,7 +181,7 @@ func (s *EventList) thinkingPieces(text string) []string {
 
 func (s *EventList) addDelta(i int, piece string, d deltaBody) {
 	if piece != "" {
-		s.nextPause += s.Pace.Wait(piece, s.random)
+		s.nextPause += s.Pace.Wait(piece, s.random.Float64)
 	}
 	s.addData(eventData{Type: "content_block_delta", Index: &i, Delta: d})
 }

@@ -28,8 +28,8 @@ type JobOptions struct {
 type Job struct {
 	pid      int
 	done     <-chan struct{}
-	state    func() *os.ProcessState // valid after done
-	noteFile *os.File                // nil means none, or already read
+	cmd      *exec.Cmd // its state is valid after done
+	noteFile *os.File  // nil means none, or already read
 
 	mu      sync.Mutex
 	guard   guard
@@ -49,7 +49,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	cmd.Stdout, cmd.Stderr = o.Output, o.Output
 	var pp pipes
 	input := pp.pipeToChild(&cmd.Stdin)
-	j := &Job{noteFile: pp.passFD(cmd, o.NoteFD), state: func() *os.ProcessState { return cmd.ProcessState }}
+	j := &Job{noteFile: pp.passFD(cmd, o.NoteFD), cmd: cmd}
 	err = pp.start(o.Command, func() (err error) {
 		j.done, err = startWithDeathSignal(cmd)
 		return err
@@ -92,14 +92,14 @@ func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stopped { // the remaining processes are being stopped, together with the guard
-		return exitOf(j.state()), note, false
+		return exitOf(j.cmd.ProcessState), note, false
 	}
 	outside := j.guard
 	if left = isGroupRunning(j.pid); left {
 		j.guard = startGuard(j.pid)
 	}
 	outside.end() // only after another guard runs
-	return exitOf(j.state()), note, left
+	return exitOf(j.cmd.ProcessState), note, left
 }
 
 // AllEnded reports whether all background processes of the command have exited. If they have, nothing is left to stop,
