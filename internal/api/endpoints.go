@@ -30,13 +30,13 @@ func (x *exchange) chooseEndpoint(path string) {
 	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
 		x.serveModels()
 	case isModel && x.r.Method == http.MethodGet:
-		x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
+		x.serveSideRequest("models", "", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
 		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
 	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
-		x.serveSideRequest("hello", func() { x.w.WriteHeader(http.StatusOK) })
+		x.serveSideRequest("hello", "", func() { x.w.WriteHeader(http.StatusOK) })
 	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
-		x.serveSideRequest("telemetry", func() { x.sendJSON(http.StatusOK, struct{}{}) })
+		x.serveSideRequest("telemetry", "", func() { x.sendJSON(http.StatusOK, struct{}{}) })
 	default:
 		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
 	}
@@ -52,11 +52,11 @@ func (x *exchange) serveTokenCount() {
 		x.answerError(err)
 		return
 	}
-	x.setHeaders("")
-	x.sendJSON(http.StatusOK, struct {
-		InputTokens int `json:"input_tokens"`
-	}{scenarios.Tokens(r.Size())})
-	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.elapsedMS()})
+	x.serveSideRequest("count_tokens", r.Model, func() {
+		x.sendJSON(http.StatusOK, struct {
+			InputTokens int `json:"input_tokens"`
+		}{scenarios.Tokens(r.Size())})
+	})
 }
 
 func (x *exchange) serveModels() {
@@ -93,11 +93,11 @@ func (x *exchange) serveModels() {
 	if n := len(page.Data); n > 0 {
 		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
 	}
-	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, page) })
+	x.serveSideRequest("models", "", func() { x.sendJSON(http.StatusOK, page) })
 }
 
-func (x *exchange) serveSideRequest(kind string, answer func()) {
+func (x *exchange) serveSideRequest(kind, model string, answer func()) {
 	x.setHeaders("")
 	answer()
-	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
+	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: model, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
 }

@@ -82,7 +82,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 	case f.Help:
 		return printHelp(s)
 	}
-	f.Interactive = isInteractive(s, f)
+	f.Interactive = !f.Print && s.Terminal != nil && f.InputFormat != "stream-json"
 	if err := f.Check(s); err != nil {
 		return err
 	}

@@ -15,10 +15,6 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-func isInteractive(s *process.System, f *flags.Flags) bool {
-	return !f.Print && s.Terminal != nil && f.InputFormat != "stream-json"
-}
-
 // runInteractive runs claude on a terminal. Output to stderr is delayed until the terminal is restored.
 func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (err error) {
 	ctx, signals := sys.WatchSignals(ctx)

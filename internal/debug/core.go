@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -81,8 +82,12 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// Fields returns the members of the response that reports the error.
-func (e *Error) Fields() map[string]any {
+// ErrorFields returns the members of the response that reports an error.
+func ErrorFields(err error) map[string]any {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return map[string]any{"error": "internal", "message": err.Error()}
+	}
 	f := map[string]any{"error": e.Code}
 	if e.Message != "" {
 		f["message"] = e.Message

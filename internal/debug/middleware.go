@@ -55,7 +55,10 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		}
 		id, d, err := g.BeforeCall(ctx, c)
 		if err != nil {
-			return gateFailure(ctx, err), nil
+			if ctx.Err() != nil {
+				return failedResult("The tool call was cancelled while it was paused"), nil
+			}
+			return failedResult("debugger: " + err.Error()), nil
 		}
 		result, runErr := o.runWithDecision(ctx, use, d, next)
 		result.Breakpoints = append(breakpointDecisions(PhaseBefore, d), result.Breakpoints...)
@@ -87,13 +90,6 @@ func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision 
 		b.Action = "fail"
 	}
 	return []protocol.BreakpointDecision{b}
-}
-
-func gateFailure(ctx context.Context, err error) executor.Result {
-	if ctx.Err() != nil {
-		return failedResult("The tool call was cancelled while it was paused")
-	}
-	return failedResult("debugger: " + err.Error())
 }
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
@@ -138,7 +134,11 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil
 	}
-	raw, err := protocol.Marshal(textOrContent(r.Content))
+	var content any = r.Content
+	if text, ok := singleText(r.Content); ok {
+		content = text
+	}
+	raw, err := protocol.Marshal(content)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("encoding the result of the tool call: %w", err)
 	}
@@ -147,13 +147,6 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 		o.Error = r.Content.Plain()
 	}
 	return o, nil
-}
-
-func textOrContent(c protocol.Content) any {
-	if text, ok := singleText(c); ok {
-		return text
-	}
-	return c
 }
 
 func singleText(c protocol.Content) (text string, ok bool) {

@@ -33,7 +33,12 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 	case "two-message-starts":
 		s.Events = slices.Insert(s.Events, 1, s.Events[0])
 	case "tool-json-truncated":
-		s.dropLastTextEvent(`"input_json_delta"`)
+		for i, e := range slices.Backward(s.Events) {
+			if bytes.Contains(e.Data, []byte(`"input_json_delta"`)) {
+				s.Events = slices.Delete(s.Events, i, i+1)
+				break
+			}
+		}
 	case "usage-in-start-only":
 		i := at("message_delta")
 		var d struct { // without the usage
@@ -50,13 +55,4 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 		s.Events = slices.Delete(s.Events, first, last)
 	}
 	return false
-}
-
-func (s *EventList) dropLastTextEvent(text string) {
-	for i, e := range slices.Backward(s.Events) {
-		if bytes.Contains(e.Data, []byte(text)) {
-			s.Events = slices.Delete(s.Events, i, i+1)
-			return
-		}
-	}
 }

@@ -56,7 +56,7 @@ type System struct {
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(logFilter{os.Stderr})
-	return &System{
+	s := &System{
 		Args:        os.Args,
 		Environ:     normalizeEnviron(os.Environ(), runtime.GOOS),
 		Stdin:       os.Stdin,
@@ -69,11 +69,14 @@ func NewSystem() *System {
 		StdinIsTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		StdoutIsTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		Terminal:    openTerminal(),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
 		Lifetime:    processLifetime{},
 	}
+	if s.StdinIsTTY && s.StdoutIsTTY {
+		s.Terminal = standardTerminal{os.Stdin, os.Stdout}
+	}
+	return s
 }
 
 // normalizeEnviron returns the environment variables env of a process on the system goos. On Windows it converts the
@@ -241,14 +244,6 @@ type Terminal interface {
 }
 
 type standardTerminal struct{ in, out *os.File }
-
-// openTerminal returns the terminal of the standard streams, or nil if one of them is something else.
-func openTerminal() Terminal {
-	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
-		return nil
-	}
-	return standardTerminal{os.Stdin, os.Stdout}
-}
 
 func (t standardTerminal) Read(p []byte) (int, error)  { return t.in.Read(p) }
 func (t standardTerminal) Write(p []byte) (int, error) { return t.out.Write(p) }

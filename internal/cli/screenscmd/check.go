@@ -115,7 +115,10 @@ func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []bo
 		if err != nil {
 			return nil, err
 		}
-		env := append(slices.Clone(environ), detectorEnviron(b, &pages[i])...)
+		p := &pages[i]
+		env := append(slices.Clone(environ),
+			"SCREEN_COLS="+strconv.Itoa(p.Cols), "SCREEN_ROWS="+strconv.Itoa(p.Rows), "SCREEN_TITLE="+p.Title,
+			"SCREEN_VERSION="+p.Version, "SCREEN_RENDERER="+p.Renderer, "SCREEN_RAW="+filepath.Join(b.Dir, p.Tape+".raw"))
 		if d.Input == "tmux" {
 			answers[i], err = runDetectorInTmux(ctx, d, &pages[i], input, env)
 		} else {
@@ -136,13 +139,6 @@ func detectorInput(d *screenDetector, b book.Book, p *book.Page) ([]byte, error)
 		return b.RawOutput(p)
 	}
 	return []byte(p.Text), nil
-}
-
-func detectorEnviron(b book.Book, p *book.Page) []string {
-	return []string{
-		"SCREEN_COLS=" + strconv.Itoa(p.Cols), "SCREEN_ROWS=" + strconv.Itoa(p.Rows), "SCREEN_TITLE=" + p.Title,
-		"SCREEN_VERSION=" + p.Version, "SCREEN_RENDERER=" + p.Renderer, "SCREEN_RAW=" + filepath.Join(b.Dir, p.Tape+".raw"),
-	}
 }
 
 func runCommand(ctx context.Context, d *screenDetector, stdin []byte, env []string, limit time.Duration) (detectorReply, error) {

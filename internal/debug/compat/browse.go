@@ -2,6 +2,7 @@ package compat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -113,16 +114,11 @@ func matchesSearch(r *http.Request, v any) bool {
 
 const anyStatus = "all"
 
-func matchesStatus(r *http.Request, status string) bool {
-	choice := r.URL.Query().Get("status")
-	return choice == "" || choice == anyStatus || choice == status
-}
-
 func (b *callPages) historyPage(r *http.Request) (pageData, error) {
-	name := r.PathValue("name")
+	name, status := r.PathValue("name"), cmp.Or(r.URL.Query().Get("status"), anyStatus)
 	var entries []debug.HistoryEntry
 	for _, e := range b.hub.Records.History(name, 0) {
-		if matchesStatus(r, e.CallData.Status) && matchesSearch(r, e) {
+		if (status == anyStatus || status == e.CallData.Status) && matchesSearch(r, e) {
 			entries = append(entries, e)
 		}
 	}

@@ -137,7 +137,7 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 
 // protocolError converts an error of the hub for prompts, which cannot report an error in their result.
 func protocolError(err error) error {
-	data, merr := wire.Marshal(errorFields(err))
+	data, merr := wire.Marshal(debug.ErrorFields(err))
 	if merr != nil {
 		return err
 	}

@@ -233,7 +233,7 @@ func (c *conn) toolResult(out any, err error) (any, error) {
 		out, r.IsError = f.body, true
 	}
 	if err != nil {
-		out, r.IsError = errorFields(err), true
+		out, r.IsError = debug.ErrorFields(err), true
 	}
 	body, err := wire.Marshal(out)
 	r.Content[0].Text = string(body)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 
@@ -153,14 +152,6 @@ type missedNotifications struct {
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
-}
-
-func errorFields(err error) fields {
-	e, ok := errors.AsType[*debug.Error](err)
-	if !ok {
-		return fields{"error": "internal", "message": err.Error()}
-	}
-	return e.Fields()
 }
 
 func invalidParams(message string) *wire.Error {

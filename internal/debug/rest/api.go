@@ -112,14 +112,12 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	body := fields{"error": "internal", "message": err.Error()}
+	status, body := http.StatusInternalServerError, debug.ErrorFields(err)
 	if e, ok := errors.AsType[*debug.Error](err); ok {
 		status = statusOf(e.Code)
-		body = e.Fields()
-		if body["missing_cids"] != nil { // values of the body, not of the path
-			status = http.StatusBadRequest
-		}
+	}
+	if body["missing_cids"] != nil { // values of the body, not of the path
+		status = http.StatusBadRequest
 	}
 	writeJSON(w, status, body)
 }

@@ -254,16 +254,12 @@ func (a *api) sessions(r *http.Request) (any, error) {
 		if status == "active" && closed || status == "closed" && !closed || s.StartedAt < from || s.StartedAt > to {
 			continue
 		}
-		if text := strings.ToLower(q.Get("search")); text == "" || containsText(s, text) {
+		all, err := json.Marshal(s)
+		if text := strings.ToLower(q.Get("search")); text == "" || err == nil && strings.Contains(strings.ToLower(string(all)), text) {
 			out = append(out, s)
 		}
 	}
 	return fields{"sessions": out}, nil
-}
-
-func containsText(s debug.Session, text string) bool {
-	all, err := json.Marshal(s)
-	return err == nil && strings.Contains(strings.ToLower(string(all)), text)
 }
 
 func parseTimestamp(text string, fallback float64) (float64, error) {

@@ -106,9 +106,10 @@ var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCom
 func openAPI(table []route) fields {
 	paths := map[string]fields{}
 	for _, r := range table {
+		name := strings.Trim(strings.NewReplacer("/api/", "", "{", "", "}", "", "-", "_", "/", "_").Replace(r.path), "_")
 		operation := fields{
 			"summary":     r.summary,
-			"operationId": operationID(r),
+			"operationId": strings.ToLower(r.method) + "_" + name,
 			"responses": fields{
 				"200":     fields{"description": "OK"},
 				"default": fields{"description": "Refused", "content": jsonContent(fields{"$ref": "#/components/schemas/Error"})},
@@ -142,9 +143,4 @@ func openAPI(table []route) fields {
 
 func jsonContent(schema fields) fields {
 	return fields{"application/json": fields{"schema": schema}}
-}
-
-func operationID(r route) string {
-	path := strings.Trim(strings.NewReplacer("/api/", "", "{", "", "}", "", "-", "_", "/", "_").Replace(r.path), "_")
-	return strings.ToLower(r.method) + "_" + path
 }

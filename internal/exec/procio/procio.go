@@ -258,8 +258,14 @@ type recordedLifetime struct {
 
 // Notify records incoming signals and passes them to the channel. Signals that the fault suppresses are only recorded.
 func (f recordedLifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
+	e := f.wrapper
 	return process.OnSignals(f.Lifetime, func(sig os.Signal) {
-		if f.wrapper.recordSignal(sig) {
+		e.mu.Lock()
+		e.signal = signalName(sig)
+		line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
+		e.mu.Unlock()
+		e.record(line)
+		if e.fault.handleSignal(sig) {
 			to <- sig
 		}
 	}, signals...)
@@ -273,16 +279,6 @@ func (f recordedLifetime) Kill(sig syscall.Signal) error {
 	e.mu.Unlock()
 	e.RecordExit(128+int(sig), "")
 	return f.Lifetime.Kill(sig)
-}
-
-// recordSignal records a signal. It returns false if the process must not receive the signal because of the fault.
-func (e *Wrapper) recordSignal(sig os.Signal) bool {
-	e.mu.Lock()
-	e.signal = signalName(sig)
-	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
-	e.mu.Unlock()
-	e.record(line)
-	return e.fault.handleSignal(sig)
 }
 
 // RecordExit records the process's end and returns the exit code. refused is the message for a refused command line.

@@ -38,7 +38,7 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		p.addProblem("timeout", fmt.Sprintf("%s did not exit within %s and was killed", p.laneName(), p.Timeout))
+		p.addProblem("timeout", fmt.Sprintf("%s did not exit within %s and was killed", cmp.Or(p.Program, "the double"), p.Timeout))
 	}
 	exit, ended := child.Exit()
 	out.waitQuiet(ctx)
@@ -52,13 +52,6 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	}
 	p.recording.Runs = append(p.recording.Runs, parity.Run{Stdout: out.text(), Stderr: errs.String(), Code: exit.Code, Signal: exit.Signal})
 	return ended
-}
-
-func (p *laneRun) laneName() string {
-	if p.isReal() {
-		return p.Program
-	}
-	return "the double"
 }
 
 // arguments returns the arguments of a run, preceded by the options for the MCP servers of the case.

@@ -49,7 +49,11 @@ func (p *printer) writeValue(v any, depth int) {
 	case bool:
 		p.writeText(map[bool]string{true: "True", false: "False"}[x])
 	case *big.Int:
-		p.writeInteger(x)
+		if x.BitLen() > 4*(p.remaining+16) { // more digits than are displayed
+			p.writeText(fmt.Sprintf("<int of %d bits>", x.BitLen()))
+			return
+		}
+		p.writeText(x.String())
 	case float64:
 		p.writeText(floatRepr(x))
 	case string:
@@ -75,14 +79,6 @@ func (p *printer) writeValue(v any, depth int) {
 	default:
 		p.writeText(fmt.Sprintf("<%T>", v))
 	}
-}
-
-func (p *printer) writeInteger(n *big.Int) {
-	if n.BitLen() > 4*(p.remaining+16) { // more digits than are displayed
-		p.writeText(fmt.Sprintf("<int of %d bits>", n.BitLen()))
-		return
-	}
-	p.writeText(n.String())
 }
 
 func (p *printer) writeList(open string, items []any, end string, depth int) {
