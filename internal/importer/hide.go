@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -77,7 +78,8 @@ var accountHomePattern = sync.OnceValue(func() *regexp.Regexp {
 // NewRedactor returns a Redactor that knows secrets in the environment and the sessions, and recognizes others by form.
 func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
-	p := redact.PersonalData{Hosts: []string{hostName(place.Environ)}}
+	host, _ := os.Hostname() // an unknown name cannot be redacted
+	p := redact.PersonalData{Hosts: []string{cmp.Or(proc.Getenv(place.Environ, "HOSTNAME"), host)}}
 	environ := slices.Clone(place.Environ)
 	homes := []string{place.Home}
 	for _, s := range sessions {
@@ -104,17 +106,6 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	more, values := readKnownSecrets(place, sessions)
 	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
 	return h
-}
-
-func hostName(environ []string) string {
-	if name := proc.Getenv(environ, "HOSTNAME"); name != "" {
-		return name
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return name
 }
 
 // Hide replaces secrets in the sessions.

@@ -6,7 +6,6 @@
 package importer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -52,7 +51,6 @@ type Options struct {
 
 	Environment Environment
 	Stdout      io.Writer
-	Stderr      io.Writer // notes for the user
 	// Progress receives the progress of reading; nil means none.
 	Progress session.Progress
 }
@@ -135,7 +133,12 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 }
 
 func buildScenario(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
-	typed := promptTexts(sessions)
+	var typed []string
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			typed = append(typed, p.Text)
+		}
+	}
 	h := NewRedactor(o.Environment, sessions)
 	if !o.Raw {
 		h.Hide(sessions)
@@ -167,16 +170,6 @@ func buildScenario(o Options, k *FileSet, sessions []*session.Session, out *Outc
 	}
 	slices.SortFunc(out.Unknown, func(a, b UnknownLineCount) int { return cmp.Compare(a.Type, b.Type) })
 	return k.Err()
-}
-
-func promptTexts(sessions []*session.Session) []string {
-	var texts []string
-	for _, s := range sessions {
-		for _, p := range s.Prompts {
-			texts = append(texts, p.Text)
-		}
-	}
-	return texts
 }
 
 // Report writes the outcome as text. Control characters from the session are escaped.
@@ -273,15 +266,13 @@ func checkRawTarget(o Options) error {
 	if err != nil {
 		return err
 	}
-	for {
+	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return fmt.Errorf("refusing to write unredacted output (--raw) into the git work tree %s; use --force to write it anyway", dir)
 		}
-		if parent := filepath.Dir(dir); parent != dir {
-			dir = parent
-			continue
+		if dir == filepath.Dir(dir) {
+			return nil
 		}
-		return nil
 	}
 }
 
@@ -340,14 +331,9 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 		w.files.WriteFile(file, data)
 		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(config); err != nil {
-		return err
-	}
-	w.files.WriteFile("mcp.json", b.Bytes())
-	return nil
+	text, err := json.MarshalIndent(config, "", "  ")
+	w.files.WriteFile("mcp.json", append(text, '\n'))
+	return err
 }
 
 // maxFileNameBytes leaves room for a number and an extension in the 255 bytes of a name.

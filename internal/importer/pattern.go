@@ -137,18 +137,11 @@ func volatileRegexp(shown string) string {
 	runes := []rune(line)
 	cut := more || len(runes) > longest
 	line = string(runes[:min(longest, len(runes))])
-	var b strings.Builder
-	b.WriteString("^\\s*")
-	end := 0
-	for _, m := range placeholderPattern().FindAllStringIndex(line, -1) {
-		b.WriteString(loosenNumbers(line[end:m[0]]) + ".+")
-		end = m[1]
-	}
-	b.WriteString(loosenNumbers(line[end:]))
+	expr := "^\\s*" + convertBetween(placeholderPattern(), line, ".+", loosenNumbers)
 	if !cut {
-		b.WriteString("\\s*$")
+		expr += "\\s*$"
 	}
-	return b.String()
+	return expr
 }
 
 var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -156,13 +149,16 @@ var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 })
 
 func loosenNumbers(s string) string {
-	var b strings.Builder
-	end := 0
-	for _, m := range digitsPattern().FindAllStringIndex(s, -1) {
-		b.WriteString(regexp.QuoteMeta(s[end:m[0]]) + `[\w:.-]+`)
-		end = m[1]
+	return convertBetween(digitsPattern(), s, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
+}
+
+// convertBetween replaces the matches of expr in a text by glue and converts the texts between them.
+func convertBetween(expr *regexp.Regexp, text, glue string, convert func(string) string) string {
+	parts := expr.Split(text, -1)
+	for i, part := range parts {
+		parts[i] = convert(part)
 	}
-	return b.String() + regexp.QuoteMeta(s[end:])
+	return strings.Join(parts, glue)
 }
 
 func readScenarioPatterns(dir string) ([]string, error) {

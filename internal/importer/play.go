@@ -25,9 +25,8 @@ type CompareOptions struct {
 
 // Player plays an imported scenario with this program.
 type Player struct {
-	Self    string        // the binary, run under the name claude
-	Environ []string      // only PATH is passed on
-	Timeout time.Duration // timeout of the whole run; 0 means one minute plus a second per prompt
+	Self    string   // the binary, run under the name claude
+	Environ []string // only PATH is passed on
 }
 
 // Prepare copies a file set to a temporary directory; done removes it.
@@ -94,12 +93,9 @@ func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Sess
 	if err != nil {
 		return nil, err
 	}
-	limit := p.Timeout
-	if limit == 0 {
-		limit = time.Minute
-		for _, s := range sessions {
-			limit += time.Duration(len(s.Prompts)) * time.Second
-		}
+	limit := time.Minute
+	for _, s := range sessions {
+		limit += time.Duration(len(s.Prompts)) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

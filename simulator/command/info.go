@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -54,27 +55,20 @@ func serversText(o Options, args string) string {
 	}
 	words := strings.Fields(args)
 	if len(words) > 1 && words[1] != "all" {
-		for _, st := range statuses {
-			if st.Name == words[1] {
-				return usage
-			}
+		if slices.ContainsFunc(statuses, func(st mcp.ServerStatus) bool { return st.Name == words[1] }) {
+			return usage
 		}
 		return fmt.Sprintf("There's no MCP server named %q. Run `/mcp` in the terminal to see configured servers.", words[1])
 	}
 	if len(statuses) == 0 {
 		return "No MCP servers are configured. Add one with `claude mcp add`.\n" + usage
 	}
-	connected, disabled := 0, 0
+	count := map[string]int{}
 	for _, st := range statuses {
-		switch st.Status {
-		case "connected":
-			connected++
-		case "disabled":
-			disabled++
-		}
+		count[st.Status]++
 	}
 	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
-		slash.Count(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
+		slash.Count(len(statuses), "MCP server"), count["connected"], len(statuses)-count["connected"]-count["disabled"], count["disabled"])
 }
 
 // loadedContext lists the parts of the context other than the conversation.

@@ -16,17 +16,6 @@ type promptCommand struct {
 	servers    Servers
 }
 
-func listPrompts(servers Servers) []mcp.Prompt {
-	if servers == nil {
-		return nil
-	}
-	var all []mcp.Prompt
-	for _, st := range servers.Servers() {
-		all = append(all, st.Prompts...)
-	}
-	return all
-}
-
 // Run lets the server evaluate the prompt.
 func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := c.text(ctx, call.Args)

@@ -37,9 +37,14 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	if b, ok := claudecode.BuiltinCommandNamed(name); ok && !b.Skill {
 		return builtinCommand{s, b.Name}, true
 	}
-	for _, p := range listPrompts(s.options.Servers) {
-		if p.Command() == name {
-			return promptCommand{p, s.options.Servers}, true
+	if s.options.Servers == nil {
+		return nil, false
+	}
+	for _, st := range s.options.Servers.Servers() {
+		for _, p := range st.Prompts {
+			if p.Command() == name {
+				return promptCommand{p, s.options.Servers}, true
+			}
 		}
 	}
 	return nil, false

@@ -224,7 +224,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 			at := fmt.Sprintf("%s.%d", key, i)
 			one, odd := pruneGroup(at, group)
 			for _, o := range odd {
-				found = append(found, o.skippedFault())
+				found = append(found, o.fault("; "+o.part+" ignored."))
 			}
 			if one != nil {
 				good = append(good, one)
@@ -249,18 +249,9 @@ type invalidHook struct {
 	field, actualType string
 }
 
-// skippedFault returns the fault of a hook that is ignored without affecting the rest of the file.
-func (o invalidHook) skippedFault() Fault {
-	text := o.problem + "; " + o.part + " ignored."
-	if o.validTypes != nil {
-		text += " Valid types: " + strings.Join(o.validTypes, ", ")
-	}
-	return Fault{Key: o.path, Text: text}
-}
-
-// wholeFileFault returns the fault of an invalid hook that makes the CLI ignore the whole file.
-func (o invalidHook) wholeFileFault() Fault {
-	text := o.problem + invalidGuardHint
+// fault returns the fault in the words for hooks. consequence is the end of the sentence.
+func (o invalidHook) fault(consequence string) Fault {
+	text := o.problem + consequence
 	if o.validTypes != nil {
 		text += " Valid types: " + strings.Join(o.validTypes, ", ")
 	}
@@ -378,7 +369,7 @@ func hookFaults(v any) (first, second []Fault) {
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
 			for _, o := range odd {
-				first = append(first, o.wholeFileFault())
+				first = append(first, o.fault(invalidGuardHint))
 				if f, ok := o.valueFault(); ok {
 					second = append(second, f)
 				}

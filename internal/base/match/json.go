@@ -54,15 +54,9 @@ func scalarEqual(a, b any) bool {
 	if okA || okB {
 		return okA && okB && x.Cmp(y) == 0
 	}
-	switch a := a.(type) {
-	case nil:
-		return b == nil
-	case string:
-		s, ok := b.(string)
-		return ok && s == a
-	case bool:
-		v, ok := b.(bool)
-		return ok && v == a
+	switch a.(type) {
+	case nil, string, bool:
+		return a == b
 	}
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }

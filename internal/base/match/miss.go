@@ -38,9 +38,13 @@ func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 			}
 		}
 	case anyOfMatcher:
-		return furthestMismatch(p, s)
+		for _, part := range p {
+			if found, has := part.FirstMismatch(s); has && (!ok || found.At > m.At) {
+				m, ok = found, true
+			}
+		}
 	}
-	return MismatchPoint{}, false
+	return m, ok
 }
 
 // MatchedParts returns how many parts of a pattern match a text, and the number of parts.
@@ -55,15 +59,6 @@ func (t Pattern) MatchedParts(s string) (passed, of int) {
 		}
 	}
 	return passed, len(parts)
-}
-
-func furthestMismatch(parts []Pattern, s string) (best MismatchPoint, ok bool) {
-	for _, part := range parts {
-		if m, can := part.FirstMismatch(s); can && (!ok || m.At > best.At) {
-			best, ok = m, true
-		}
-	}
-	return best, ok
 }
 
 // commonPrefix returns the length of the common prefix of two texts, in whole characters.

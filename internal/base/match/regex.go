@@ -11,47 +11,32 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// regexInfo describes a regular expression without compiling it.
-type regexInfo struct {
-	isPlain bool // the expression is a literal text
-	literal string
-	names   []string
-}
-
-// parseRegex validates an expression. It reports constructs of the Rust regex crate that RE2 lacks or reads otherwise.
-func parseRegex(expr string) (regexInfo, error) {
-	if isPlain(expr) {
-		return regexInfo{isPlain: true}, nil
+// Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use. The
+// error reports constructs of the Rust regex crate that RE2 lacks or reads otherwise.
+func Regex(expr string) (Pattern, error) {
+	if regexp.QuoteMeta(expr) == expr {
+		return Contains(expr), nil
 	}
-	if info, ok := scanSimple(expr); ok {
-		return info, nil
+	if simple, ok := scanSimple(expr); ok {
+		return Pattern{simple}, nil
 	}
 	if what := findRustSyntax(expr); what != "" {
-		return regexInfo{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
+		return Pattern{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		if se, ok := errors.AsType[*syntax.Error](err); ok {
-			return regexInfo{}, fmt.Errorf("invalid regex pattern: %s: `%s`", se.Code, se.Expr)
+			return Pattern{}, fmt.Errorf("invalid regex pattern: %s: `%s`", se.Code, se.Expr)
 		}
-		return regexInfo{}, fmt.Errorf("invalid regex pattern: %w", err)
+		return Pattern{}, fmt.Errorf("invalid regex pattern: %w", err)
 	}
-	info := regexInfo{literal: requiredLiteral(re)}
+	found := &regex{expr: expr, literal: requiredLiteral(re)}
 	for _, name := range re.CapNames() {
 		if name != "" {
-			info.names = append(info.names, name)
+			found.names = append(found.names, name)
 		}
 	}
-	return info, nil
-}
-
-func isPlain(expr string) bool {
-	for i := range len(expr) {
-		if isMeta(expr[i]) {
-			return false
-		}
-	}
-	return true
+	return Pattern{found}, nil
 }
 
 // requiredLiteral returns the longest text that every match of re contains.
@@ -99,7 +84,7 @@ func findRustSyntax(expr string) string {
 			}
 		case !inClass && rest[0] == '[':
 			inClass = true
-			i += classOpeningLength(rest) - 1
+			i += len(rest) - len(strings.TrimPrefix(strings.TrimPrefix(rest[1:], "^"), "]")) - 1 // "]" at the start is a character
 		case !inClass && strings.HasPrefix(rest, "(?"):
 			if what := describeRustFlag(rest[2:]); what != "" {
 				return what
@@ -107,18 +92,6 @@ func findRustSyntax(expr string) string {
 		}
 	}
 	return ""
-}
-
-// classOpeningLength returns the length of "[", "[^", "[]" or "[^]".
-func classOpeningLength(s string) int {
-	n := 1
-	if strings.HasPrefix(s[n:], "^") {
-		n++
-	}
-	if strings.HasPrefix(s[n:], "]") {
-		n++
-	}
-	return n
 }
 
 func describeRustEscape(s string) string {

@@ -17,21 +17,21 @@ type regexScan struct {
 
 	runStart       int // start of the current literal text outside of groups; -1 means none
 	hasAlternative bool
-	info           regexInfo
+	found          *regex
 }
 
-func scanSimple(expr string) (regexInfo, bool) {
-	s := &regexScan{expr: expr, runStart: -1}
+func scanSimple(expr string) (found *regex, ok bool) {
+	s := &regexScan{expr: expr, runStart: -1, found: &regex{expr: expr}}
 	for s.at < len(expr) {
 		if !s.readElement() {
-			return regexInfo{}, false
+			return nil, false
 		}
 	}
 	s.endLiteralRun(len(expr))
 	if s.hasAlternative {
-		s.info.literal = ""
+		s.found.literal = ""
 	}
-	return s.info, s.depth == 0
+	return s.found, s.depth == 0
 }
 
 func (s *regexScan) readElement() bool {
@@ -86,8 +86,8 @@ func isMeta(c byte) bool {
 }
 
 func (s *regexScan) endLiteralRun(end int) {
-	if s.runStart >= 0 && end-s.runStart > len(s.info.literal) {
-		s.info.literal = s.expr[s.runStart:end]
+	if s.runStart >= 0 && end-s.runStart > len(s.found.literal) {
+		s.found.literal = s.expr[s.runStart:end]
 	}
 	s.runStart = -1
 }
@@ -183,10 +183,10 @@ func (s *regexScan) readGroupOpening() bool {
 		return false
 	}
 	name, _, ok = strings.Cut(name, ">")
-	if !ok || !isGroupName(name) || slices.Contains(s.info.names, name) {
+	if !ok || !isGroupName(name) || slices.Contains(s.found.names, name) {
 		return false
 	}
-	s.info.names = append(s.info.names, name)
+	s.found.names = append(s.found.names, name)
 	s.at += len("(?P<>") + len(name)
 	return true
 }

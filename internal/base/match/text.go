@@ -189,18 +189,6 @@ func (n notMatcher) explain(string, Redactor) string {
 	return "it matches the pattern in `not`"
 }
 
-// Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use.
-func Regex(expr string) (Pattern, error) {
-	info, err := parseRegex(expr)
-	if err != nil {
-		return Pattern{}, err
-	}
-	if info.isPlain {
-		return Contains(expr), nil
-	}
-	return Pattern{&regex{expr: expr, literal: info.literal, names: info.names}}, nil
-}
-
 type regex struct {
 	expr    string
 	literal string // text that every match contains; "" means unknown

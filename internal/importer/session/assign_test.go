@@ -16,7 +16,7 @@ func TestAssignAgents(t *testing.T) {
 		b := newBuilder("s")
 		for i := range 8 {
 			id := fmt.Sprintf("toolu_%d", 9-i)
-			b.calls[id] = &Call{ID: id, Input: input, At: Place{Line: i + 1}}
+			b.calls[id] = &Call{Input: input, At: Place{Line: i + 1}}
 			if agent := fmt.Sprintf("a%d", i); i < 7 {
 				b.agents["agent:"+agent] = &Agent{ID: agent, Prompt: "count"}
 			}

@@ -92,7 +92,7 @@ func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
 	key := agent + "\x00" + m.ID
 	msg := b.byMsg[key]
 	if msg == nil || m.ID == "" {
-		msg = &Message{At: at, ID: m.ID}
+		msg = &Message{At: at}
 		b.byMsg[key] = msg
 		if agent != "" {
 			a := b.agentFor(agent)
@@ -129,7 +129,7 @@ func (b *builder) addBlock(at Place, msg *Message, raw wireBlock) {
 		if b.calls[raw.ID] != nil {
 			return
 		}
-		c := &Call{At: at, ID: raw.ID, Tool: raw.Name, Input: slices.Clone(raw.Input)}
+		c := &Call{At: at, Tool: raw.Name, Input: slices.Clone(raw.Input)}
 		if raw.ID != "" {
 			b.calls[raw.ID] = c
 		}
@@ -301,9 +301,6 @@ func (b *builder) join(other *builder) {
 	merged.Environ = slices.Concat(b.Environ, other.Environ)
 	if len(merged.Tools) == 0 {
 		merged.Tools = poor.Tools
-	}
-	if len(merged.Servers) == 0 {
-		merged.Servers = poor.Servers
 	}
 	for k, n := range poor.UnknownLines {
 		merged.UnknownLines[k] += n

@@ -91,7 +91,7 @@ func facts(pairs ...string) string {
 
 func writeSession(b *strings.Builder, s *session.Session) {
 	fmt.Fprintf(b, "session %q%s\n", s.ID, facts("cwd", s.CWD, "version", s.Version, "mode", s.Mode, "date", s.Date, "files", fmt.Sprint(s.Files),
-		"servers", fmt.Sprint(s.Servers), "tools", fmt.Sprint(s.Tools), "environ", fmt.Sprint(s.Environ), "ids", fmt.Sprint(s.IDs),
+		"tools", fmt.Sprint(s.Tools), "environ", fmt.Sprint(s.Environ), "ids", fmt.Sprint(s.IDs),
 		"unknown", fmt.Sprint(s.UnknownLines), "compacted", fmt.Sprint(s.Compacted)))
 	for _, d := range s.Damaged {
 		fmt.Fprintf(b, "  damaged: %s\n", d.String())
@@ -99,7 +99,7 @@ func writeSession(b *strings.Builder, s *session.Session) {
 	for _, p := range s.Prompts {
 		fmt.Fprintf(b, "  prompt %s %q%s\n", p.At, p.Text, facts("unrecorded", fmt.Sprint(p.TextMissing), "notice", fmt.Sprint(p.IsNotice), "other", fmt.Sprint(p.OtherParts)))
 		for _, h := range p.Hooks {
-			fmt.Fprintf(b, "    hook %s %s%s\n", h.At, h.Name, facts("outcome", h.Outcome))
+			fmt.Fprintf(b, "    hook %s%s\n", h.Name, facts("outcome", h.Outcome))
 		}
 		writeMessages(b, "    ", p.Messages)
 	}
@@ -109,14 +109,14 @@ func writeMessages(b *strings.Builder, indent string, messages []*session.Messag
 	for _, m := range messages {
 		if f := m.Failure; f != nil {
 			status, text := f.APIError()
-			fmt.Fprintf(b, "%sfailure %s %d %s %q (%d %q)\n", indent, m.At, f.Status, f.Kind, f.Text, status, text)
+			fmt.Fprintf(b, "%sfailure %s %d %q (%d %q)\n", indent, m.At, f.Status, f.Text, status, text)
 			continue
 		}
-		fmt.Fprintf(b, "%smessage %s%s\n", indent, m.At, facts("id", m.ID, "stop", m.StopReason))
+		fmt.Fprintf(b, "%smessage %s%s\n", indent, m.At, facts("stop", m.StopReason))
 		for _, block := range m.Blocks {
 			switch c := block.Call; {
 			case c != nil:
-				fmt.Fprintf(b, "%s  call %s %s %s %s%s\n", indent, c.At, c.ID, c.Tool, c.Input, facts("harmless", fmt.Sprint(c.IsHarmless())))
+				fmt.Fprintf(b, "%s  call %s %s %s%s\n", indent, c.At, c.Tool, c.Input, facts("harmless", fmt.Sprint(c.IsHarmless())))
 				if r := c.Result; r != nil {
 					fmt.Fprintf(b, "%s    result %s %q%s\n", indent, r.At, r.Text, facts("error", fmt.Sprint(r.IsError), "denied", fmt.Sprint(r.Denied), "other", fmt.Sprint(r.OtherParts), "raw", string(r.Raw)))
 					if r.File != nil {

@@ -45,7 +45,6 @@ type Session struct {
 	Mode    string // permission mode at the start
 	Date    string // date of the first line, YYYY-MM-DD
 	Files   []string
-	Servers []string // names of MCP servers that connected
 	Tools   []string // names of all tools, if the input lists them
 	Prompts []*Prompt
 	// Environ are variables of the recorded process ("K=V"), if recorded.
@@ -114,7 +113,6 @@ type Prompt struct {
 
 // Hook is one run of a hook.
 type Hook struct {
-	At      Place
 	Name    string // event and matcher: "PreToolUse:Bash"
 	Outcome string // outcome: "blocked", "failed"; empty means success
 }
@@ -122,7 +120,6 @@ type Hook struct {
 // Message is one message of the model, or a failure instead of it.
 type Message struct {
 	At         Place
-	ID         string
 	StopReason string
 	Blocks     []Block
 	Failure    *Failure
@@ -137,8 +134,7 @@ type Block struct {
 
 // Failure is an error of the API because of which a prompt got no complete answer.
 type Failure struct {
-	Status int // 0 means no response came
-	Kind   string
+	Status int    // 0 means no response came
 	Text   string // the message of the CLI
 }
 
@@ -164,7 +160,6 @@ func (f *Failure) APIError() (status int, message string) {
 // Call is a tool call.
 type Call struct {
 	At     Place
-	ID     string
 	Tool   string
 	Input  json.RawMessage
 	Result *Result // nil means none

@@ -24,8 +24,7 @@ type streamEvent struct {
 	Version         string `json:"claude_code_version"`
 	PermissionMode  string `json:"permissionMode"`
 	Tools           []string
-	MCPServers      []struct{ Name string } `json:"mcp_servers"`
-	ParentToolUseID string                  `json:"parent_tool_use_id"`
+	ParentToolUseID string `json:"parent_tool_use_id"`
 	Message         *wireMessage
 	IsReplay        bool   `json:"isReplay"`
 	IsSynthetic     bool   `json:"isSynthetic"`
@@ -90,7 +89,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 	return nil
 }
 
-func (b *builder) addHookEvent(at Place, ev *streamEvent) {
+func (b *builder) addHookEvent(ev *streamEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
 		in := ev.Request.Input
@@ -98,13 +97,13 @@ func (b *builder) addHookEvent(at Place, ev *streamEvent) {
 		if in.Tool != "" {
 			name += ":" + in.Tool
 		}
-		b.addHook(Hook{at, name, ""})
+		b.addHook(Hook{name, ""})
 	case ev.Subtype == "hook_response":
 		came := ""
 		if ev.Outcome != "success" {
 			came = "failed"
 		}
-		b.addHook(Hook{at, cmp.Or(ev.HookName, ev.HookEvent), came})
+		b.addHook(Hook{cmp.Or(ev.HookName, ev.HookEvent), came})
 	}
 }
 
@@ -119,16 +118,12 @@ func (b *builder) addEvent(at Place, ev *streamEvent) {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
 		b.Mode = cmp.Or(b.Mode, ev.PermissionMode)
-		b.Servers = nil
-		for _, s := range ev.MCPServers {
-			b.Servers = append(b.Servers, s.Name)
-		}
 	case ev.Type == "system" && ev.Subtype == "compact_boundary":
 		b.Compacted = append(b.Compacted, at)
 	case ev.Type == "system" && ev.Subtype == "permission_denied":
 		b.markDenied(ev.ToolUseID)
 	case ev.Type == "assistant" && ev.Message != nil:
-		b.addAssistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, Failure{Status: ev.APIErrorStatus, Kind: ev.Error})
+		b.addAssistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, ev.APIErrorStatus)
 	case ev.Type == "user" && ev.Message != nil:
 		b.addUserEvent(at, ev)
 	case ev.Type == "result":
@@ -138,7 +133,7 @@ func (b *builder) addEvent(at Place, ev *streamEvent) {
 		b.setFailureStatus(ev.APIErrorStatus)
 		b.finished = true
 	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
-		b.addHookEvent(at, ev)
+		b.addHookEvent(ev)
 	default:
 		b.UnknownLines[ev.Type]++
 	}

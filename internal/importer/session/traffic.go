@@ -173,7 +173,7 @@ func (w *trafficWriter) addAnswer(t *trafficConversation, e *journal.Exchange) {
 		t.groups++
 		return
 	case json.Unmarshal(e.Response, &failed) == nil && failed.Error.Type != "":
-		t.failure = &Failure{Kind: failed.Error.Type, Text: failed.Error.Message}
+		t.failure = &Failure{Text: failed.Error.Message}
 	default:
 		t.failure = &Failure{}
 	}
@@ -295,7 +295,7 @@ func (b *builder) addModelMessage(at Place, m *journal.Model) {
 	}
 	if m.Model == "<synthetic>" {
 		if text, _ := blocks.plainText(); m.Error != "" && m.Agent == "" {
-			b.addFailure(at, Failure{Kind: m.Error, Text: text})
+			b.addFailure(at, Failure{Text: text})
 		}
 		return
 	}

@@ -40,7 +40,6 @@ type lineBody struct {
 	IsSummary      bool            `json:"isCompactSummary"`
 	IsAPIError     bool            `json:"isApiErrorMessage"`
 	APIErrorStatus int             `json:"apiErrorStatus"`
-	APIErrorType   string          `json:"apiErrorType"`
 	AgentID        string          `json:"agentId"`
 	SessionID      string          `json:"sessionId"`
 	DenialKind     string          `json:"toolDenialKind"`
@@ -125,11 +124,10 @@ func (l *transcriptLine) isAboutHook() bool {
 	return l.Type == "system" && l.Subtype == "stop_hook_summary"
 }
 
-func (b *builder) addHookLine(n *conversationLine) {
-	l := n.line
+func (b *builder) addHookLine(l *lineBody) {
 	if l.Attachment != nil {
 		came, _ := l.Attachment.outcome()
-		b.addHook(Hook{n.at, cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
+		b.addHook(Hook{cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
 		return
 	}
 	if len(b.Prompts) == 0 {
@@ -142,7 +140,7 @@ func (b *builder) addHookLine(n *conversationLine) {
 		if l.Prevented {
 			came = "blocked"
 		}
-		b.addHook(Hook{n.at, "Stop", came})
+		b.addHook(Hook{"Stop", came})
 	}
 }
 
@@ -325,7 +323,7 @@ func (b *builder) addMainLine(n *conversationLine) {
 	case l.Type == "user" && l.Message != nil:
 		b.addUserLine(n)
 	case l.Type == hookType:
-		b.addHookLine(n)
+		b.addHookLine(l)
 	case l.Type == "system":
 		b.Compacted = append(b.Compacted, n.at)
 	}
@@ -333,17 +331,17 @@ func (b *builder) addMainLine(n *conversationLine) {
 
 func (b *builder) addAssistantLine(n *conversationLine, agent string) {
 	l := n.line
-	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
+	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, l.APIErrorStatus)
 }
 
-// addAssistant adds a message of the model. If failed is set, the CLI wrote the message because a request failed, and
-// its text becomes that of the failure f. All other messages of the CLI are ignored.
-func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
+// addAssistant adds a message of the model. If failed is set, the CLI wrote the message because a request failed with
+// this status. All other messages of the CLI are ignored.
+func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, status int) {
 	if m.Model != "<synthetic>" {
 		b.addBlocks(at, *m, agent)
 	} else if failed && agent == "" {
-		f.Text, _ = m.Content.plainText()
-		b.addFailure(at, f)
+		text, _ := m.Content.plainText()
+		b.addFailure(at, Failure{Status: status, Text: text})
 	}
 }
 
