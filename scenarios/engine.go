@@ -132,7 +132,14 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if h.ref.Name == "" && e.scenario.Unmatched == "error" {
 		reply.NearMisses = e.Explain(r)
 	}
-	return reply, e.addFailure(ctx, h, &reply)
+	if h.failure != nil {
+		f, err := renderFailure(ctx, h.scope, h.failure)
+		if err != nil {
+			return reply, &ScriptError{h.ref, err}
+		}
+		reply.Failure = f
+	}
+	return reply, nil
 }
 
 // recordText stores the text of a reply in e.lastText. When the CLI later writes a prompt that no rule answers, the
@@ -179,18 +186,6 @@ func (e *Engine) answerSideRequest(kind string) string {
 	return "<summary>\nThe user sent " + answered + " answered.\n</summary>"
 }
 
-func (e *Engine) addFailure(ctx context.Context, h *matchedRule, reply *Reply) error {
-	if h.failure == nil {
-		return nil
-	}
-	f, err := renderFailure(ctx, h.scope, h.failure)
-	if err != nil {
-		return &ScriptError{h.ref, err}
-	}
-	reply.Failure = f
-	return nil
-}
-
 // resumeResponse returns the next message of the active response, after the results of its tool calls.
 func (e *Engine) resumeResponse(ctx context.Context, r Request) (Reply, error) {
 	run := e.running
@@ -198,7 +193,7 @@ func (e *Engine) resumeResponse(ctx context.Context, r Request) (Reply, error) {
 		return Reply{Blocks: emptyTextBlocks()}, nil
 	}
 	for i, want := range run.expected {
-		if want.pattern != nil && i < len(r.Results) {
+		if want.Expect != nil && i < len(r.Results) {
 			e.checkResult(want, r.Results[i])
 		}
 	}
@@ -230,7 +225,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	}
 	for i := range e.scenario.candidateRules(r.Prompt) {
 		rule := &e.scenario.Responses[i]
-		if rule.isUsedUp(e.counts[i]) || !rule.includes(r.IsNotification) {
+		if limit := rule.maxAnswers(); limit >= 0 && e.counts[i] >= limit || !rule.includes(r.IsNotification) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -385,15 +380,15 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-func (e *Engine) checkResult(c expectedResult, r Result) {
-	t, _, err := compilePattern(c.pattern, nil)
+func (e *Engine) checkResult(c *ToolCall, r Result) {
+	t, _, err := compilePattern(c.Expect, nil)
 	if err != nil {
 		return
 	}
 	if _, ok := t.Match(r.Text); !ok {
 		e.unmet.add(ExpectationResult{
 			At:   c.at,
-			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text)),
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.Tool, c.Expect, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text)),
 		})
 	}
 }
@@ -423,8 +418,8 @@ func (u *unmetResults) list() []ExpectationResult {
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}, unmet: e.unmet}
 	if s != nil {
-		if sc, ok := s.Steps.(*subagentSteps); ok && len(sc.steps) > 0 {
-			sub.subagentScript = &matchedRule{ref: sc.ref, rule: -1, turn: -1, response: &Response{Steps: sc.steps}, scope: sc.scope}
+		if script, ok := s.Steps.(*matchedRule); ok && len(script.response.Steps) > 0 {
+			sub.subagentScript = script
 		}
 	}
 	return sub

@@ -145,7 +145,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 
 // checkExpectation returns the text of an expectation, and why it is not met; an empty reason means that it is met.
 func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got string) {
-	hits := x.matchingEvents(seen)
+	hits, subject := x.match(seen)
 	low, high := 1, -1
 	switch {
 	case x.Never:
@@ -153,7 +153,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	case x.Times != nil:
 		low, high = x.Times.Min, x.Times.Max
 	}
-	text = "expected " + subjectWithCount(x.subject(), low, high)
+	text = "expected " + subjectWithCount(subject, low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
 		return text, occurrencesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
@@ -168,8 +168,8 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 		if other.Order == nil || *other.Order >= *x.Order || other.Tool == "" {
 			continue
 		}
-		if earlier := other.matchingEvents(seen); len(earlier) > 0 && earlier[0] > hits[0] {
-			return fmt.Sprintf("expected %s after %s", x.subject(), other.subject()), "it came before"
+		if earlier, before := other.match(seen); len(earlier) > 0 && earlier[0] > hits[0] {
+			return fmt.Sprintf("expected %s after %s", subject, before), "it came before"
 		}
 	}
 	return text, ""
@@ -195,7 +195,8 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	var seen RunRecord
 	seen.AddCall(tool, input)
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
-		return x.Tool != "" && x.Input != nil && !x.Never && len(x.matchingEvents(&seen)) > 0
+		hits, _ := x.match(&seen)
+		return x.Tool != "" && x.Input != nil && !x.Never && len(hits) > 0
 	})
 }
 
@@ -281,26 +282,41 @@ func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 // sameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-func (x *Expectation) matchingEvents(seen *RunRecord) []int {
+// match returns the indexes of the events in seen that the expectation is about, and a text that describes such an event.
+func (x *Expectation) match(seen *RunRecord) (hits []int, subject string) {
 	switch {
 	case x.Prompt != nil:
-		return indexesWhere(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+		hits = indexesWhere(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+		return hits, "a prompt that matches the pattern (" + x.Prompt.String() + ")"
 	case x.MCP != nil && x.MCP.expectsNotification():
-		return indexesWhere(seen.notifications, x.MCP.matchesNotification)
+		return indexesWhere(seen.notifications, x.MCP.matchesNotification), x.MCP.subject()
 	case x.MCP != nil:
-		return indexesWhere(seen.serverCalls, x.MCP.matchesCall)
+		return indexesWhere(seen.serverCalls, x.MCP.matchesCall), x.MCP.subject()
 	case x.Request != nil:
-		return indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
+		hits = indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
+		if subject = "a request to the model"; x.Request.Model != "" {
+			subject += " " + x.Request.Model
+		}
+		return hits, subject
 	case x.OAuth != nil:
-		return indexesWhere(seen.oauthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) })
+		return indexesWhere(seen.oauthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.subject()
 	case x.Otel != "":
-		return indexesWhere(seen.telemetry, func(name string) bool { return globMatches(x.Otel, name) })
+		return indexesWhere(seen.telemetry, func(name string) bool { return globMatches(x.Otel, name) }), "telemetry with the name " + x.Otel
 	case x.Exit != nil:
-		return indexesWhere(seen.exitCodes, func(code int) bool { return code == *x.Exit })
+		return indexesWhere(seen.exitCodes, func(code int) bool { return code == *x.Exit }), "a process that exits with " + strconv.Itoa(*x.Exit)
 	case x.Screen != "":
-		return indexesWhere(seen.screens, func(r ObservedScreen) bool { return x.matchesScreen(r) })
+		subject = "the screen " + x.Screen
+		if x.Answered != "" {
+			subject += " to be answered with " + x.Answered
+		}
+		return indexesWhere(seen.screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), subject
 	case x.Rule != nil:
-		return indexesWhere(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+		hits = indexesWhere(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+		return hits, "a match of the rule in line " + strconv.Itoa(*x.Rule)
+	}
+	subject = "a call to " + x.Tool
+	if x.Input != nil {
+		subject += " with " + string(x.Input)
 	}
 	return indexesWhere(seen.calls, func(c observedCall) bool {
 		if !x.matchesTool(c.name) {
@@ -308,7 +324,7 @@ func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 		}
 		_, ok := match.Subset(x.inputValue(), c.input)
 		return ok || x.Input == nil
-	})
+	}), subject
 }
 
 func indexesWhere[T any](list []T, is func(T) bool) []int {
@@ -420,35 +436,6 @@ func (x *Expectation) matchesTool(tool string) bool {
 		}
 	}
 	return false
-}
-
-func (x *Expectation) subject() string {
-	switch {
-	case x.Prompt != nil:
-		return "a prompt that matches the pattern (" + x.Prompt.String() + ")"
-	case x.MCP != nil:
-		return x.MCP.subject()
-	case x.Request != nil && x.Request.Model == "":
-		return "a request to the model"
-	case x.Request != nil:
-		return "a request to the model " + x.Request.Model
-	case x.OAuth != nil:
-		return x.OAuth.subject()
-	case x.Otel != "":
-		return "telemetry with the name " + x.Otel
-	case x.Exit != nil:
-		return "a process that exits with " + strconv.Itoa(*x.Exit)
-	case x.Screen != "" && x.Answered != "":
-		return "the screen " + x.Screen + " to be answered with " + x.Answered
-	case x.Screen != "":
-		return "the screen " + x.Screen
-	case x.Rule != nil:
-		return "a match of the rule in line " + strconv.Itoa(*x.Rule)
-	}
-	if x.Input != nil {
-		return "a call to " + x.Tool + " with " + string(x.Input)
-	}
-	return "a call to " + x.Tool
 }
 
 // subjectWithCount adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -126,15 +125,6 @@ func canBeEmpty(re *syntax.Regexp) bool {
 	default:
 		return false
 	}
-}
-
-// countCaptures returns the number of groups of a regular expression; -1 means that it is invalid.
-func countCaptures(src string) int {
-	re, err := regexp.Compile(src)
-	if err != nil {
-		return -1
-	}
-	return re.NumSubexp()
 }
 
 // trie contains strings, each with the first rule that was added for it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,7 +146,10 @@ type listLengths struct {
 func countGroups(p *Pattern) int {
 	switch p.Type {
 	case PatternRegex:
-		return countCaptures(p.Pattern)
+		if re, err := regexp.Compile(p.Pattern); err == nil {
+			return re.NumSubexp()
+		}
+		return -1
 	case PatternExact, PatternContains, PatternAny, PatternNot:
 		return 0
 	default:

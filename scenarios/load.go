@@ -307,11 +307,6 @@ type RuleCounter interface {
 	Next(rule string, after int) (int, error)
 }
 
-func (r *Rule) isUsedUp(count int) bool {
-	limit := r.maxAnswers()
-	return limit >= 0 && count >= limit
-}
-
 // maxAnswers returns the maximum number of prompts that a rule answers; negative means no limit.
 func (r *Rule) maxAnswers() int {
 	switch {

@@ -157,15 +157,9 @@ type activeResponse struct {
 	rule          *matchedRule
 	steps         []Step
 	nextStep      int
-	expected      []expectedResult // expectations about the calls of the last reply, in call order
+	expected      []*ToolCall // the calls of the last reply, in order
 	awaitsResults bool
 	hasFailed     bool // a scripted failure ended the response
-}
-
-type expectedResult struct {
-	at      diag.Position
-	tool    string
-	pattern *Pattern // nil means no expectation
 }
 
 func newResponse(h *matchedRule) *activeResponse {
@@ -193,15 +187,17 @@ func stepsOf(r *Response) []Step {
 // text.
 func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	r.expected, r.awaitsResults = nil, false
-	step, err := r.takeStep(ctx)
+	i, err := r.findStep(ctx)
+	r.nextStep = min(i+1, len(r.steps))
 	if err != nil {
 		return Reply{}, err
 	}
 	reply := Reply{Rule: r.rule.ref}
-	if step == nil {
+	if i == len(r.steps) {
 		reply.Blocks = emptyTextBlocks()
-		return reply, r.finish(ctx, &reply, nil)
+		return reply, r.finish(ctx, &reply, &Step{})
 	}
+	step := &r.steps[i]
 	reply.Fault, reply.Gate, reply.After = step.Fault, step.Gate, strings.TrimPrefix(step.After, "gate:")
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
 	if err := r.buildBlocks(ctx, &reply, step); err != nil {
@@ -224,20 +220,15 @@ func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	return reply, r.finish(ctx, &reply, step)
 }
 
-// takeStep returns the next step with a true condition; nil means none.
-func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
-	for r.nextStep < len(r.steps) {
-		step := &r.steps[r.nextStep]
-		r.nextStep++
-		ok, err := r.rule.scope.EvaluateCondition(ctx, step.When)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return step, nil
+// findStep returns the index of the next step with a true condition, or len(r.steps). After an error, it is the index of
+// the step whose condition failed.
+func (r *activeResponse) findStep(ctx context.Context) (int, error) {
+	for i := r.nextStep; i < len(r.steps); i++ {
+		if ok, err := r.rule.scope.EvaluateCondition(ctx, r.steps[i].When); ok || err != nil {
+			return i, err
 		}
 	}
-	return nil, nil
+	return len(r.steps), nil
 }
 
 // finish sets HasMore and StructuredOutput. The structured output of the step precedes that of the response.
@@ -246,16 +237,11 @@ func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) e
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
 		return err
 	}
-	var raw json.RawMessage
-	if step != nil {
-		raw = step.StructuredOutput
-	}
+	raw := step.StructuredOutput
 	if raw == nil && !reply.HasMore && r.rule.response != nil {
 		raw = r.rule.response.StructuredOutput
 	}
-	if raw != nil {
-		reply.StructuredOutput, err = r.rule.scope.RenderJSON(ctx, raw)
-	}
+	reply.StructuredOutput, err = r.rule.scope.RenderJSON(ctx, raw)
 	return err
 }
 
@@ -265,13 +251,8 @@ func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
 	if len(r.expected) > 0 {
 		return true, nil
 	}
-	for i := r.nextStep; i < len(r.steps); i++ {
-		ok, err := r.rule.scope.EvaluateCondition(ctx, r.steps[i].When)
-		if ok || err != nil {
-			return ok, err
-		}
-	}
-	return false, nil
+	i, err := r.findStep(ctx)
+	return i < len(r.steps), err
 }
 
 func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *Step) error {
@@ -326,7 +307,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		return protocol.RawBlock{JSON: raw}, err
 	case BlockToolUse:
 		use, err := r.buildCall(ctx, &b.ToolCall)
-		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
+		r.expected = append(r.expected, &b.ToolCall)
 		return use, err
 	default:
 		return buildServerResult(ctx, sc, b, server)
@@ -346,11 +327,10 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	if call.ID == "" {
 		call.ID = serverCallID(b.at.String())
 	}
-	if b.Input == nil {
-		return call, nil
-	}
 	input, err := s.RenderJSON(ctx, b.Input)
-	call.Input = input
+	if input != nil {
+		call.Input = input
+	}
 	return call, err
 }
 
@@ -372,19 +352,23 @@ func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string
 	return protocol.RawBlock{JSON: raw}, err
 }
 
-func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
+func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+	s := r.rule.scope
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
-	if c.Input != nil {
-		input, err := s.RenderJSON(ctx, c.Input)
-		if err != nil {
-			return use, err
-		}
+	input, err := s.RenderJSON(ctx, c.Input)
+	if err != nil {
+		return use, err
+	}
+	if input != nil {
 		use.Input = input
 	}
-	if c.Result == nil && c.DelayMS == 0 && !c.IsError {
+	if c.Result == nil && c.DelayMS == 0 && !c.IsError && c.Subagent == nil {
 		return use, nil
 	}
 	use.Script = &protocol.CallScript{IsError: c.IsError, DelayMS: c.DelayMS}
+	if c.Subagent != nil {
+		use.Script.Subagent = r.subagentScript(c.Subagent)
+	}
 	if c.Result != nil {
 		text, err := s.RenderText(ctx, c.Result.Text)
 		if err != nil {
@@ -398,12 +382,17 @@ func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.Too
 	return use, nil
 }
 
+// subagentScript returns the script of the agent that a call starts. Its steps are a *matchedRule.
+func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
+	scope := r.rule.scope.Fork()
+	scope.Results = nil
+	steps := &matchedRule{ref: r.rule.ref, rule: -1, turn: -1, response: &Response{Steps: s.Steps}, scope: scope}
+	return &protocol.SubagentScript{Type: s.Type, Background: s.Background, Steps: steps}
+}
+
 func renderFrame(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
-	if f.JSON != nil {
-		f.JSON, err = s.RenderJSON(ctx, f.JSON)
-	}
-	if err == nil {
+	if f.JSON, err = s.RenderJSON(ctx, f.JSON); err == nil {
 		f.Line, err = s.RenderText(ctx, f.Line)
 	}
 	if err == nil {
@@ -423,31 +412,3 @@ func renderFailure(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, er
 }
 
 func emptyTextBlocks() []protocol.Block { return []protocol.Block{protocol.Text("")} }
-
-// subagentSteps is a [protocol.SubagentScript]: steps, and the scope in which their templates are evaluated.
-type subagentSteps struct {
-	ref   RuleRef
-	steps []Step
-	scope *fill.Scope
-}
-
-// subagentScript returns the script of the agent that a call starts; nil means none.
-func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
-	if s == nil {
-		return nil
-	}
-	sc := r.rule.scope.Fork()
-	sc.Results = nil
-	return &protocol.SubagentScript{Type: s.Type, Background: s.Background, Steps: &subagentSteps{ref: r.rule.ref, steps: s.Steps, scope: sc}}
-}
-
-func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
-	use, err := buildToolUse(ctx, r.rule.scope, c)
-	if sub := r.subagentScript(c.Subagent); sub != nil {
-		if use.Script == nil {
-			use.Script = &protocol.CallScript{}
-		}
-		use.Script.Subagent = sub
-	}
-	return use, err
-}

@@ -85,8 +85,8 @@ func (b *Binding) KeyHintf(f Field, hint, format string, args ...any) {
 }
 
 func (b *Binding) report(off int, hint, format string, args ...any) {
-	d := b.index.diagnosticAt(off)
-	d.Message, d.Hint = fmt.Sprintf(format, args...), hint
+	d := b.index.diagnosticAt(off, fmt.Sprintf(format, args...))
+	d.Hint = hint
 	b.list = append(b.list, d)
 }
 

@@ -2,7 +2,6 @@ package diag
 
 import (
 	"encoding/json"
-	"fmt"
 	"sort"
 	"strings"
 	"sync"
@@ -11,23 +10,6 @@ import (
 
 // Path is the path of a value: string keys of tables and int indexes of arrays.
 type Path []any
-
-// String formats the path for display: responses[2].pattern.type.
-func (p Path) String() string {
-	var b strings.Builder
-	for _, step := range p {
-		switch s := step.(type) {
-		case int:
-			fmt.Fprintf(&b, "[%d]", s)
-		case string:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(s)
-		}
-	}
-	return b.String()
-}
 
 // SourceIndex contains the position of every key and value of a file. It may be used by many goroutines.
 type SourceIndex struct {
@@ -47,10 +29,6 @@ type syntaxProblem struct {
 	isRejected bool // the file is refused before the format's parser reads it
 }
 
-func newSourceIndex[Text string | []byte](file string, src Text) *SourceIndex {
-	return &SourceIndex{file: file, src: string(src)}
-}
-
 func (ix *SourceIndex) lineStarts() []int32 {
 	ix.once.Do(func() {
 		ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
@@ -68,7 +46,7 @@ func (ix *SourceIndex) lineStarts() []int32 {
 
 // IndexTOML scans TOML source. It never fails: it skips invalid text, which [SourceIndex.FirstProblem] reports.
 func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
-	ix := newSourceIndex(file, src)
+	ix := &SourceIndex{file: file, src: string(src)}
 	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{hasHeader: true}}
 	s.scan()
 	s.rejectTooDeep()
@@ -79,7 +57,7 @@ func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 // IndexJSON scans JSON source. It never fails: text after the first error is not
 // indexed, and [SourceIndex.FirstProblem] reports that.
 func IndexJSON(file string, src []byte) *SourceIndex {
-	ix := newSourceIndex(file, src)
+	ix := &SourceIndex{file: file, src: string(src)}
 	s := &jsonScanner{scanner: scanner{src: ix.src}}
 	ix.root = s.scanDocument()
 	ix.problem = s.problem
@@ -108,9 +86,7 @@ func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
 	}
-	d := ix.diagnosticAt(ix.problem.offset)
-	d.Message = ix.problem.message
-	return &d
+	return new(ix.diagnosticAt(ix.problem.offset, ix.problem.message))
 }
 
 // IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
@@ -140,17 +116,15 @@ func (ix *SourceIndex) Keys(path Path) []string {
 // DiagnosticAt returns a diagnostic with the position and source line of path.
 func (ix *SourceIndex) DiagnosticAt(path Path, message string) Diagnostic {
 	off, _, _ := ix.lookup(path)
-	d := ix.diagnosticAt(off)
-	d.Message = message
-	return d
+	return ix.diagnosticAt(off, message)
 }
 
 // DiagnosticAtLine returns a diagnostic for a line and column that another parser reported.
 func (ix *SourceIndex) DiagnosticAtLine(line, col int, message string) Diagnostic {
 	lines := ix.lineStarts()
 	line = max(1, min(line, len(lines)))
-	d := ix.diagnosticAt(int(lines[line-1]))
-	d.Pos.Col, d.Message = max(1, min(col, 1+utf8.RuneCountInString(d.Source))), message
+	d := ix.diagnosticAt(int(lines[line-1]), message)
+	d.Pos.Col = max(1, min(col, 1+utf8.RuneCountInString(d.Source)))
 	return d
 }
 
@@ -167,9 +141,7 @@ func (ix *SourceIndex) DiagnosticAtText(path Path, offset int, message string) D
 			}
 		}
 	}
-	d := ix.diagnosticAt(off)
-	d.Message = message
-	return d
+	return ix.diagnosticAt(off, message)
 }
 
 func byteOffset(s string, runes int) int {
@@ -224,13 +196,10 @@ func (ix *SourceIndex) position(off int) Position {
 	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
 }
 
-func (ix *SourceIndex) diagnosticAt(off int) Diagnostic {
+func (ix *SourceIndex) diagnosticAt(off int, message string) Diagnostic {
 	pos := ix.position(off)
-	rest := ix.src[ix.lineStarts()[pos.Line-1]:]
-	if end := strings.IndexByte(rest, '\n'); end >= 0 {
-		rest = rest[:end]
-	}
-	return Diagnostic{Pos: pos, Source: strings.TrimSuffix(rest, "\r")}
+	line, _, _ := strings.Cut(ix.src[ix.lineStarts()[pos.Line-1]:], "\n")
+	return Diagnostic{Pos: pos, Message: message, Source: strings.TrimSuffix(line, "\r")}
 }
 
 // jsonScanner reads JSON (RFC 8259) and stops at the first error. Comments and repeated keys are errors.

@@ -21,20 +21,13 @@ type ExampleObject map[string]any
 // NewEnv creates an Env from an example value for each variable; nil means that the variable may have any type. The
 // elements of a list may be structs, whose fields are named by the tag `expr:"name"`. A variable itself must not be a
 // struct; use an [ExampleObject] instead.
-func NewEnv(names map[string]any) *Env { return (&Env{}).WithNames(names) }
-
-// WithNames returns an Env with additional variables.
-func (e *Env) WithNames(names map[string]any) *Env {
-	n := &Env{types: maps.Clone(e.types), keys: e.keys, fields: slices.Clone(e.fields)}
-	if n.types == nil {
-		n.types = types.Map{budgetVariable: types.Any}
-	}
+func NewEnv(names map[string]any) *Env {
+	e := &Env{types: types.Map{budgetVariable: types.Any}}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		example := names[name]
-		n.types[name] = exampleType(example)
-		n.fields = append(n.fields, exampleFields(example)...)
+		e.types[name] = exampleType(names[name])
+		e.fields = append(e.fields, exampleFields(names[name])...)
 	}
-	return n
+	return e
 }
 
 func (e *Env) isTextMap(name string) bool {
@@ -101,14 +94,5 @@ func exampleFields(example any) []string {
 }
 
 func isScalar(t reflect.Type) bool {
-	if t == nil {
-		return false
-	}
-	switch t.Kind() {
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
-		return true
-	default:
-		return false
-	}
+	return t != nil && (t.Kind() == reflect.Bool || t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64)
 }

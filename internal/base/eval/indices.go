@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
@@ -20,22 +19,13 @@ type ListIndex struct {
 // Indices returns the list elements that the expressions of a template access. An
 // expression that does not compile has none.
 func Indices(template string) (all []ListIndex) {
-	for at := 0; ; {
-		open := strings.Index(template[at:], "{{")
-		if open < 0 {
-			return all
-		}
-		at += open + 2
-		size := findClosingBraces(template[at:])
-		if size < 0 {
-			return all
-		}
-		for _, index := range ExpressionIndices(template[at : at+size]) {
-			index.Offset += utf8.RuneCountInString(template[:at])
+	for start, end := nextExpression(template, 0); end >= 0; start, end = nextExpression(template, end+2) {
+		for _, index := range ExpressionIndices(template[start:end]) {
+			index.Offset += utf8.RuneCountInString(template[:start])
 			all = append(all, index)
 		}
-		at += size + 2
 	}
+	return all
 }
 
 // ExpressionIndices is like [Indices] but for a single expression.

@@ -54,13 +54,8 @@ func (l CompileErrors) Unwrap() []error {
 
 // ErrorsOf returns the single errors of an error of this package; nil for other errors.
 func ErrorsOf(err error) []*Error {
-	if list, ok := errors.AsType[CompileErrors](err); ok {
-		return list
-	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return []*Error{e}
-	}
-	return nil
+	list, _ := errors.AsType[CompileErrors](err)
+	return list
 }
 
 // Program is a compiled expression. It is immutable.
@@ -71,8 +66,7 @@ type Program struct {
 	owner, key string
 }
 
-// Compile compiles an expression over the variables of env. The error is an
-// [*Error], or [CompileErrors] if several names are unknown.
+// Compile compiles an expression over the variables of env. The error is [CompileErrors].
 func Compile(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsAny()) }
 
 // CompileBool compiles a condition: its value must be a boolean.
@@ -80,19 +74,26 @@ func CompileBool(src string, env *Env) (*Program, error) { return compile(src, e
 
 func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if len(src) > maxExpressionBytes {
-		return nil, &Error{Message: "the expression is too long"}
+		return nil, CompileErrors{{Message: "the expression is too long"}}
 	}
 	if strings.TrimSpace(src) == "" {
-		return nil, &Error{Message: "the expression is empty"}
+		return nil, CompileErrors{{Message: "the expression is empty"}}
 	}
 	check := &nameChecker{env: env}
 	opts := append(restrictedFunctions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&costPatcher{}))
 	p, err := expr.Compile(src, opts...)
 	if check.err != nil {
-		return nil, check.err
+		return nil, CompileErrors{check.err}
 	}
-	if all := check.unknownNames(src); len(all) > 0 || err != nil {
-		return nil, joinErrors(all, compileError(src, err, env))
+	all := check.unknownNames(src)
+	if err != nil { // also reported for the first unknown name
+		if other := compileError(src, err, env); !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
+			all = append(all, other)
+		}
+	}
+	if len(all) > 0 {
+		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
+		return nil, all
 	}
 	compiled := &Program{vm: p, path: check.memberPath(src)}
 	compiled.owner, compiled.key = check.textKey(check.lastNode)
@@ -141,7 +142,7 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 // inside the calls of some functions.
 type nameChecker struct {
 	env        *Env
-	err        error
+	err        *Error
 	used       []*ast.IdentifierNode
 	localNames map[string]bool // names that the expression declares
 	lastNode   ast.Node        // the node that was visited last: the whole expression
@@ -231,23 +232,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 	}
 }
 
-// joinErrors combines the errors about unknown names with the other error, sorted by position. It omits the other error
-// if an unknown name has the same position. other may be nil.
-func joinErrors(unknownNames CompileErrors, other *Error) error {
-	if other != nil && !slices.ContainsFunc(unknownNames, func(e *Error) bool { return e.Offset == other.Offset }) {
-		unknownNames = append(unknownNames, other)
-		slices.SortStableFunc(unknownNames, func(a, b *Error) int { return a.Offset - b.Offset })
-	}
-	if len(unknownNames) == 1 {
-		return unknownNames[0]
-	}
-	return unknownNames
-}
-
 func compileError(src string, err error, env *Env) *Error {
-	if err == nil {
-		return nil
-	}
 	fe, ok := errors.AsType[*file.Error](err)
 	if !ok {
 		return &Error{Message: err.Error()}
@@ -328,6 +313,5 @@ func (c *nameChecker) unknownNames(src string) CompileErrors {
 		at := id.Location().From
 		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: nameCandidates(src, at, id.Value, c.env)})
 	}
-	slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
 	return all
 }

@@ -48,37 +48,43 @@ func (c *Compiler) compileExpression(src string) (*Program, error) {
 func (c *Compiler) Template(src string) (*Template, error) {
 	t := &Template{}
 	var wrong CompileErrors
-	rest, at := src, 0 // at is the offset of rest, in bytes
-	for {
-		open := strings.Index(rest, "{{")
-		if open < 0 {
-			break
+	at := 0
+	for start, end := nextExpression(src, 0); start >= 0; start, end = nextExpression(src, at) {
+		if end < 0 {
+			return nil, append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:start-2])})
 		}
-		if open > 0 {
-			t.parts = append(t.parts, templatePart{text: rest[:open]})
+		if start-2 > at {
+			t.parts = append(t.parts, templatePart{text: src[at : start-2]})
 		}
-		body := rest[open+2:]
-		size := findClosingBraces(body)
-		if size < 0 {
-			wrong = append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])})
-			return nil, wrong
-		}
-		p, err := c.compileExpression(body[:size])
+		p, err := c.compileExpression(src[start:end])
 		for _, e := range ErrorsOf(err) {
-			e.Offset += utf8.RuneCountInString(src[:at+open+2])
+			e.Offset += utf8.RuneCountInString(src[:start])
 			wrong = append(wrong, e)
 		}
 		t.parts = append(t.parts, templatePart{program: p})
-		at += open + 2 + size + 2
-		rest = src[at:]
+		at = end + 2
 	}
 	if wrong != nil {
 		return nil, wrong
 	}
-	if rest != "" || len(t.parts) == 0 {
-		t.parts = append(t.parts, templatePart{text: rest})
+	if at < len(src) || len(t.parts) == 0 {
+		t.parts = append(t.parts, templatePart{text: src[at:]})
 	}
 	return t, nil
+}
+
+// nextExpression returns the position of the first expression of a template that begins at or after from, without its
+// braces. If no expression follows, both results are -1. If it is not closed, end is -1.
+func nextExpression(src string, from int) (start, end int) {
+	open := strings.Index(src[from:], "{{")
+	if open < 0 {
+		return -1, -1
+	}
+	start = from + open + 2
+	if size := findClosingBraces(src[start:]); size >= 0 {
+		return start, start + size
+	}
+	return start, -1
 }
 
 // findClosingBraces returns the position of the "}}" that ends an expression; -1 means that none does. It skips "}}" in
