@@ -26,6 +26,10 @@ var ErrSignalled = errors.New("interrupted by a signal")
 // The model gets no message that the turn was interrupted.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
+// ErrWithdrawn is the cause of a cancellation if the user takes the prompt back. If the model has not answered yet, the
+// prompt is removed from the conversation.
+var ErrWithdrawn = errors.New("the user has taken the prompt back")
+
 // promptState contains the prompts of a turn: the first, the context added to it, and those that joined the turn later.
 type promptState struct {
 	sim *Simulator
@@ -66,7 +70,7 @@ func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin, OfHook: p.ofHook,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin, OfHook: p.ofHook, Typed: p.in.Typed,
 	}
 }
 

@@ -60,7 +60,7 @@ func (t *turn) run(ctx context.Context) error {
 	t.prompts.replayPrompt() // has an effect only if the model was not asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
-		end, isEnd = t.handleInterrupt(errors.Is(context.Cause(ctx), ErrSuperseded)), true
+		end, isEnd = t.handleInterrupt(context.Cause(ctx)), true
 	}
 	if !isEnd || t.out.stopped {
 		return err
@@ -117,6 +117,12 @@ func (t *turn) playEvents(ctx context.Context) error {
 		return endWithoutModel("")
 	}
 	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
+	if in.Typed != "" {
+		req.Prompt = in.Typed
+		for _, block := range in.Content.Blocks {
+			t.prompts.context = append(t.prompts.context, protocol.Content{Blocks: []protocol.Block{block}}.Plain())
+		}
+	}
 	if command != nil {
 		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}
@@ -246,10 +252,9 @@ func (t *turn) turnLimitEnd() *turnEndError {
 	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)}}
 }
 
-// handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4);
-// superseded is true if another prompt is waiting.
-func (t *turn) handleInterrupt(superseded bool) *turnEndError {
-	open := t.exchange.current
+// handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4).
+func (t *turn) handleInterrupt(cause error) *turnEndError {
+	open, superseded := t.exchange.current, errors.Is(cause, ErrSuperseded)
 	if open != nil {
 		open.emitAborted()
 	}
@@ -258,6 +263,8 @@ func (t *turn) handleInterrupt(superseded bool) *turnEndError {
 		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", result: new("")}
 	case t.round.isRunning:
 		return t.round.abortedEnd()
+	case errors.Is(cause, ErrWithdrawn) && t.rounds == 0 && open == nil:
+		t.out.emit(&protocol.PromptWithdrawn{})
 	case !superseded:
 		t.out.emitInjected("[Request interrupted by user]", false)
 	}

@@ -196,6 +196,7 @@ type RequestFeatures struct {
 	HasToolSearch   bool   // the model finds some tools only with ToolSearch
 	HasEffort       bool   // the model has effort levels
 	ThinkingUpdates bool   // thinking is reported while it is written
+	ChecksCalls     bool   // a server checks the calls of the model
 }
 
 // UsesVendorAPI reports whether requests go to the vendor's own address.
@@ -222,8 +223,10 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		{p.env.usesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},
 		{f.HasEffort, "effort-2025-11-24"},
 		{p.env.usesVendorAPI(), "thinking-binding-controls-2026-08-01"},
+		{f.ChecksCalls, "dangerous-tool-use-2026-09-03"},
 		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
 		{p.env.usesVendorAPI(), "cache-diagnosis-2026-04-07"},
+		{f.ChecksCalls, "afk-mode-2026-01-31"},
 	} {
 		if row.applies {
 			betas = append(betas, row.name)

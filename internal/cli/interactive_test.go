@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/terminal"
@@ -769,13 +772,12 @@ func TestInteractiveShell(t *testing.T) {
 	r.press("\r", "echo hi")
 	r.wait("!\u00a0echo hi")
 	r.press("\r")
-	r.wait("! echo hi\n  ⎿ \u00a0hi\n\n● I got <<bash-input>echo hi</bash-input>")
-	r.wait("<bash-stdout>hi</bash-stdout><bash-stderr></bash-stderr>>")
+	r.wait("! echo hi\n  ⎿ \u00a0hi\n\n● I got <!echo hi>")
 	r.wait("? for shortcuts")
 	r.press("!sh -c 'echo bad >&2; exit 3'")
 	r.press("\r")
 	r.wait("  ⎿ \u00a0bad\n")
-	r.wait("<bash-stdout></bash-stdout><bash-stderr>bad</bash-stderr>>")
+	r.wait("I got <!sh -c 'echo bad >&2; exit 3'>")
 	r.wait("? for shortcuts")
 	r.press("!false", "\r")
 	r.wait("! false\n  ⎿ \u00a0(No output)\n")
@@ -787,6 +789,65 @@ func TestInteractiveShell(t *testing.T) {
 	r.waitGone("Running…")
 	r.press(keyEsc)
 	r.wait("❯\u00a0sleep 600")
+}
+
+// TestInteractiveTranscript: the transcript has the lines of claude 2.1.330: copies of files before each prompt and each
+// command, two lines for a shell command, and the costs before and after the copies at /exit.
+func TestInteractiveTranscript(t *testing.T) {
+	r := startInteractive(t, echoScenario, nil)
+	for _, turn := range [][2]string{
+		{"? for shortcuts", "hi"},
+		{"I got <hi>", "/nosuch x"},
+		{"● Unknown command: /nosuch\n\n● Args from unknown skill: x", "!echo abc"},
+		{"I got <!echo abc>", "/model"},
+		{"Select model", keyEsc},
+		{"Kept model as Opus 5.5 (default)\n", "/model haiku"},
+		{"Switch model?", "1"},
+		{"Set model to Haiku 5.5 and saved", "/exit"},
+	} {
+		r.wait(turn[0])
+		r.press(turn[1])
+		if len(turn[1]) > 1 {
+			r.press("\r")
+		}
+	}
+	r.waitExit(0)
+	files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+	if len(files) != 1 {
+		t.Fatalf("transcripts: %q", files)
+	}
+	text, _ := os.ReadFile(files[0])
+	var got []string
+	gap := regexp.MustCompile(`(\n|\\n) +`)
+	for line := range strings.Lines(string(text)) {
+		var l struct {
+			Type, Subtype, LastPrompt, Content string
+			Message                            struct{ Content json.RawMessage }
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		if text := string(l.Message.Content); strings.Contains(text, "caveat>") {
+			l.Message.Content = json.RawMessage(text[:len(`"<local-command-caveat>`)])
+		}
+		if !strings.HasPrefix(l.Type, "api-request") && l.Type != "attachment" && l.Type != "assistant" {
+			got = append(got, strings.TrimSpace(l.Type+" "+l.Subtype+l.LastPrompt+" "+gap.ReplaceAllString(l.Content+string(l.Message.Content), "")))
+		}
+	}
+	want := []string{
+		"mode", "permission-mode", "atis-latch",
+		"file-history-snapshot", `user  "hi"`, "system turn_duration", "last-prompt hi", "mode", "permission-mode", "atis-latch",
+		"system informational Unknown command: /nosuch", "system informational Args from unknown skill: x",
+		"tools-used", "file-history-snapshot", `user  "<bash-input>echo abc</bash-input>"`, `user  "<bash-stdout>abc</bash-stdout><bash-stderr></bash-stderr>"`, "system turn_duration",
+		"system local_command <command-name>/model</command-name><command-message>model</command-message><command-args></command-args>",
+		"system local_command <local-command-stdout>Kept model as `Opus 5.5 (default)`</local-command-stdout>",
+		"file-history-snapshot", `user  "<local-command-caveat>`, `user  "<command-name>/model</command-name><command-message>model</command-message><command-args>haiku</command-args>"`,
+		"user  \"<local-command-stdout>Set model to `Haiku 5.5` and saved as your default for new sessions</local-command-stdout>\"",
+		"cost-state", "file-history-snapshot", "last-prompt ! echo abc", "cost-state",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
 }
 
 // TestInteractiveModel: /model changes the model of the session and, if it is saved, that of later sessions.

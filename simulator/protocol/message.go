@@ -20,6 +20,9 @@ type UserMessage struct {
 	// Source is the origin of the prompt: "sdk" (default) or "system". "deferred" means that the turn answers a
 	// deferred call instead of a prompt.
 	Source string
+	// Typed is the shell command that a user has typed in a terminal, with its "!". Content then has two blocks: the
+	// command and its output. Rules match Typed. Empty means another prompt.
+	Typed string
 }
 
 // AssistantMessage is the message of an assistant event. On the stream, each event has one block of the message, and

@@ -29,11 +29,12 @@ type PromptAccepted struct {
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
 	Origin         json.RawMessage
-	Blocked        bool // a hook refused the prompt, so it is not part of the conversation
-	OfHook         bool // the first message, from a SessionStart hook
-	Injected       bool // text that the CLI added (hook feedback, reminders)
-	LocalCommand   bool // a command that runs without the model
-	UnknownCommand bool // a command that is not available here
+	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
+	OfHook         bool   // the first message, from a SessionStart hook
+	Injected       bool   // text that the CLI added (hook feedback, reminders)
+	Typed          string // see [UserMessage.Typed]
+	LocalCommand   bool   // a command that runs without the model
+	UnknownCommand bool   // a command that is not available here
 	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
 	Expansion *Expansion
 }
@@ -141,6 +142,9 @@ type AgentUsage struct {
 	APIMS  int // time spent waiting for the model
 }
 
+// PromptWithdrawn means that the user has taken the prompt of the turn back before the model answered.
+type PromptWithdrawn struct{}
+
 // CustomLine is a line that only the transcript contains.
 type CustomLine struct{ Line json.RawMessage }
 
@@ -156,6 +160,7 @@ func (*AttachmentAdded) event()       {}
 func (*UnmetExpectation) event()      {}
 func (*CLIRetry) event()              {}
 func (*Warning) event()               {}
+func (*PromptWithdrawn) event()       {}
 func (*CustomLine) event()            {}
 func (*HiddenEvent) event()           {}
 func (*VerbatimOutput) event()        {}
@@ -173,6 +178,7 @@ func (*AttachmentAdded) trace()       {}
 func (*UnmetExpectation) trace()      {}
 func (*CLIRetry) trace()              {}
 func (*Warning) trace()               {}
+func (*PromptWithdrawn) trace()       {}
 func (*CustomLine) trace()            {}
 func (*HiddenEvent) trace()           {}
 func (*VerbatimOutput) trace()        {}

@@ -43,6 +43,7 @@ type LineTrailer struct {
 	GitBranch  string `json:"gitBranch"`
 	// QuerySession repeats the session id in the lines of a query, if a user types the prompts in a terminal.
 	QuerySession string `json:"session_id,omitempty"`
+	PlanName     string `json:"slug,omitempty"` // name of the plan file, once it has one
 }
 
 // CommandBlocks counts all text blocks of a line, and those that are the text of a command.
@@ -140,7 +141,8 @@ type AssistantLine struct {
 	RequestID          string      `json:"requestId,omitempty"`
 	RequestRef         string      `json:"requestRef,omitempty"` // id of the [RequestLine]
 	RequestedModel     string      `json:"requestedModel,omitempty"`
-	PromptCache        string      `json:"promptCacheRequested,omitempty"` // "5m"
+	PromptCache        string      `json:"promptCacheRequested,omitempty"`    // "5m"
+	CheckRequest       string      `json:"serverClassifierRequest,omitempty"` // id of the check of the calls by a server
 	Attribution
 	Type string `json:"type"` // "assistant"
 	LineID
@@ -385,17 +387,6 @@ type QueueLine struct {
 	Reason      string `json:"reason,omitempty"` // "absorbed_mid_turn"
 	CommandUUID string `json:"commandUuid,omitempty"`
 	DeliveryID  string `json:"deliveryId,omitempty"`
-}
-
-// QueuedCommand is the attachment queued_command: a prompt that became part of the running turn.
-type QueuedCommand struct {
-	Type       string          `json:"type"` // "queued_command"
-	Prompt     Content         `json:"prompt"`
-	SourceUUID string          `json:"source_uuid"`
-	DeliveryID string          `json:"delivery_id"`
-	Mode       string          `json:"commandMode"` // "prompt"
-	Origin     json.RawMessage `json:"origin,omitempty"`
-	Timestamp  string          `json:"timestamp"`
 }
 
 // LastPromptLine is last-prompt: the text of the last prompt, for the list of sessions.

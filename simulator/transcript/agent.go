@@ -150,13 +150,13 @@ func (a *agentTranscripts) writeMeta(id string) error {
 }
 
 func (a *agentTranscripts) recordStart(ev *protocol.System) error {
-	depth, isAgent := fieldValue(ev.Fields, "spawn_depth").(int)
+	depth, isAgent := ev.Value("spawn_depth").(int)
 	if !isAgent {
 		return nil // another kind of task
 	}
-	id := fieldText(ev.Fields, "task_id")
-	meta := newAgentMeta(fieldText(ev.Fields, "subagent_type"), fieldText(ev.Fields, "description"), fieldText(ev.Fields, "tool_use_id"))
-	meta.SpawnDepth, meta.Parent = depth, fieldText(ev.Fields, "parent_task_id")
+	id := ev.Text("task_id")
+	meta := newAgentMeta(ev.Text("subagent_type"), ev.Text("description"), ev.Text("tool_use_id"))
+	meta.SpawnDepth, meta.Parent = depth, ev.Text("parent_task_id")
 	if a.meta == nil {
 		a.meta = map[string]*agentMeta{}
 	}
@@ -165,7 +165,7 @@ func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 }
 
 func (a *agentTranscripts) recordEnd(ev *protocol.System) error {
-	id := fieldText(ev.Fields, "task_id")
+	id := ev.Text("task_id")
 	meta := a.meta[id]
 	if meta == nil || meta.Finished {
 		return nil
@@ -176,18 +176,4 @@ func (a *agentTranscripts) recordEnd(ev *protocol.System) error {
 
 func userText(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
-}
-
-func fieldValue(fields []protocol.Field, key string) any {
-	for _, f := range fields {
-		if f.Key == key {
-			return f.Value
-		}
-	}
-	return nil
-}
-
-func fieldText(fields []protocol.Field, key string) string {
-	value, _ := fieldValue(fields, key).(string)
-	return value
 }

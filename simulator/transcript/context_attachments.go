@@ -3,6 +3,8 @@ package transcript
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +16,9 @@ type contextAttachments struct {
 	lines              *lineWriter
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
+	contextWritten     bool
+	planMode           bool   // the model was told that plan mode is active
+	describedModel     string // model that the last attachment describes; empty means none
 }
 
 // Attachments with which a transcript records a [SessionContext].
@@ -85,6 +90,13 @@ type (
 		SteerOnly bool   `json:"steerOnly"`
 		Bypass    bool   `json:"bypass"`
 	}
+	planModeAttachment struct {
+		Type         string `json:"type"`         // "plan_mode"
+		ReminderType string `json:"reminderType"` // "full"
+		IsSubAgent   bool   `json:"isSubAgent"`
+		File         string `json:"planFilePath"`
+		Exists       bool   `json:"planExists"`
+	}
 	sessionContext struct {
 		Type    string            `json:"type"` // "session_context"
 		Context map[string]string `json:"context"`
@@ -111,18 +123,29 @@ func (l *contextAttachments) sessionContext() SessionContext {
 	return l.conversation.options.Context.SessionContext()
 }
 
-// writeEnvironment writes the environment with the first prompt of a conversation.
+// writeEnvironment writes the environment with the first prompt of a conversation. In a terminal, it writes what has
+// changed since with each later prompt.
 func (l *contextAttachments) writeEnvironment() error {
-	if l.environmentWritten {
-		return nil
+	now, terminal := l.sessionContext(), l.conversation.options.Machine.IsTerminal
+	var lines []any
+	switch {
+	case !l.environmentWritten:
+		l.environmentWritten, l.contextPending = true, !l.contextWritten
+		lines = append(l.changeAttachments("", now), l.listingAttachments("", now, true)...)
+		steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
+		if steers && bypass || auto && (steers || now.ExplainsAuto) {
+			lines = append(lines, l.conversation.reminderLine("", autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
+				"In this permission mode Bash is welcome wherever it is the simpler tool."))
+		}
+	case terminal && l.describedModel != "" && l.describedModel != now.Model:
+		lines = append([]any{l.modelLine("", now)}, l.commitTextAttachment("")...)
 	}
-	l.environmentWritten, l.contextPending = true, true
-	now := l.sessionContext()
-	lines := append(l.changeAttachments("", now), l.listingAttachments("", now, true)...)
-	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
-	if steers && bypass || auto && (steers || now.ExplainsAuto) {
-		lines = append(lines, l.conversation.reminderLine("", autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
-			"In this permission mode Bash is welcome wherever it is the simpler tool."))
+	if plans := now.ShellMode == protocol.ModePlan; terminal && plans != l.planMode {
+		if l.planMode = plans; plans {
+			file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.planName+".md")
+			_, err := os.Stat(file)
+			lines = append(lines, l.conversation.reminderLine("", planModeAttachment{"plan_mode", "full", false, file, err == nil}, "Plan mode is active. The plan file is "+file))
+		}
 	}
 	return l.lines.write(lines...)
 }
@@ -132,7 +155,7 @@ func (l *contextAttachments) writeContext() error {
 	if !l.contextPending {
 		return nil
 	}
-	l.contextPending = false
+	l.contextPending, l.contextWritten = false, true
 	var lines []any
 	if !l.conversation.resumed && !l.conversation.isFirstInTerminal() {
 		lines = append(lines, l.conversation.sessionLatchLine())
@@ -169,6 +192,14 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 		dir, isWorktree = l.conversation.options.Context.AgentDir(agentID), true
 		dirs = append(dirs, dir)
 	}
+	return []any{
+		l.conversation.reminderLine(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
+			"# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
+		l.modelLine(agentID, now),
+	}
+}
+
+func (l *contextAttachments) modelLine(agentID string, now SessionContext) protocol.AttachmentLine {
 	told := modelAttachment{Type: "model", Identity: modelIdentity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
 	if now.ModelName != "" {
 		told.Identity.MarketingName = &now.ModelName
@@ -178,11 +209,8 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 		told.Identity.KnowledgeCutoff = &now.KnowledgeCutoff
 		told.Text += " Assistant knowledge cutoff is " + now.KnowledgeCutoff + "."
 	}
-	return []any{
-		l.conversation.reminderLine(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
-			"# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
-		l.conversation.reminderLine(agentID, told, told.Text),
-	}
+	l.describedModel = now.Model
+	return l.conversation.reminderLine(agentID, told, told.Text)
 }
 
 // directoryReminder returns the line that reminds the model of added or removed directories; nil means no change.

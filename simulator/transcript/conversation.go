@@ -20,12 +20,19 @@ type conversation struct {
 	leaves   map[string]string // uuid of the last line by agent id; "" is the main conversation
 	promptID string            // id of the prompt to which the next lines belong
 	writer   transcriptWriter
-	length   int  // number of lines with an id in the main conversation
-	inQuery  bool // the next lines belong to a query of a session in a terminal, not to its prompt
+	length   int    // number of lines with an id in the main conversation
+	planName string // name of the plan file; empty means that it has none yet
+	inQuery  bool   // the next lines belong to a query of a session in a terminal, not to its prompt
 }
 
 func (th *conversation) isFirstInTerminal() bool {
 	return th.options.Machine.IsTerminal && !th.resumed && !th.wasCleared
+}
+
+func (th *conversation) recordFiles(prompt string) {
+	if th.options.Machine.IsTerminal && th.options.Context != nil && prompt != "" {
+		th.options.Context.RecordFiles(prompt)
+	}
 }
 
 func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
@@ -54,6 +61,7 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOrNow(timestamp)},
 		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
 	}
+	e.PlanName = th.planName
 	if agentID == "" {
 		th.length++
 		if th.inQuery {

@@ -49,7 +49,7 @@ func (l *sessionListWriter) openingLines() []any {
 func (l *sessionListWriter) closingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
-	if !l.hasReply && !l.conversation.forked {
+	if !l.hasReply && !l.conversation.forked && !l.conversation.options.Machine.IsTerminal {
 		return lines
 	}
 	appended := l.conversation.resumed && !l.conversation.forked

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -68,6 +69,9 @@ type ContextSource interface {
 	// RequestContext returns what requests to the model contain in addition to messages. kind is the type of the
 	// sub-agent that sends them, or empty for the main conversation.
 	RequestContext(kind string) RequestContext
+	// RecordFiles records the files before a prompt. It is called before the lines of the prompt are written, if a user
+	// types the prompts in a terminal.
+	RecordFiles(prompt string)
 }
 
 // ModelContext describes the current model.
@@ -91,6 +95,7 @@ type RequestContext struct {
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
+	ChecksCalls    bool // a server checks the calls of the model
 	// VendorAPI is true if the requests go to the vendor's own address, which caches more of a request.
 	VendorAPI bool
 }
@@ -271,6 +276,21 @@ func transcriptFiles(dir string) []transcriptFile {
 }
 
 const maxSlugLength = 200
+
+// PlanName returns the name of the plan file of a session in a terminal, such as "calm-counting-otter".
+func PlanName(session string) string {
+	lists := [][]string{
+		{"amber", "brisk", "calm", "dusty", "eager", "fresh", "gentle", "honest", "keen", "lively", "mellow", "noble", "quiet", "rapid", "sunny", "tidy"},
+		{"baking", "counting", "drawing", "finding", "giving", "hiking", "jumping", "knitting", "mending", "painting", "reading", "sailing", "singing", "sorting", "walking", "weaving"},
+		{"acorn", "badger", "cedar", "dolphin", "ember", "falcon", "grove", "heron", "island", "lantern", "maple", "otter", "pebble", "river", "sparrow", "willow"},
+	}
+	sum := sha256.Sum256([]byte(session))
+	var words []string
+	for i, list := range lists {
+		words = append(words, list[int(sum[i])%len(list)])
+	}
+	return strings.Join(words, "-")
+}
 
 // Slug names the project folder of a directory, given with its symbolic links resolved: every UTF-16 unit outside
 // [a-zA-Z0-9] becomes a dash. A longer name is cut and ends in a hash of the whole path (spec: cli-contract 8.2).

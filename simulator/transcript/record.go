@@ -24,6 +24,7 @@ type recorder struct {
 	unanswered    []unansweredCall // calls without a result at the end of the history
 	awaitsReply   bool             // the history ends with a prompt that the model has not answered
 	turnClosed    bool             // the closing lines of the first turn in a terminal are written
+	promptMark    promptMark
 
 	structured structuredOutput // output of the last call
 	fallback   *protocol.System // a change of model that has no line yet; nil means none
@@ -70,6 +71,8 @@ func (r *recorder) record(ev protocol.Event) error {
 		}
 	case *protocol.ConversationCompacted:
 		return r.recordCompaction(ev)
+	case *protocol.PromptWithdrawn:
+		return r.withdrawPrompt()
 	case *protocol.StopHooks:
 		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
@@ -115,12 +118,26 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 }
 
 func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
+	if ev.Typed != "" && r.labels.addTool("Bash") {
+		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
+			return err
+		}
+	}
+	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand {
+		r.conversation.recordFiles(ev.UUID)
+	}
 	switch {
 	case ev.LocalCommand:
 		return r.recordCommand(ev, unixMilli(ev.Timestamp))
 	case ev.Blocked:
 		r.conversation.promptID = ev.PromptID
 		return nil
+	}
+	if ev.Typed != "" {
+		return r.recordShell(ev)
+	}
+	if r.markPrompt(); r.conversation.options.Machine.IsTerminal && ev.PermissionMode == protocol.ModePlan {
+		r.conversation.planName = PlanName(r.conversation.id)
 	}
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
@@ -141,7 +158,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		}
 		return r.recordExpansion(ev.Expansion)
 	}
-	r.attribution = attribution{agents: r.attribution.agents}
+	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
 	r.labels.recordPrompt(ev)
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
@@ -154,7 +171,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	line.SentAtMS = unixMilli(ev.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
 	if r.conversation.options.Machine.IsTerminal && ev.Source != "system" {
-		line.PromptSource, line.TurnOrigin, line.Origin, line.TurnPosition.PromptIndex = "typed", "human", json.RawMessage(`{"kind":"human"}`), r.turns
+		line.PromptSource, line.TurnOrigin, line.Origin, line.TurnPosition.PromptIndex = "typed", "human", json.RawMessage(humanOrigin), r.turns
 	}
 	if ev.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""
@@ -247,24 +264,6 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) er
 	return r.lines.write(lines...)
 }
 
-func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
-	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.conversation.id}
-	if ev.Content.Blocks == nil {
-		in.Content = &ev.Content.Text
-	}
-	out := in
-	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.conversation.options.Clock.NewID()
-	mode := "prompt"
-	if ev.Notice {
-		mode = "task-notification"
-	}
-	line := r.conversation.attachmentLine("", "user", protocol.QueuedCommand{
-		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
-		Origin: ev.Origin, Timestamp: ev.Timestamp,
-	})
-	return r.lines.write(in, line, out)
-}
-
 func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	if ev.LocalCommandSource != "" {
 		return r.recordLocalCommand(ev)
@@ -326,6 +325,9 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.attribution.forMessage(agentID, ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
+	}
+	if r.requests.inputOf(agentID).context.ChecksCalls {
+		line.CheckRequest = r.conversation.options.Clock.NewID()
 	}
 	if m.StopReason == nil { // the reply was streamed
 		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()

@@ -110,7 +110,7 @@ func connectionErrorCode(message string) string {
 func (r *recorder) recordSystem(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
-		return r.setTitle(fieldText(ev.Fields, "title"))
+		return r.setTitle(ev.Text("title"))
 	case "informational":
 		if ev.StreamOnly {
 			return nil
@@ -118,8 +118,8 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		e := r.conversation.newEnvelope("", ev.UUID, "")
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
-			Content: fieldText(ev.Fields, "content"), Level: fieldText(ev.Fields, "level"),
-			PreventContinuing: fieldValue(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
+			Content: ev.Text("content"), Level: ev.Text("level"),
+			PreventContinuing: ev.Value("prevent_continuation") == true, Ending: promptOutcome(ev), LineTrailer: e.LineTrailer,
 		})
 	case "model_fallback": // its line is written after the next request
 		lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
@@ -130,7 +130,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	case "task_started":
 		return r.agents.recordStart(ev)
 	case "task_notification":
-		if err := r.recordSnapshot(fieldText(ev.Fields, "task_id")); err != nil {
+		if err := r.recordSnapshot(ev.Text("task_id")); err != nil {
 			return err
 		}
 		return r.agents.recordEnd(ev)
@@ -149,14 +149,14 @@ func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []an
 	e := r.conversation.newEnvelope("", changed.UUID, "")
 	return append(lines, protocol.FallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
-		Content: fieldText(changed.Fields, "content"), Trigger: fieldText(changed.Fields, "trigger"), Original: fieldText(changed.Fields, "original_model"),
-		Fallback: fieldText(changed.Fields, "fallback_model"), Level: "warning", LineTrailer: e.LineTrailer,
+		Content: changed.Text("content"), Trigger: changed.Text("trigger"), Original: changed.Text("original_model"),
+		Fallback: changed.Text("fallback_model"), Level: "warning", LineTrailer: e.LineTrailer,
 	})
 }
 
 // promptOutcome returns the decision of hooks about a prompt; nil if the event has none.
-func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
-	outcome, is := fieldValue(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
+func promptOutcome(ev *protocol.System) *protocol.LinePromptOutcome {
+	outcome, is := ev.Value("prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
@@ -177,7 +177,12 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 // message.
 func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
-	meta, _ := fieldValue(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
+	if r.conversation.options.Machine.IsTerminal {
+		if err := r.prepareCompaction(); err != nil {
+			return err
+		}
+	}
+	meta, _ := ev.Value("compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.leaves, "")
 	e := r.conversation.newEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
@@ -200,6 +205,16 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
+// prepareCompaction writes the lines before the boundary in a terminal. After the boundary, requests are recorded as in
+// a new transcript.
+func (r *recorder) prepareCompaction() error {
+	r.conversation.recordFiles(r.conversation.options.Clock.NewID())
+	err := r.lines.write(r.labels.closingLines()...)
+	r.turnClosed, r.requests.conversations, r.requests.written = false, nil, nil
+	r.conversation.planName = PlanName(r.conversation.id)
+	return err
+}
+
 // recordCompaction writes the lines after the boundary: the summary, the command for it, and the model's context.
 func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
@@ -209,6 +224,9 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if ev.Command == nil {
 		return r.recordCompactionInTurn(ev, line)
 	}
+	if r.conversation.options.Machine.IsTerminal {
+		line.TurnPosition.PromptIndex = r.turns
+	}
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptIDOf(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
@@ -217,6 +235,9 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	}
 	if err := r.recordCommand(ev.Command, 0); err != nil {
 		return err
+	}
+	if r.conversation.options.Machine.IsTerminal {
+		ev.Output.Message = userText("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
 	}
 	e = r.conversation.newEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
@@ -251,6 +272,76 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
 		Outcome: ev.LocalCommandOutcome, LineTrailer: e.LineTrailer,
 	})
+}
+
+const humanOrigin = `{"kind":"human"}`
+
+// promptMark is the state before a prompt, to which the transcript returns if the user takes the prompt back.
+type promptMark struct {
+	leaf          string
+	length, turns int
+	turnClosed    bool
+	attachments   contextAttachments
+	input         modelInput
+}
+
+func (r *recorder) markPrompt() {
+	th, input := r.conversation, *r.requests.inputOf("")
+	input.messages = slices.Clone(input.messages)
+	r.promptMark = promptMark{th.leaves[""], th.length, r.turns, r.turnClosed, *r.attachments, input}
+}
+
+// withdrawPrompt writes the lines about the request that was not answered. The next line follows the line before the
+// prompt, as if the prompt had not been typed.
+func (r *recorder) withdrawPrompt() error {
+	lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
+	err := r.lines.write(append(lines, r.labels.closingLines()...)...)
+	th, mark := r.conversation, r.promptMark
+	th.length, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.length, mark.turns, mark.turnClosed, mark.attachments, mark.input
+	if th.leaves[""] = mark.leaf; mark.leaf == "" {
+		delete(th.leaves, "")
+	}
+	return err
+}
+
+// recordShell writes the lines of a shell command that the user has typed and of its output, each with one block.
+func (r *recorder) recordShell(ev *protocol.PromptAccepted) error {
+	r.turns++
+	r.labels.prompt, r.labels.mode, r.labels.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
+	r.attachments.contextPending = !r.attachments.contextWritten
+	var lines []any
+	for i, block := range ev.Content.Blocks {
+		e := r.conversation.newEnvelope("", "", ev.Timestamp)
+		e.PromptID = r.conversation.promptIDOf(ev)
+		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userText(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
+		if i > 0 {
+			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.turns, PromptIndex: r.turns}
+		}
+		lines = append(lines, line)
+	}
+	return r.lines.write(lines...)
+}
+
+func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.conversation.id}
+	if ev.Content.Blocks == nil {
+		in.Content = &ev.Content.Text
+	}
+	out := in
+	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.conversation.options.Clock.NewID()
+	mode := "prompt"
+	if ev.Notice {
+		mode = "task-notification"
+	}
+	command := protocol.QueuedCommand{
+		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
+		Origin: ev.Origin, Timestamp: ev.Timestamp,
+	}
+	if r.conversation.options.Machine.IsTerminal && !ev.Notice {
+		command.HumanTurn, command.Origin = true, json.RawMessage(humanOrigin)
+		return r.lines.write(in, out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))
+	}
+	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
 }
 
 // unixMilli returns the Unix time of a timestamp in milliseconds, or 0 if it has another form.

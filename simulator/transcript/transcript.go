@@ -179,6 +179,16 @@ func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
+// RecordExit writes the costs at the end of a session in a terminal. prompt is the id of the command that ends the
+// session, before which files are recorded; empty means none. Without lines, RecordExit does nothing.
+func (s *Transcript) RecordExit(prompt string) error {
+	err := s.recorder.recordEnd()
+	if s.recorder.lines.opened {
+		s.conversation.recordFiles(prompt)
+	}
+	return err
+}
+
 // Close writes the closing lines and costs, if lines exist. Then nothing may be recorded. A second call has no effect.
 func (s *Transcript) Close() error {
 	if !s.recorder.lines.opened || s.closed {

@@ -189,6 +189,8 @@ func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 }
 
 func (lowEffortContext) CurrentDirectory() string { return "" }
+func (lowEffortContext) RecordFiles(string)       {}
+
 func (lowEffortContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
@@ -201,6 +203,8 @@ type movedContext struct {
 }
 
 func (e *movedContext) CurrentDirectory() string { return e.dir }
+
+func (e *movedContext) RecordFiles(string) {}
 
 func (e *movedContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}

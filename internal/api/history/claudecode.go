@@ -74,7 +74,8 @@ func kindOfText(text string) StepKind {
 type messageReader struct {
 	results       []*Result
 	prompt, files []string
-	before, after []Step // Claude Code's own steps before and after the prompt
+	before, after []Step   // Claude Code's own steps before and after the prompt
+	shell         []string // shell commands of the user
 	context       []sideText
 	interrupted   bool
 }
@@ -102,6 +103,9 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sideT
 			r.context = append(r.context, splitContext(text)...)
 		}
 		r.prompt = nil
+	}
+	if len(r.prompt) == 0 && role == "user" {
+		r.prompt = r.shell // a command without a prompt requires a reply (observed with 2.1.330)
 	}
 	return r.steps(), r.context
 }
@@ -131,6 +135,9 @@ func (r *messageReader) addText(text string) {
 		r.interrupted = true
 		r.before = append(r.before, newStep(as, ""))
 	case kindContext:
+		if command, ok := strings.CutPrefix(text, "<bash-input>"); ok {
+			r.shell = append(r.shell, "!"+strings.TrimSuffix(command, "</bash-input>"))
+		}
 		r.context = append(r.context, splitContext(text)...)
 	default:
 		if len(r.prompt) > 0 && strings.HasPrefix(text, skillPrefix) { // a skill of an agent, after its prompt

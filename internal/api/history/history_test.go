@@ -87,6 +87,21 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// TestShellCommand: a shell command that the user has typed is a prompt, unless a prompt follows it.
+func TestShellCommand(t *testing.T) {
+	const output = "<bash-stdout>hi</bash-stdout><bash-stderr></bash-stderr>"
+	for want, blocks := range map[string][]any{
+		"!echo hi":    {text("<bash-input>echo hi</bash-input>\n"), text(output)},
+		"and then?":   {text("<bash-input>echo hi</bash-input>\n"), text(output + "\n"), text("and then?")},
+		"!false\n!ls": {text("<bash-input>false</bash-input>\n"), text(output + "\n"), text("<bash-input>ls</bash-input>\n"), text(output)},
+	} {
+		g := messageGroups(t, object{"role": "user", "content": blocks})
+		if len(g) != 1 || len(g[0].Steps) != 1 || g[0].Steps[0].Text != want || g[0].Context[1] != output {
+			t.Errorf("%s: %+v", want, g)
+		}
+	}
+}
+
 // TestResults (messages-api 8): texts that Claude Code adds to a tool result are not part of the result.
 func TestResults(t *testing.T) {
 	for name, content := range map[string]string{

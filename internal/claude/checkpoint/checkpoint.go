@@ -149,6 +149,9 @@ func (h *History) Record(ev protocol.Event) error {
 }
 
 func (h *History) recordPrompt(uuid string) error {
+	if n := len(h.checkpoints); n > 0 && h.checkpoints[n-1].uuid == uuid {
+		return nil // in a terminal, a prompt is recorded before its line in the transcript
+	}
 	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
 	var failed error
 	if err := h.store.moveTo(h.dir()); err != nil {

@@ -244,5 +244,8 @@ func (p *Plan) PlanFile(session string) string {
 	if p.Transcript.NoPersist {
 		return ""
 	}
+	if p.Transcript.Machine.IsTerminal {
+		session = transcript.PlanName(session)
+	}
 	return filepath.Join(p.State, "plans", session+".md")
 }

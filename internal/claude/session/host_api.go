@@ -158,7 +158,43 @@ func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.S
 func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuses() }
 
 // Rename sets the session's title. It is written to the transcript between turns.
-func (s *Session) Rename(title string) { s.conversation.addTitle(title) }
+func (s *Session) Rename(title string) {
+	s.conversation.writeLater(func() { s.records.SetTitle(title) })
+}
+
+// RecordLater adds events to the transcript between turns.
+func RecordLater(s *Session, events ...protocol.Event) {
+	s.conversation.writeLater(func() {
+		for _, ev := range events {
+			s.records.warnUnsaved(s.records.transcript.Record(ev))
+		}
+	})
+}
+
+// CommandRecord is a command that the terminal has run, for the transcript.
+type CommandRecord struct {
+	Line      string // as typed
+	Output    string
+	Dismissed bool // the user has closed the page of the command without a choice
+}
+
+// RecordCommand adds a command to the transcript.
+func RecordCommand(s *Session, c CommandRecord) {
+	call, _ := slash.Parse(c.Line)
+	content := protocol.Content{Text: slash.Output(c.Output)}
+	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}
+	if c.Dismissed {
+		said = &protocol.Assistant{LocalCommandSource: content.Text}
+	}
+	RecordLater(s, &protocol.PromptAccepted{
+		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalTags(call.Name)},
+	}, said)
+}
+
+// RecordExit records that the user ends the session. prompt is the id of the command for it; empty means another key.
+func RecordExit(s *Session, prompt string) {
+	s.conversation.writeLater(func() { s.records.warnUnsaved(s.records.transcript.RecordExit(prompt)) })
+}
 
 // Model returns the current model, as the API names it.
 func (s *Session) Model() string { return claudecode.ResolveModel(s.state.Model()) }

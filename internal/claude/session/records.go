@@ -129,11 +129,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	if r.debug != nil {
 		r.debug.logEvent(ev)
 	}
-	if r.checkpoints != nil {
-		if err := r.checkpoints.Record(ev); err != nil {
-			r.Warn("saving a checkpoint: " + err.Error())
-		}
-	}
+	r.updateCheckpoints(ev)
 	if r.journal != nil || r.scenario.hasExpectations() {
 		r.writeLines(journal.Lines(ev))
 	}
@@ -245,9 +241,20 @@ func (r *recorder) shownSessionID() string {
 
 func (r *recorder) ID() string { return r.transcript.ID() }
 
-func (r *recorder) SetTitle(title string) {
-	if err := r.transcript.SetTitle(title); err != nil {
-		r.Warn("the title is not saved: " + err.Error())
+func (r *recorder) SetTitle(title string) { r.warnUnsaved(r.transcript.SetTitle(title)) }
+
+func (r *recorder) warnUnsaved(err error) {
+	if err != nil {
+		r.Warn("the session is not saved: " + err.Error())
+	}
+}
+
+func (r *recorder) updateCheckpoints(ev protocol.Event) {
+	if r.checkpoints == nil {
+		return
+	}
+	if err := r.checkpoints.Record(ev); err != nil {
+		r.Warn("saving a checkpoint: " + err.Error())
 	}
 }
 
@@ -261,9 +268,7 @@ func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 }
 
 func (r *recorder) close() {
-	if err := r.transcript.Close(); err != nil {
-		r.Warn("the session is not saved: " + err.Error())
-	}
+	r.warnUnsaved(r.transcript.Close())
 }
 
 // closeLogs closes journal and debug log after everything else has stopped.

@@ -21,6 +21,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
+// ErrWithdrawn is [simulator.ErrWithdrawn].
+var ErrWithdrawn = simulator.ErrWithdrawn
+
 // Events are the events of a session in order; an error is the last item.
 type Events = iter.Seq2[protocol.Event, error]
 
@@ -47,7 +50,7 @@ type conversation struct {
 	mu     sync.Mutex // guards the following fields
 	sim    *simulator.Simulator
 	cost   slash.Cost // costs at the end of the last turn
-	titles []string   // set by the host and not written to the transcript yet
+	writes []func()   // changes of the transcript, which are made between turns
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the
@@ -193,20 +196,20 @@ func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()
 	return c.sim, c.mu.Unlock
 }
 
-// addTitle stores a title. The next turn to begin or end writes it to the transcript.
-func (c *conversation) addTitle(title string) {
+// writeLater changes the transcript when the next turn begins or ends, or when the session is closed.
+func (c *conversation) writeLater(write func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.titles = append(c.titles, title)
+	c.writes = append(c.writes, write)
 }
 
-func (c *conversation) writeTitles() {
+func (c *conversation) writePending() {
 	c.mu.Lock()
-	titles := c.titles
-	c.titles = nil
+	writes := c.writes
+	c.writes = nil
 	c.mu.Unlock()
-	for _, title := range titles {
-		c.records.SetTitle(title)
+	for _, write := range writes {
+		write()
 	}
 }
 
@@ -230,9 +233,9 @@ func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 // Turn runs one prompt. If ctx is cancelled, the turn still ends with a result.
 func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	return func(yield func(protocol.Event, error) bool) {
-		s.conversation.writeTitles()
+		s.conversation.writePending()
 		defer s.conversation.updateCost()
-		defer s.conversation.writeTitles()
+		defer s.conversation.writePending()
 		s.recordEvents(s.conversation.sim.Turn(ctx, in))(yield)
 	}
 }
@@ -313,7 +316,7 @@ func (s *Session) recordEvents(events Events) Events {
 
 // Close stops everything that Start began, and warns about records that could not be written.
 func (s *Session) Close(ctx context.Context) {
-	s.conversation.writeTitles()
+	s.conversation.writePending()
 	s.background.close()
 	s.tools.builtin.Close()
 	s.tools.isolated.close()

@@ -231,6 +231,11 @@ func (s *sessionContext) additionalDirs() []string {
 	return dirs
 }
 
+// RecordFiles implements [transcript.ContextSource].
+func (s *sessionContext) RecordFiles(prompt string) {
+	s.records.updateCheckpoints(&protocol.PromptAccepted{UUID: prompt})
+}
+
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
 	return transcript.ModelContext{Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
@@ -244,9 +249,11 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	deferred := s.tools.filterDeferred(tools)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs()}
 	updates := kind == "" && (s.plan.Output.Format == "stream-json" || s.plan.Records.Run.Interactive)
+	mode := s.tools.policy.Mode()
+	now.ChecksCalls = kind == "" && s.plan.Records.Run.Interactive && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
-		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates,
+		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls,
 	})}
 	if how := facts.ThinkingMode(); how != "" {
 		now.Params.Thinking = &protocol.RequestThinking{Type: how, Display: "omitted"}

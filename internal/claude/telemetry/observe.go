@@ -262,11 +262,7 @@ func apiError(ev *protocol.Assistant) string {
 }
 
 func (r *Recorder) recordAgentEnd(ev *protocol.System) {
-	fields := map[string]any{}
-	for _, f := range ev.Fields {
-		fields[f.Key] = f.Value
-	}
-	id, _ := fields["task_id"].(string)
+	id := ev.Text("task_id")
 	l := r.state.conversations[id]
 	if l == nil {
 		return // not an agent, or one without requests
@@ -276,7 +272,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 		ToolUses    int `json:"tool_uses"`
 		DurationMS  int `json:"duration_ms"`
 	}
-	raw, err := json.Marshal(fields["usage"])
+	raw, err := json.Marshal(ev.Value("usage"))
 	if err == nil {
 		err = json.Unmarshal(raw, &usage)
 	}

@@ -52,28 +52,18 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 
 // receive updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
-	fields := map[string]any{}
-	for _, f := range ev.Fields {
-		fields[f.Key] = f.Value
-	}
-	text := func(key string) string {
-		if value, ok := fields[key].(string); ok {
-			return value
-		}
-		return ""
-	}
 	switch ev.Subtype {
 	case "task_started":
-		if background, ok := fields["is_backgrounded"].(bool); ok && background && text("parent_task_id") == "" {
-			t := backgroundTask{id: text("task_id"), name: text("description"), startedAt: now}
-			if fields["task_type"] == task.KindAgent {
-				t.kind = text("subagent_type")
+		if ev.Value("is_backgrounded") == true && ev.Text("parent_task_id") == "" {
+			t := backgroundTask{id: ev.Text("task_id"), name: ev.Text("description"), startedAt: now}
+			if ev.Value("task_type") == task.KindAgent {
+				t.kind = ev.Text("subagent_type")
 			}
 			b.tasks = append(b.tasks, t)
 		}
 	case "task_notification":
 		for i, t := range b.tasks {
-			if t.id != text("task_id") {
+			if t.id != ev.Text("task_id") {
 				continue
 			}
 			b.tasks = append(b.tasks[:i:i], b.tasks[i+1:]...)

@@ -35,8 +35,7 @@ func (c *callView) counts() *callCounts {
 		return nil
 	}
 	var n callCounts
-	for _, part := range strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
-		word, _, _ := strings.Cut(strings.TrimSpace(part), " ")
+	for _, word := range c.programs() {
 		switch {
 		case slices.Contains([]string{"find", "grep", "rg", "ag", "ack", "locate", "which", "whereis"}, word):
 			n.searched = 1
@@ -57,6 +56,15 @@ func (c *callView) counts() *callCounts {
 		n.ran = 1
 	}
 	return &n
+}
+
+// programs returns the first word of each part of the command.
+func (c *callView) programs() []string {
+	parts := strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) })
+	for i, part := range parts {
+		parts[i], _, _ = strings.Cut(strings.TrimSpace(part), " ")
+	}
+	return parts
 }
 
 func (c *callView) shownCommand(most int) string {
@@ -384,10 +392,8 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 // emptyOutputText returns "Done" if all programs of the command, such as mkdir, print nothing; otherwise "(No output)".
 func (c *callView) emptyOutputText() string {
 	quiet := []string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}
-	for _, part := range strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
-		if word, _, _ := strings.Cut(strings.TrimSpace(part), " "); !slices.Contains(quiet, word) {
-			return "(No output)"
-		}
+	if slices.ContainsFunc(c.programs(), func(name string) bool { return !slices.Contains(quiet, name) }) {
+		return "(No output)"
 	}
 	return "Done"
 }

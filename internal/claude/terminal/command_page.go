@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
@@ -86,7 +87,7 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 	}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if c.cancelled {
-			t.reportCommand(line, "Kept model as "+t.shownModel())
+			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")
 			return nil
 		}
 		return t.modelSwitchDialog(line, names[c.index], c.text != d.letter)
@@ -107,7 +108,7 @@ func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
 	d.foot = []string{"", "  " + t.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if c.cancelled || c.index > 0 {
-			t.reportCommand(line, "Kept model as "+t.shownModel())
+			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")
 		} else {
 			t.switchModel(line, name, save)
 		}
@@ -137,14 +138,16 @@ func (t *Terminal) switchModel(line, name string, save bool) {
 	for i, row := range s.header {
 		s.header[i] = strings.Replace(row, before+" · ", modelName(t.player.session.Model())+" · ", 1)
 	}
-	text := "Set model to " + t.shownModel() + " for this session only"
-	if save {
-		text = "Set model to " + t.shownModel() + " and saved as your default for new sessions"
-		if err := saveModel(filepath.Join(t.plan.State, "settings.json"), name); err != nil {
-			text = "Set model to " + t.shownModel() + ", but the settings were not saved: " + err.Error()
-		}
+	text := "Set model to `" + t.shownModel() + "`"
+	if !save {
+		text += " for this session only"
+	} else if err := saveModel(filepath.Join(t.plan.State, "settings.json"), name); err != nil {
+		text += ", but the settings were not saved: " + err.Error()
+	} else {
+		text += " and saved as your default for new sessions"
 	}
-	t.reportCommand(line, text)
+	t.showCommand(line, text)
+	session.RecordCommand(t.player.session, session.CommandRecord{Line: line, Output: text})
 }
 
 // saveModel writes the model to a settings file. For the default model, it removes the key "model".
@@ -160,6 +163,11 @@ func saveModel(path, name string) error {
 }
 
 func (t *Terminal) reportCommand(line, result string) {
+	t.showCommand(line, result)
+	session.RecordCommand(t.player.session, session.CommandRecord{Line: line, Output: result, Dismissed: true})
+}
+
+func (t *Terminal) showCommand(line, result string) {
 	s := &t.console.screen
-	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: line}, noteEntry(result))
+	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: line}, noteEntry(plainLine(result)))
 }

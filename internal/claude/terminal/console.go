@@ -132,7 +132,7 @@ func (c *Console) updateScreenSize() {
 	if cols <= 0 || rows <= 0 {
 		cols, rows = 80, 24
 	}
-	if c.screen.faults.smallPane {
+	if c.screen.faults[faultSmallPane] {
 		cols, rows = min(cols, 80), min(rows, 11)
 	}
 	c.screen.cols, c.screen.rows = cols, rows

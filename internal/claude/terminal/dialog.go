@@ -46,16 +46,7 @@ const (
 	checked
 )
 
-func (t checkbox) String() string {
-	switch t {
-	case unchecked:
-		return "[ ] "
-	case checked:
-		return "[✔] "
-	case noCheckbox:
-	}
-	return ""
-}
+func (t checkbox) String() string { return [...]string{"", "[ ] ", "[✔] "}[t] }
 
 type choice struct {
 	cancelled bool    // the user pressed Esc
@@ -109,11 +100,7 @@ type chooserFunc func(c choice) *dialog
 func (f chooserFunc) choose(_ *dialog, c choice) *dialog { return f(c) }
 
 func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
-	answer := "no"
-	if agreed {
-		answer = "yes"
-	}
-	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: answer, Option: option}
+	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: map[bool]string{true: "yes", false: "no"}[agreed], Option: option}
 }
 
 // ignores reports whether a key has no effect because the dialog has only just appeared.
@@ -394,11 +381,7 @@ func (d *dialog) footRows() []string {
 
 func (d *dialog) optionRows(i, cols int) (rows []string) {
 	o := d.options[i]
-	pointer := "  "
-	if i == d.selected {
-		pointer = promptGlyph + " "
-	}
-	label := o.label
+	pointer, label := pointerGlyphs(i == d.selected), o.label
 	if o.amended && i == d.selected {
 		label += map[string]string{"Yes": ", and tell Claude what to do next", "No": ", and tell Claude what to do differently"}[label]
 	}

@@ -180,21 +180,18 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 				v.appendNote(block.Text)
 				continue
 			}
-			if ev.Error != "" || ev.IsAPIErrorMessage {
-				if !strings.HasPrefix(block.Text, "API Error") {
-					s.composerHint = "Once fixed, resend your message"
-					v.appendNote(interactiveErrorText(block.Text))
-					continue
-				}
-				if !strings.Contains(block.Text, "limit of this workspace") {
-					s.composerHint = "Resend your message to try again"
-				}
-			}
 			failed := ev.Error != "" || ev.IsAPIErrorMessage
-			if !failed {
+			switch {
+			case !failed:
 				block.Text = plainMarkdown(block.Text, s.cols)
+			case !strings.HasPrefix(block.Text, "API Error"):
+				s.composerHint = "Once fixed, resend your message"
+				v.appendNote(interactiveErrorText(block.Text))
+				continue
+			case !strings.Contains(block.Text, "limit of this workspace"):
+				s.composerHint = "Resend your message to try again"
 			}
-			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
+			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
 		case protocol.ToolUse:
 			v.addReplySize(len(block.Input))
 			s.entries = append(s.entries, v.beginCall(block)...)
@@ -280,10 +277,8 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	case "compact_boundary":
 		v.appendNote("Compacted (ctrl+o to see full summary)")
 	case "status":
-		for _, f := range ev.Fields {
-			if mode, ok := f.Value.(protocol.PermissionMode); ok && f.Key == "permissionMode" {
-				s.mode = string(mode)
-			}
+		if mode, ok := ev.Value("permissionMode").(protocol.PermissionMode); ok {
+			s.mode = string(mode)
 		}
 	}
 }

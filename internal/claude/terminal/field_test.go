@@ -22,7 +22,7 @@ func idleTerminal(t *testing.T) *Terminal {
 	t.Cleanup(func() { disarm.Stop() })
 	term := &Terminal{
 		console: c, player: &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}, disarmTimer: disarm,
-		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
+		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }, NewID: func() string { return "id" }})},
 	}
 	term.plan.Transcript.NoPersist = true
 	return term
@@ -86,7 +86,6 @@ func TestFieldKeys(t *testing.T) {
 		"a menu without a match":       {typed: "/zzz", want: "/zzz|", says: `No commands match "/zzz"`},
 		"a menu is closed by a space":  {typed: "/compact x", want: "/compact x|", says: "manual mode on"},
 		"Enter sends what is selected": {typed: "/compac\r\x00" + up, want: "/compact|"},
-		"an unknown command":           {typed: "/nosuch x\r", want: "|", says: "● Unknown command: /nosuch\n\n● Args from unknown skill: x"},
 		"a path is a prompt":           {typed: "/etc/hosts\r", want: "|", says: "Press up to edit queued messages"},
 		"Esc in an empty field":        {typed: esc + esc, want: "|", says: "? for shortcuts"},
 		"/exit":                        {typed: "/exit\r", want: "|", quit: true},
@@ -141,7 +140,7 @@ func TestInterrupt(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
 			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
-			term.player.cancelTurn, term.player.turn = func() {}, 1
+			term.player.cancelTurn, term.player.turn = func(error) {}, 1
 			view.receive(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
 				term.submit(tt.queued)

@@ -26,6 +26,10 @@ const (
 	thinRuleGlyph   = "╌"
 )
 
+func pointerGlyphs(isSelected bool) string {
+	return map[bool]string{true: promptGlyph + " ", false: "  "}[isSelected]
+}
+
 // labels holds the texts by which other programs recognize the screen of a version: the labels of options and the hints
 // in the footer. Package book calls these texts anchors.
 type labels struct {

@@ -132,15 +132,11 @@ func (m *menu) rows(l *labels, cols int) []string {
 	from := min(max(0, m.selected-most/2), max(0, len(m.matches)-most))
 	var rows []string
 	for i, c := range m.matches[from:min(from+most, len(m.matches))] {
-		pointer := "  "
-		if from+i == m.selected {
-			pointer = promptGlyph + " "
-		}
 		row := fmt.Sprintf("%-28s%s", c.name, c.description)
 		if full := l.pages.optionLabel("menu/slash", c.name+" "); full != "" {
 			row = full
 		}
-		rows = append(rows, truncate(strings.TrimRight("  "+pointer+row, " "), cols))
+		rows = append(rows, truncate(strings.TrimRight("  "+pointerGlyphs(from+i == m.selected)+row, " "), cols))
 	}
 	return rows
 }
@@ -197,11 +193,7 @@ func (l *fileList) insert(c *composer, path string) {
 
 func (l *fileList) rows(cols int) (rows []string) {
 	for i, path := range l.paths {
-		pointer := "  "
-		if i == l.selected {
-			pointer = promptGlyph + " "
-		}
-		rows = append(rows, truncate("  "+pointer+"+ "+path, cols))
+		rows = append(rows, truncate("  "+pointerGlyphs(i == l.selected)+"+ "+path, cols))
 	}
 	return rows
 }

@@ -54,15 +54,11 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns the page of a state; nil means that no page exists. If there are several, it returns the page whose slots
-// use the largest number of values.
+// find returns the page of a state; an empty page means that none exists. If there are several, it returns the page
+// whose slots use the largest number of values.
 func (p *capturedPages) find(state string, values map[string]string) *book.Page {
-	if p == nil {
-		return nil
-	}
-	var found *book.Page
-	most := -1
-	for i := range p.list {
+	found, most := &book.Page{}, -1
+	for i := range p.pages() {
 		if p.list[i].State != state {
 			continue
 		}
@@ -77,6 +73,13 @@ func (p *capturedPages) find(state string, values map[string]string) *book.Page 
 		}
 	}
 	return found
+}
+
+func (p *capturedPages) pages() []book.Page {
+	if p == nil {
+		return nil
+	}
+	return p.list
 }
 
 func slotName(s book.Slot) string {
@@ -103,10 +106,7 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 
 // optionLabel returns the full label of the option that begins with some words; empty means that no page contains it.
 func (p *capturedPages) optionLabel(state, begin string) string {
-	if p == nil {
-		return ""
-	}
-	for i := range p.list {
+	for i := range p.pages() {
 		page := &p.list[i]
 		if page.State != state {
 			continue
@@ -128,7 +128,7 @@ func (p *capturedPages) optionLabel(state, begin string) string {
 
 func (p *capturedPages) applyCapturedTexts(d *dialog) {
 	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
-	if page == nil || len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
+	if len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
 	}
 	rows, first, last := fillSlots(page, d.slotValues), page.Options[0].Row, page.Options[len(page.Options)-1].Row
@@ -173,11 +173,7 @@ func filledRows(rows []string) []string {
 }
 
 func (p *capturedPages) headerRows(values map[string]string) []string {
-	page := p.find("idle/start", values)
-	if page == nil {
-		return nil
-	}
-	rows := fillSlots(page, values)
+	rows := fillSlots(p.find("idle/start", values), values)
 	end := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) })
 	if end < 1 {
 		return nil
@@ -187,28 +183,19 @@ func (p *capturedPages) headerRows(values map[string]string) []string {
 
 // rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
 func (p *capturedPages) rowsBelowInput(state string) []string {
-	page := p.find(state, nil)
-	if page == nil {
-		return nil
-	}
-	rows := page.Lines()
+	rows := p.find(state, nil).Lines()
 	for i, row := range slices.Backward(rows) {
 		if strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) {
-			rows = rows[i+1:]
-			break
+			return trimRows(rows[i+1:])
 		}
 	}
-	return trimRows(rows)
+	return nil
 }
 
 // paragraph returns the text after begin on the page of a state, up to the next empty row. It returns "" if no page has
 // begin.
 func (p *capturedPages) paragraph(state, begin string) string {
-	page := p.find(state, nil)
-	if page == nil {
-		return ""
-	}
-	_, text, _ := strings.Cut(page.Text, begin)
+	_, text, _ := strings.Cut(p.find(state, nil).Text, begin)
 	text, _, _ = strings.Cut(text, "\n\n")
 	return strings.Join(strings.Fields(text), " ")
 }
@@ -221,11 +208,7 @@ func trimRows(rows []string) []string {
 }
 
 func (p *capturedPages) tip() string {
-	page := p.find("busy/turn", nil)
-	if page == nil {
-		return ""
-	}
-	for _, row := range page.Lines() {
+	for _, row := range p.find("busy/turn", nil).Lines() {
 		if strings.HasPrefix(row, resultPrefix+"Tip: ") {
 			return row
 		}

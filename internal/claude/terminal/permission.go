@@ -321,7 +321,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	change, _, _ := strings.Cut(a.label("plan", "Tell Claude what to change"), " shift+tab")
 	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
 	d.backTab = 1
-	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults.footerHidden {
+	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults[faultFooterHidden] {
 		d.foot = nil
 	}
 	d.owner = chooserFunc(func(c choice) *dialog {
@@ -366,20 +366,20 @@ func (a *prompter) missingPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 
 func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 	f := a.screen.faults
-	d.showNumbers = d.showNumbers && !f.numbersHidden
-	if f.optionsSwapped {
+	d.showNumbers = d.showNumbers && !f[faultNumbersHidden]
+	if f[faultOptionsSwapped] {
 		last := len(*grants) - 1
 		(*grants)[0], (*grants)[last] = (*grants)[last], (*grants)[0]
 		d.options[0], d.options[last] = d.options[last], d.options[0]
 	}
-	if f.extraModeOption {
+	if f[faultExtraModeOption] {
 		if d.backTab > 0 {
 			d.backTab++
 		}
 		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", modeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
 		d.options = append(d.options[:1:1], append([]option{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}
-	if f.footerHidden {
+	if f[faultFooterHidden] {
 		d.foot = nil
 	}
 }
@@ -427,7 +427,7 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 		}
 		a.player.session.Log().WriteJournal(d.journalLine(word, false))
 		a.remove(q)
-		a.screen.interruptedTurn = a.player.interrupt()
+		a.screen.interruptedTurn = a.player.interrupt(nil)
 		return nil
 	})
 	return d

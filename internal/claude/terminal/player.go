@@ -18,8 +18,8 @@ type turnPlayer struct {
 	inbox   *mailbox
 
 	mu         sync.Mutex
-	turn       int                // number of the last turn; the first is 1
-	cancelTurn context.CancelFunc // interrupts the running turn; nil means that no turn is running
+	turn       int                     // number of the last turn; the first is 1
+	cancelTurn context.CancelCauseFunc // interrupts the running turn; nil means that no turn is running
 }
 
 // Messages of the mailbox other than events of the session.
@@ -36,14 +36,15 @@ type (
 	questionWithdrawn struct{ question *pendingQuestion }
 )
 
-// interrupt ends the running turn and returns its number; 0 means no turn is running.
-func (p *turnPlayer) interrupt() int {
+// interrupt ends the running turn and returns its number; 0 means no turn is running. cause is nil, or
+// [session.ErrWithdrawn].
+func (p *turnPlayer) interrupt(cause error) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cancelTurn == nil {
 		return 0
 	}
-	p.cancelTurn()
+	p.cancelTurn(cause)
 	return p.turn
 }
 
@@ -96,8 +97,8 @@ func (p *turnPlayer) playBackground(ctx context.Context) bool {
 
 // playTurn plays the prompts of one turn. It returns false if the run has failed.
 func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, shown []string) bool {
-	turn, cut := context.WithCancel(ctx)
-	defer cut()
+	turn, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
 	p.mu.Lock()
 	p.cancelTurn = cut
 	p.turn++
@@ -134,8 +135,8 @@ func shellCommand(prompts []string) (command string, ok bool) {
 func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.UserMessage {
 	stdout, stderr := session.RunShell(ctx, p.session, command)
 	p.inbox.put(shellEnded{stdout, stderr})
-	return protocol.UserMessage{Verbatim: true, Content: protocol.Content{Blocks: []protocol.Block{
-		protocol.Text("<bash-input>" + command + "</bash-input>\n"),
+	return protocol.UserMessage{Verbatim: true, Typed: shellPrefix + command, Content: protocol.Content{Blocks: []protocol.Block{
+		protocol.Text("<bash-input>" + command + "</bash-input>"),
 		protocol.Text("<bash-stdout>" + stdout + "</bash-stdout><bash-stderr>" + stderr + "</bash-stderr>"),
 	}}}
 }

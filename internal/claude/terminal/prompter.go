@@ -22,8 +22,8 @@ func (a *prompter) receive(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:
 		a.pending = append(a.pending, m)
-		if late := a.screen.faults.dialogDelay; late > 0 {
-			time.AfterFunc(late, func() { a.player.inbox.put(dialogDue{m}) })
+		if a.screen.faults[faultDialogLate] {
+			time.AfterFunc(dialogLateDelay, func() { a.player.inbox.put(dialogDue{m}) })
 			return
 		}
 		m.delayOver = true

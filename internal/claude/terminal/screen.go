@@ -205,10 +205,10 @@ func (s *screen) activityRows(now time.Time) []string {
 	rows := []string{""}
 	glyphs := spinnerGlyphs()
 	switch elapsed := now.Sub(s.progress.startedAt).Truncate(time.Second); {
-	case s.faults.activityInTitleOnly:
+	case s.faults[faultTitleOnly]:
 		return rows[:len(rows)-1]
 	case s.progress.retryText != "":
-		if s.faults.longRetryLine {
+		if s.faults[faultLongRetry] {
 			const long = 4
 			rows = append(rows, indent("✻ ", strings.Repeat(s.progress.retryText+" · ", long)+"the request is sent again", s.cols)...)
 			break
@@ -326,7 +326,7 @@ func (s *screen) footer(now time.Time) string {
 		return s.notice
 	}
 	switch {
-	case s.faults.footerHidden:
+	case s.faults[faultFooterHidden]:
 		return ""
 	case s.composer.isShell():
 		return shellPrefix + " for shell mode"
@@ -342,7 +342,7 @@ func (s *screen) footer(now time.Time) string {
 		return "paste again to expand"
 	case !s.composer.isEmpty():
 		return text
-	case s.progress != nil && !s.faults.activityInTitleOnly:
+	case s.progress != nil && !s.faults[faultTitleOnly]:
 		text += " · " + s.labels.find("busy", "esc to interrupt")
 	case (s.mode == "default" || s.mode == "") && tasks == "":
 		text += " · ? for shortcuts"

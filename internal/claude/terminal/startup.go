@@ -58,9 +58,20 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			continue
 		}
 		d.state, d.topRule = StateDialog, ruleGlyph
+		if d.foot == nil {
+			d.foot = []string{"", strings.Repeat(" ", d.indent) + c.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"}
+		}
 		c.screen.labels.arrangeOptions(d, "dialog/"+d.kind)
 		c.screen.labels.pages.applyCapturedTexts(d)
-		d.owner = &answerRecorder{startup: s, owner: d.owner}
+		owner := d.owner
+		d.owner = chooserFunc(func(answer choice) *dialog {
+			label := "cancelled"
+			if !answer.cancelled {
+				label = d.options[answer.index].label
+			}
+			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
+			return owner.choose(d, answer)
+		})
 		if err := c.ask(ctx, d); err != nil {
 			return s.changed, err
 		}
@@ -79,21 +90,6 @@ func (s *startup) dialogs() iter.Seq[*dialog] {
 	return func(yield func(*dialog) bool) {
 		_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
 	}
-}
-
-type answerRecorder struct {
-	startup *startup
-	owner   dialogOwner
-}
-
-func (r *answerRecorder) choose(d *dialog, c choice) *dialog {
-	label := "cancelled"
-	if !c.cancelled {
-		label = d.options[c.index].label
-	}
-	agreed := !c.cancelled && !isRefusal(label)
-	r.startup.console.answers = append(r.startup.console.answers, d.journalLine(label, agreed))
-	return r.owner.choose(d, c)
 }
 
 func (s *startup) isOnboarded() bool {
@@ -116,7 +112,6 @@ func (s *startup) trustDialog() *dialog {
 		" Quick safety check: Is this a project you created or one you trust?", "",
 	}}
 	d.options = s.labelledOptions("trust", "No, exit", "Yes, I trust")
-	d.foot = []string{"", " " + s.confirmRow()}
 	consent := s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 		s.err = err
@@ -161,10 +156,6 @@ func (s *startup) labelledOptions(kind string, begins ...string) []option {
 	return options
 }
 
-func (s *startup) confirmRow() string {
-	return s.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"
-}
-
 func (s *startup) apiKeyDialog() *dialog {
 	const shown = 20
 	if s.apiKey == "" || !s.isOnboarded() {
@@ -181,7 +172,6 @@ func (s *startup) apiKeyDialog() *dialog {
 		"  Do you want to use this API key?", "",
 	}}
 	d.options = s.labelledOptions("key", "Yes", "No (recommended)")
-	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		list := &known.Rejected
 		if !c.cancelled && !isRefusal(d.options[c.index].label) {
@@ -238,7 +228,6 @@ func (s *startup) serverDialog(name string) *dialog {
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
 	d.options = s.labelledOptions("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label
-	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		switch {
 		case c.cancelled || isRefusal(d.options[c.index].label):
@@ -272,7 +261,6 @@ func (s *startup) bypassModeDialog() *dialog {
 	}
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
 	d.options = s.labelledOptions("bypass", "No, exit", "Yes, I accept")
-	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = s.consentOwner(d, filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
 		return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
 	})

@@ -29,6 +29,7 @@ type Terminal struct {
 	disarmTimer   *time.Timer // resets armedKey
 	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
+	exitPrompt    string // id of the command that has ended the session; empty means none
 	Next          string // id of the session that the user wants to continue; empty means none
 	defaultModel  bool   // the model is that of a user who has selected none
 }
@@ -71,8 +72,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	}
 	screen.files.dir = plan.CWD
 	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
-	screen.effort = plan.Model.Effort
-	screen.effort = cmp.Or(screen.effort, "medium")
+	screen.effort = cmp.Or(plan.Model.Effort, "medium")
 	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{
@@ -123,6 +123,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	}
 	end()
 	group.Wait()
+	session.RecordExit(t.player.session, t.exitPrompt)
 	if errors.Is(err, errUserExit) {
 		err = nil
 	}
@@ -132,9 +133,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 const (
 	startHintDuration = 10 * time.Second
 	spinnerPeriod     = 120 * time.Millisecond
-)
 
-const (
 	// exitKeyWindow is how soon a second Ctrl-C or Ctrl-D must follow to exit, clearKeyWindow a second Esc to clear.
 	exitKeyWindow  = 2 * time.Second
 	clearKeyWindow = time.Second
@@ -166,8 +165,8 @@ func (t *Terminal) loop(ctx context.Context) error {
 			if !ok {
 				return hangUpError(ctx)
 			}
-			if late := c.screen.faults.keyDelay; late > 0 {
-				time.AfterFunc(late, func() { t.player.inbox.put(delayedInput{data}) })
+			if c.screen.faults[faultEchoLate] {
+				time.AfterFunc(echoLateDelay, func() { t.player.inbox.put(delayedInput{data}) })
 				break
 			}
 			keys = c.decode(data)
@@ -387,7 +386,11 @@ func (t *Terminal) interruptWork() bool {
 func (t *Terminal) interrupt() {
 	s := &t.console.screen
 	s.progress.hadQueued = len(s.queued) > 0
-	s.interruptedTurn = t.player.interrupt()
+	var cause error
+	if p := s.progress; !p.hasReply && !p.hadQueued && p.prompts != nil && s.composer.isEmpty() {
+		cause = session.ErrWithdrawn
+	}
+	s.interruptedTurn = t.player.interrupt(cause)
 }
 
 func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
@@ -411,7 +414,7 @@ func (t *Terminal) sendDraft() {
 	c.set(c.stash)
 	s.hint, c.stash = "", ""
 	t.submit(text)
-	if s.faults.draftStays {
+	if s.faults[faultDraftStays] {
 		c.set(text)
 	}
 }
@@ -424,7 +427,7 @@ func (t *Terminal) submit(text string) {
 	}
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
-		t.quit = true
+		t.quit, t.exitPrompt = true, t.plan.Clock.NewID()
 		return
 	}
 	if t.runPageCommand(text) {
@@ -435,14 +438,20 @@ func (t *Terminal) submit(text string) {
 		return
 	}
 	if s.menu.isUnknownCommand(word) {
-		s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: "Unknown command: " + word})
+		t.warn("Unknown command: " + word)
 		if args := strings.TrimSpace(strings.TrimPrefix(text, word)); args != "" {
-			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: "Args from unknown skill: " + args})
+			t.warn("Args from unknown skill: " + args)
 		}
 		return
 	}
 	t.player.prompts.push(text)
 	s.queued = append(s.queued, text) // until its turn starts: the player may have taken it already, and Ctrl-C must still find it
+}
+
+func (t *Terminal) warn(text string) {
+	s := &t.console.screen
+	s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
+	session.RecordLater(t.player.session, &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}})
 }
 
 // restoreQueuedPrompts moves the queued prompts back to the input field. It returns false if the queue is empty.

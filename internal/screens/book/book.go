@@ -137,7 +137,7 @@ func Nearest(books []Book, k Key) (b Book, ok bool) {
 		return Book{}, false
 	}
 	distance := func(b Book) int {
-		d := abs(b.Cols-k.Cols) + abs(b.Rows-k.Rows)
+		d := max(b.Cols-k.Cols, k.Cols-b.Cols) + max(b.Rows-k.Rows, k.Rows-b.Rows)
 		if b.Renderer != k.Renderer {
 			d += 10_000
 		}
@@ -148,8 +148,6 @@ func Nearest(books []Book, k Key) (b Book, ok bool) {
 	}
 	return slices.MinFunc(books, func(a, b Book) int { return cmp.Compare(distance(a), distance(b)) }), true
 }
-
-func abs(n int) int { return max(n, -n) }
 
 // Names returns the names of the pages, TAPE.PAGE, sorted.
 func (b Book) Names() ([]string, error) {

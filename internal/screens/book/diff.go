@@ -109,8 +109,8 @@ func (c *comparison) comparePage(a, b *Page) {
 
 // titleState returns the first character of a title, which shows claude's state. All busy characters count as one.
 func titleState(title string) string {
-	r, n := utf8.DecodeRuneInString(title)
-	if n > 0 && strings.ContainsRune("◐◑◒◓", r) {
+	_, n := utf8.DecodeRuneInString(title)
+	if IsBusyTitle(title) {
 		return "◐"
 	}
 	return title[:n]

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,20 +78,13 @@ const (
 )
 
 // Read reads the page TAPE.PAGE.
-func (b Book) Read(name string) (Page, error) {
-	var p Page
+func (b Book) Read(name string) (p Page, err error) {
 	raw, err := os.ReadFile(b.path(name, jsonSuffix))
-	if err != nil {
-		return p, fmt.Errorf("reading the page %s: %w", name, err)
+	text, failed := os.ReadFile(b.path(name, textSuffix))
+	ansi, failedToo := os.ReadFile(b.path(name, ansiSuffix))
+	if err = cmp.Or(err, failed, failedToo); err == nil {
+		err = json.Unmarshal(raw, &p)
 	}
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return p, fmt.Errorf("reading the page %s: %w", name, err)
-	}
-	text, err := os.ReadFile(b.path(name, textSuffix))
-	if err != nil {
-		return p, fmt.Errorf("reading the page %s: %w", name, err)
-	}
-	ansi, err := os.ReadFile(b.path(name, ansiSuffix))
 	if err != nil {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
@@ -111,18 +105,14 @@ func (b Book) Reject(p *Page) error { return b.write(p, p.FullName(), RejectedSu
 func (b Book) WriteAs(p *Page, name string) error { return b.write(p, name, "") }
 
 func (b Book) write(p *Page, name, suffix string) error {
-	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
-		return fmt.Errorf("writing the page %s: %w", name, err)
-	}
 	raw, err := plainjson.Indented(p)
-	if err != nil {
-		return fmt.Errorf("writing the page %s: %w", name, err)
+	if err = cmp.Or(err, os.MkdirAll(b.Dir, 0o755)); err == nil {
+		err = errors.Join(
+			os.WriteFile(b.path(name, textSuffix+suffix), []byte(p.Text), 0o644),
+			os.WriteFile(b.path(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
+			os.WriteFile(b.path(name, jsonSuffix+suffix), raw, 0o644),
+		)
 	}
-	err = errors.Join(
-		os.WriteFile(b.path(name, textSuffix+suffix), []byte(p.Text), 0o644),
-		os.WriteFile(b.path(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
-		os.WriteFile(b.path(name, jsonSuffix+suffix), raw, 0o644),
-	)
 	if err != nil {
 		return fmt.Errorf("writing the page %s: %w", name, err)
 	}
@@ -236,15 +226,8 @@ func labelAt(line string, column int) (string, bool) {
 
 // IsBusyTitle reports whether a title shows that claude is working. Inside tmux titles never show that.
 func IsBusyTitle(title string) bool {
-	return strings.HasPrefix(title, "◐") || strings.HasPrefix(title, "◑") || strings.HasPrefix(title, "◒") || strings.HasPrefix(title, "◓") ||
-		strings.ContainsFunc(firstRune(title), func(r rune) bool { return r >= 0x2801 && r <= 0x28ff }) // a Braille spinner, in older versions
-}
-
-func firstRune(s string) string {
-	for _, r := range s {
-		return string(r)
-	}
-	return ""
+	first, _ := utf8.DecodeRuneInString(title)
+	return strings.ContainsRune("◐◑◒◓", first) || first >= 0x2801 && first <= 0x28ff // a Braille spinner, in older versions
 }
 
 type dialogLabel struct{ text, state string }

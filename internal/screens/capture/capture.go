@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/tape"
@@ -33,14 +32,13 @@ type Options struct {
 
 // Result is the outcome of one tape.
 type Result struct {
-	Tape     string   `json:"tape"`
-	Book     string   `json:"book"`
-	Pages    int      `json:"pages"`
-	Seconds  float64  `json:"seconds"`
-	Wrong    []string `json:"wrong,omitempty"` // pages with a wrong label
-	Failure  string   `json:"failure,omitempty"`
-	Details  string   `json:"-"` // the screen and the end of the journal
-	duration time.Duration
+	Tape    string   `json:"tape"`
+	Book    string   `json:"book"`
+	Pages   int      `json:"pages"`
+	Seconds float64  `json:"seconds"`
+	Wrong   []string `json:"wrong,omitempty"` // pages with a wrong label
+	Failure string   `json:"failure,omitempty"`
+	Details string   `json:"-"` // the screen and the end of the journal
 }
 
 // Failed reports whether the tape was not played to its end, or a label was wrong.
@@ -59,30 +57,24 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			jobs = append(jobs, job{t, book.New(o.Root, key)})
 		}
 	}
-	o.Parallel = cmp.Or(o.Parallel, 2)
-	results := make([]Result, len(jobs))
-	next, done := make(chan int), 0
+	results, done := make([]Result, len(jobs)), 0
+	places := make(chan struct{}, cmp.Or(o.Parallel, 2))
 	var mu sync.Mutex
 	var failed error
 	var workers sync.WaitGroup
-	for range min(o.Parallel, len(jobs)) {
-		workers.Go(func() { // returns when next is closed
-			for i := range next {
-				r, err := o.run(ctx, jobs[i])
-				mu.Lock()
-				results[i], failed, done = r, errors.Join(failed, err), done+1
-				o.reportProgress(&r, done, len(jobs))
-				mu.Unlock()
-			}
-		})
-	}
 	for i := range jobs {
-		if ctx.Err() != nil {
+		if places <- struct{}{}; ctx.Err() != nil {
 			break
 		}
-		next <- i
+		workers.Go(func() { // returns when the tape has ended
+			r, err := o.run(ctx, jobs[i])
+			mu.Lock()
+			results[i], failed, done = r, errors.Join(failed, err), done+1
+			o.reportProgress(&r, done, len(jobs))
+			mu.Unlock()
+			<-places
+		})
 	}
-	close(next)
 	workers.Wait()
 	return results, errors.Join(failed, ctx.Err())
 }
@@ -107,8 +99,7 @@ func (o *Options) run(ctx context.Context, j job) (Result, error) {
 	}
 	defer s.remove()
 	err = s.play(ctx, &r)
-	r.duration = o.Clock.Now().Sub(began)
-	r.Seconds = r.duration.Seconds()
+	r.Seconds = o.Clock.Now().Sub(began).Seconds()
 	if step, ok := errors.AsType[*tape.StepError](err); ok {
 		r.Failure, r.Details = step.Error(), s.failureDetails(step)
 		return r, nil
@@ -123,9 +114,6 @@ func (o *Options) run(ctx context.Context, j job) (Result, error) {
 const maxShownJournalLines = 20
 
 func readFile(name string) string {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
+	text, _ := os.ReadFile(name) // empty if it cannot be read
 	return string(text)
 }

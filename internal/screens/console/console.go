@@ -186,23 +186,20 @@ func (c *Console) Stop() (Summary, error) {
 func modeResetSequences(last *emulator.Emulator) string {
 	var b strings.Builder
 	s, modes := last.Screen(), last.Modes()
-	if s.Alternate {
-		b.WriteString("\x1b[?1049l")
-	}
-	if !s.Cursor.Visible {
-		b.WriteString("\x1b[?25h")
-	}
-	if modes.BracketedPaste {
-		b.WriteString("\x1b[?2004l")
-	}
-	if modes.CursorKeys {
-		b.WriteString("\x1b[?1l")
-	}
-	if modes.Mouse {
-		b.WriteString("\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l")
-	}
-	if modes.Focus {
-		b.WriteString("\x1b[?1004l")
+	for _, m := range []struct {
+		isSet bool
+		reset string
+	}{
+		{s.Alternate, "\x1b[?1049l"},
+		{!s.Cursor.Visible, "\x1b[?25h"},
+		{modes.BracketedPaste, "\x1b[?2004l"},
+		{modes.CursorKeys, "\x1b[?1l"},
+		{modes.Mouse, "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"},
+		{modes.Focus, "\x1b[?1004l"},
+	} {
+		if m.isSet {
+			b.WriteString(m.reset)
+		}
 	}
 	return b.String()
 }

@@ -247,13 +247,7 @@ func (d *openDialog) answer() string {
 			return o.Label
 		}
 	}
-	switch d.key {
-	case "\x1b":
-		return "Esc"
-	case "\x03":
-		return "Ctrl-C"
-	}
-	return ""
+	return map[string]string{"\x1b": "Esc", "\x03": "Ctrl-C"}[d.key]
 }
 
 func (r *recorder) writeFrame(screen emulator.Screen) {

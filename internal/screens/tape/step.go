@@ -16,9 +16,9 @@ func (f tapeError) Error() string { return string(f) }
 func (r *Playback) performStep(ctx context.Context, s *Step) error {
 	err := r.waitForScreen(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
-		err = r.waitUntilQuiet(ctx, s.settleTime(), maxSettleTime)
+		err = r.settle(ctx, s)
 	}
-	if err == nil {
+	if err == nil && s.SleepMS > 0 {
 		err = r.sleep(ctx, s)
 	}
 	if err == nil {
@@ -84,9 +84,6 @@ func (r *Playback) stepFailure(err error, what string, s *Step) error {
 }
 
 func (r *Playback) sleep(ctx context.Context, s *Step) error {
-	if s.SleepMS == 0 {
-		return nil
-	}
 	select {
 	case <-r.Clock.After(time.Duration(s.SleepMS) * time.Millisecond):
 		return nil
@@ -170,8 +167,12 @@ func (r *Playback) openGate(name string) error {
 	return r.OpenGate(name)
 }
 
+func (r *Playback) settle(ctx context.Context, s *Step) error {
+	return r.waitUntilQuiet(ctx, s.settleTime(), max(maxSettleTime, s.settleTime()))
+}
+
 func (r *Playback) takePage(ctx context.Context, s *Step) error {
-	if err := r.waitUntilQuiet(ctx, s.settleTime(), max(maxSettleTime, s.settleTime())); err != nil {
+	if err := r.settle(ctx, s); err != nil {
 		return err
 	}
 	r.mu.Lock()

@@ -1,0 +1,17 @@
+package protocol
+
+// Value returns the value of a key; nil means that the event does not have the key.
+func (s *System) Value(key string) any {
+	for _, f := range s.Fields {
+		if f.Key == key {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// Text returns the string with a key; empty means none.
+func (s *System) Text(key string) string {
+	value, _ := s.Value(key).(string)
+	return value
+}
