@@ -788,7 +788,8 @@ func TestInteractiveShell(t *testing.T) {
 	r.wait("!\u00a0sleep 600")
 	r.waitGone("Running…")
 	r.press(keyEsc)
-	r.wait("❯\u00a0sleep 600")
+	r.wait("esc again to clear")
+	r.wait("!\u00a0sleep 600")
 }
 
 // TestInteractiveTranscript: the transcript has the lines of claude 2.1.330: copies of files before each prompt and each

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -325,7 +327,8 @@ func progressText(description string) string {
 	default:
 		word += "ing"
 	}
-	return strings.TrimSpace(word + " " + rest)
+	first, n := utf8.DecodeRuneInString(word)
+	return strings.TrimSpace(string(unicode.ToUpper(first)) + word[n:] + " " + rest)
 }
 
 func questionRows(input json.RawMessage, answers map[string]string) []string {

@@ -78,8 +78,8 @@ type dialog struct {
 	slotValues map[string]string
 	search     *searchList // typed text reduces the options; nil means that it does not
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
-	isOverlay     bool
-	overlayHeight int // rows of the overlay; 0 means as many as needed
+	isOverlay  bool
+	screenRows int // rows of the screen; 0 means as many as needed
 }
 
 type dialogOwner interface {
@@ -328,9 +328,9 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 		return append(rows, choices[1:]...), len(rows) + at - 1
 	}
 	body := frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
-	if room := d.overlayHeight - len(rows) - len(choices); d.overlayHeight > 0 && len(body) > room { // keep the last rule
+	if room := d.screenRows - 2 - len(rows) - len(choices); d.screenRows > 0 && len(body) > room { // keep the last rule
 		body = append(body[:max(1, min(room-1, len(body)-1))], body[len(body)-1])
-	} else if d.overlayHeight > 0 {
+	} else if d.screenRows > 0 {
 		body = append(body, make([]string, room-len(body))...)
 	}
 	rows = append(rows, body...)
@@ -342,14 +342,24 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 		rows = append(rows, wrapIndented(text, cols)...)
 	}
 	from, to := d.search.window(d)
-	for i := from; i < to; i++ {
-		if d.options[i].lineAbove {
+	if d.search == nil {
+		from, to = d.window(cols)
+	}
+	for i, o := range d.options {
+		switch {
+		case (i < from || i >= to) && (d.search != nil || i < d.listLength()):
+			continue
+		case o.lineAbove:
 			rows = append(rows, strings.Repeat(ruleGlyph, cols))
 		}
 		if i == d.selected {
 			at = len(rows)
 		}
-		rows = append(rows, d.optionRows(i, cols)...)
+		shown := d.optionRows(i, cols)
+		if above := i == from && from > 0; d.state == StatePermission && i != d.selected && (above || i == to-1 && to < d.listLength()) {
+			shown[0] = shown[0][:d.indent] + map[bool]string{true: "↑", false: "↓"}[above] + shown[0][d.indent+1:]
+		}
+		rows = append(rows, shown...)
 	}
 	if d.search != nil && d.search.isBelow {
 		rows = append(rows, d.search.rows(cols)...)
@@ -364,6 +374,46 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 		rows = append(rows, wrapIndented(text, cols)...)
 	}
 	return rows, at
+}
+
+// listLength returns the number of options that scroll: those before the first one that is separated from them.
+func (d *dialog) listLength() int {
+	if at := slices.IndexFunc(d.options, func(o option) bool { return o.isAction || o.lineAbove }); at >= 0 {
+		return at
+	}
+	return len(d.options)
+}
+
+// window returns the options that a small screen shows: of a permission dialog three, of a question as many as fit.
+func (d *dialog) window(cols int) (from, to int) {
+	const smallScreen, fewest = 11, 3
+	n := d.listLength()
+	switch {
+	case d.screenRows > 0 && d.screenRows <= smallScreen && d.state == StatePermission:
+		from = max(0, min(d.selected, n-1)-fewest+1)
+		return from, min(from+fewest, n)
+	case d.screenRows == 0 || d.state != StateQuestion:
+		return 0, n
+	}
+	fixed := 1 + len(d.head) + len(d.foot)
+	for i := n; i < len(d.options); i++ {
+		fixed += len(d.optionRows(i, cols)) + map[bool]int{true: 1}[d.options[i].lineAbove]
+	}
+	last := min(d.selected, n-1)
+	height := func(from, to int) (rows int) {
+		for i := from; i < to; i++ {
+			rows += len(d.optionRows(i, cols))
+		}
+		return rows
+	}
+	for from < last && height(from, last+1) > d.screenRows-fixed {
+		from++
+	}
+	to = last + 1
+	for to < n && height(from, to+1) <= d.screenRows-fixed {
+		to++
+	}
+	return from, to
 }
 
 func (d *dialog) footRows() []string {

@@ -80,7 +80,7 @@ func TestLabels(t *testing.T) {
 
 func TestInProgress(t *testing.T) {
 	for description, want := range map[string]string{
-		"Make the directory": "Making the directory", "Wait": "Waiting", "Run tests": "Running tests", "See it": "Seeing it", "": "",
+		"Make the directory": "Making the directory", "Wait": "Waiting", "count lines": "Counting lines", "écrire": "Écriring", "Run tests": "Running tests", "See it": "Seeing it", "": "",
 	} {
 		if got := progressText(description); got != want {
 			t.Errorf("%q: %q, want %q", description, got, want)

@@ -77,3 +77,41 @@ func TestParseCallInput(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestSmallScreen: on 11 rows, claude 2.1.330 shows three options of a permission dialog, and those of a question that
+// fit. The others appear when the selection moves.
+func TestSmallScreen(t *testing.T) {
+	ask := func(labels ...string) *dialog {
+		d := &dialog{state: StatePermission, indent: 1, showNumbers: true, screenRows: 11}
+		for _, label := range labels {
+			d.options = append(d.options, option{label: label})
+		}
+		return d
+	}
+	question := &dialog{
+		state: StateQuestion, showNumbers: true, screenRows: 11, head: []string{" ☐ Colour", "", "Which?", ""}, foot: []string{"", "Enter to select"},
+		options: []option{{label: "Red", detail: "a rose"}, {label: "Blue", detail: "the sea"}, {label: "Type", isInput: true}, {label: "Chat", lineAbove: true}},
+	}
+	large := ask("a", "b", "c", "d")
+	large.screenRows = 24
+	for name, tt := range map[string]struct {
+		dialog *dialog
+		downs  int
+		want   []string
+	}{
+		"permission":       {ask("a", "b", "c", "d"), 0, []string{" ❯ 1. a", "   2. b", " ↓ 3. c"}},
+		"third option":     {ask("a", "b", "c", "d"), 2, []string{"   1. a", "   2. b", " ❯ 3. c"}},
+		"last option":      {ask("a", "b", "c", "d"), 3, []string{" ↑ 2. b", "   3. c", " ❯ 4. d"}},
+		"three options":    {ask("a", "b", "c"), 0, []string{" ❯ 1. a", "   2. b", "   3. c"}},
+		"a large screen":   {large, 0, []string{" ❯ 1. a", "   2. b", "   3. c", "   4. d"}},
+		"question":         {question, 0, []string{"❯ 1. Red", "     a rose", strings.Repeat(ruleGlyph, 20), "  4. Chat", "", "Enter to select"}},
+		"question, second": {question, 1, []string{"❯ 2. Blue", "     the sea"}},
+	} {
+		d := *tt.dialog
+		d.selected = tt.downs
+		rows, _ := d.choiceRows(20)
+		if diff := cmp.Diff(tt.want, rows[:min(len(rows), len(tt.want))]); diff != "" || d.state == StatePermission && len(rows) != len(tt.want) {
+			t.Errorf("%s: %q (-want +got):\n%s", name, rows, diff)
+		}
+	}
+}

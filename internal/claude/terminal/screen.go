@@ -155,9 +155,7 @@ func (s *screen) draw(now time.Time) frame {
 }
 
 func (s *screen) drawDialog(f *frame) {
-	if s.dialog.overlayHeight = 0; !s.inline {
-		s.dialog.overlayHeight = s.rows - 2
-	}
+	s.dialog.screenRows = s.rows
 	rows, at := s.dialog.rows(s.cols)
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
 		f.rows = append(f.rows, "")
@@ -165,7 +163,14 @@ func (s *screen) drawDialog(f *frame) {
 	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateMenu) && !s.inline {
 		f.bottomIndex = len(f.rows)
 	}
-	if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
+	hidden := len(rows) - s.rows
+	if from, to := s.dialog.window(s.cols); to-from < s.dialog.listLength() && s.dialog.state == StatePermission {
+		hidden++ // the empty row above the dialog counts
+	}
+	if s.dialog.state == StateQuestion {
+		hidden = 0 // its options scroll instead
+	}
+	if hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
 		rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
 	}
 	f.cursorRow, f.cursorCol = len(f.rows)+at, s.dialog.indent

@@ -350,7 +350,6 @@ func (t *Terminal) pressEscape(repeated bool) {
 	case s.composer.isShell() && len(s.composer.draft) == 1:
 		s.composer.set("")
 	case !s.composer.isEmpty():
-		s.composer.set(strings.TrimPrefix(s.composer.text(), shellPrefix))
 		t.armSecondPress(keyEscape, clearKeyWindow).aboveInput = "esc again to clear"
 	}
 }
