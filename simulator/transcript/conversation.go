@@ -30,8 +30,8 @@ func (th *conversation) isFirstInTerminal() bool {
 }
 
 func (th *conversation) recordFiles(prompt string) {
-	if th.options.Machine.IsTerminal && th.options.Context != nil && prompt != "" {
-		th.options.Context.RecordFiles(prompt)
+	if files, ok := th.options.Context.(fileRecorder); ok && th.options.Machine.IsTerminal && prompt != "" {
+		files.RecordFiles(prompt)
 	}
 }
 

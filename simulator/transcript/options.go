@@ -69,10 +69,11 @@ type ContextSource interface {
 	// RequestContext returns what requests to the model contain in addition to messages. kind is the type of the
 	// sub-agent that sends them, or empty for the main conversation.
 	RequestContext(kind string) RequestContext
-	// RecordFiles records the files before a prompt. It is called before the lines of the prompt are written, if a user
-	// types the prompts in a terminal.
-	RecordFiles(prompt string)
 }
+
+// fileRecorder is a [ContextSource] that records the files before a prompt. It is called before the lines of the prompt
+// are written, if a user types the prompts in a terminal.
+type fileRecorder interface{ RecordFiles(prompt string) }
 
 // ModelContext describes the current model.
 type ModelContext struct {

@@ -118,13 +118,8 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 }
 
 func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
-	if ev.Typed != "" && r.labels.addTool("Bash") {
-		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
-			return err
-		}
-	}
-	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand {
-		r.conversation.recordFiles(ev.UUID)
+	if err := r.preparePrompt(ev); err != nil {
+		return err
 	}
 	switch {
 	case ev.LocalCommand:
@@ -136,9 +131,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Typed != "" {
 		return r.recordShell(ev)
 	}
-	if r.markPrompt(); r.conversation.options.Machine.IsTerminal && ev.PermissionMode == protocol.ModePlan {
-		r.conversation.planName = PlanName(r.conversation.id)
-	}
+	r.markPrompt(ev)
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.lostResultLines(ev.PromptID)

@@ -285,10 +285,26 @@ type promptMark struct {
 	input         modelInput
 }
 
-func (r *recorder) markPrompt() {
+// preparePrompt writes the lines before a prompt: that a typed command has used Bash, and copies of files.
+func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
+	if ev.Typed != "" && r.labels.addTool("Bash") {
+		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
+			return err
+		}
+	}
+	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand {
+		r.conversation.recordFiles(ev.UUID)
+	}
+	return nil
+}
+
+func (r *recorder) markPrompt(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
 	r.promptMark = promptMark{th.leaves[""], th.length, r.turns, r.turnClosed, *r.attachments, input}
+	if th.options.Machine.IsTerminal && ev.PermissionMode == protocol.ModePlan {
+		th.planName = PlanName(th.id)
+	}
 }
 
 // withdrawPrompt writes the lines about the request that was not answered. The next line follows the line before the

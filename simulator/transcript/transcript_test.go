@@ -189,7 +189,6 @@ func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 }
 
 func (lowEffortContext) CurrentDirectory() string { return "" }
-func (lowEffortContext) RecordFiles(string)       {}
 
 func (lowEffortContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
@@ -203,8 +202,6 @@ type movedContext struct {
 }
 
 func (e *movedContext) CurrentDirectory() string { return e.dir }
-
-func (e *movedContext) RecordFiles(string) {}
 
 func (e *movedContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}

@@ -231,7 +231,7 @@ func (s *sessionContext) additionalDirs() []string {
 	return dirs
 }
 
-// RecordFiles implements [transcript.ContextSource].
+// RecordFiles records the files before a prompt that is typed in a terminal.
 func (s *sessionContext) RecordFiles(prompt string) {
 	s.records.updateCheckpoints(&protocol.PromptAccepted{UUID: prompt})
 }

@@ -356,8 +356,8 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 			at = len(rows)
 		}
 		shown := d.optionRows(i, cols)
-		if above := i == from && from > 0; d.state == StatePermission && i != d.selected && (above || i == to-1 && to < d.listLength()) {
-			shown[0] = shown[0][:d.indent] + map[bool]string{true: "↑", false: "↓"}[above] + shown[0][d.indent+1:]
+		if arrow := d.arrow(i, from, to); arrow != "" {
+			shown[0] = shown[0][:d.indent] + arrow + shown[0][d.indent+1:]
 		}
 		rows = append(rows, shown...)
 	}
@@ -374,6 +374,18 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 		rows = append(rows, wrapIndented(text, cols)...)
 	}
 	return rows, at
+}
+
+// arrow returns the mark of an option next to which a permission dialog has hidden options; empty means none.
+func (d *dialog) arrow(i, from, to int) string {
+	switch {
+	case d.state != StatePermission || i == d.selected:
+	case i == from && from > 0:
+		return "↑"
+	case i == to-1 && to < d.listLength():
+		return "↓"
+	}
+	return ""
 }
 
 // listLength returns the number of options that scroll: those before the first one that is separated from them.
