@@ -387,7 +387,8 @@ func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 		if id == "" {
 			id = p.sim.options.Clock.NewID()
 		}
-		p.prompts.emitAbsorbed(in, id)
+		p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
+		p.prompts.emitReplay(in, id)
 		p.prompts.unanswered = append(p.prompts.unanswered, promptText(in.Content))
 	}
 	for _, in := range taken {

@@ -53,6 +53,10 @@ type promptState struct {
 
 func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
+	if p.in.Synthetic {
+		p.in.Content = markNotFromUser(p.in.Content)
+		p.recordedContent = p.in.Content
+	}
 }
 
 func (p *promptState) emitAccepted(refused bool) {
@@ -70,7 +74,7 @@ func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin, OfHook: p.ofHook, Typed: p.in.Typed,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.origin(), OfHook: p.ofHook, Typed: p.in.Typed,
 	}
 }
 
@@ -165,11 +169,6 @@ func (p *promptState) attachMentions(ctx context.Context, text string) (reads []
 	return reads, ctx.Err()
 }
 
-func (p *promptState) emitAbsorbed(in protocol.UserMessage, id string) {
-	p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
-	p.emitReplay(in, id)
-}
-
 // IsReplayable reports whether a prompt may be replayed to a host that enabled replays. Synthetic prompts, tool results
 // and blank prompts are not replayed.
 func IsReplayable(in protocol.UserMessage) bool {
@@ -262,9 +261,25 @@ func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
 }
 
+// markNotFromUser puts the real CLI's mark for prompts that no user wrote before the text.
+func markNotFromUser(c protocol.Content) protocol.Content {
+	const mark = "[MESSAGE FROM NON-USER SOURCE - NOT USER INPUT]\n"
+	c.Blocks = slices.Clone(c.Blocks)
+	for i, b := range c.Blocks {
+		if text, ok := b.(protocol.TextBlock); ok {
+			c.Blocks[i] = protocol.Text(mark + text.Text)
+			return c
+		}
+	}
+	if len(c.Blocks) == 0 {
+		c.Text = mark + c.Text
+	}
+	return c
+}
+
 func (p *promptState) origin() json.RawMessage {
 	if p.in.Synthetic {
-		return json.RawMessage(`{"kind":"unclassified"}`)
+		return json.RawMessage(protocol.UnclassifiedOrigin)
 	}
 	return p.in.Origin
 }

@@ -52,12 +52,6 @@ type history struct {
 	initialMessage   string   // prompt from a SessionStart hook, answered before the first prompt
 }
 
-func (h *history) takeInitialMessage() string {
-	text := h.initialMessage
-	h.initialMessage = ""
-	return text
-}
-
 // retainedMessages tracks the uuids of the last messages of a conversation, which a compaction may keep.
 type retainedMessages struct {
 	replies   int      // number of replies since the last compaction

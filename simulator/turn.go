@@ -143,7 +143,9 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 	if err := t.hooks.beginTurn(ctx); err != nil {
 		return err
 	}
-	if text := t.sim.history.takeInitialMessage(); text != "" && command == nil {
+	text := t.sim.history.initialMessage
+	t.sim.history.initialMessage = ""
+	if text != "" && command == nil {
 		t.postponedPrompt, t.prompts.ofHook = new(t.prompts.in), true
 		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
 		t.prompts.recordedContent = t.prompts.in.Content
@@ -233,7 +235,8 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 		return nil, err
 	}
 	if t.rounds++; t.sim.options.Limits.MaxTurns != 0 && t.rounds >= t.sim.options.Limits.MaxTurns {
-		return nil, t.turnLimitEnd()
+		reason := fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)
+		return nil, &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 	}
 	t.background.mergeNotices()
 	if err := t.hooks.absorbPrompts(ctx); err != nil {
@@ -247,10 +250,6 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 }
 
 const maxTurnsSubtype = "error_max_turns"
-
-func (t *turn) turnLimitEnd() *turnEndError {
-	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)}}
-}
 
 // handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4).
 func (t *turn) handleInterrupt(cause error) *turnEndError {

@@ -172,7 +172,8 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	if in.Path != nil {
 		head, refusal = "Entered worktree at", s.findWorktree(ctx, &w, *in.Path)
 	} else {
-		name := s.newWorktreeName()
+		n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
+		name := gitworktree.RandomName(n)
 		if in.Name != nil {
 			name = *in.Name
 		}
@@ -201,11 +202,6 @@ func (w worktree) String() string {
 		return "“" + w.Path + "”"
 	}
 	return "“" + w.Path + "” on branch “" + w.Branch + "”"
-}
-
-func (s *worktrees) newWorktreeName() string {
-	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
-	return gitworktree.RandomName(n)
 }
 
 // createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. head is the

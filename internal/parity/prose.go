@@ -117,7 +117,7 @@ func maskDescriptions(stdout string) string {
 // isBuiltIn reports whether the CLI provides the command of this name or, if list is "agents", the agent.
 func isBuiltIn(list, name string) bool {
 	if list == "agents" {
-		return slices.Contains([]string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
+		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
 	}
 	_, ok := claudecode.BuiltinCommandNamed(name)
 	return ok

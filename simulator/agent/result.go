@@ -228,12 +228,16 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 		return protocol.ErrorResult(end.Summary)
 	}
 	text := w.answerText()
-	content, notes, used := []protocol.Block{protocol.Text(text)}, 0, ""
-	if line := w.toolsUsedLine(); line != "" {
-		used = line + "\n"
+	content, notes, used := []protocol.Block{}, 0, ""
+	if text != "" {
+		content = append(content, protocol.Text(text))
+		used = w.toolsUsedLine()
+	}
+	if used != "" {
+		used += "\n"
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
-	shown := notesText(used) + handBackNotice + indentLines(text)
+	shown := notesText(used) + handBackNotice + indentLines(cmp.Or(text, "(Subagent completed but returned no output.)"))
 	if w.progress.lastResult.Subtype == maxTurnsSubtype {
 		notes++ // the sentence that replaces the report is a note
 		shown = notesText(used) + indentLines(text)

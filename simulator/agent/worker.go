@@ -246,13 +246,13 @@ func (w *agentRun) noticeText(end string) string {
 	case w.task.Background:
 		return `Agent "` + w.task.Description + `" finished`
 	default:
-		return w.answerText()
+		return cmp.Or(w.answerText(), w.task.Description)
 	}
 }
 
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
-	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
+	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode()), Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"})}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), rejectExcludedTools(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
@@ -304,13 +304,15 @@ func (w *agentRun) forward(ev protocol.Event) {
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			w.setAgent(said)
+			w.progress.recordReply(said, w.agents.options.Session.Options().Display.Stream)
 			w.task.Post(ev)
 		}
 	case *protocol.User:
+		w.setAgentFields(ev)
 		if ev.IsSynthetic || ev.SourceUUID == "" { // only results of its calls are shown
+			w.task.Post(&protocol.HiddenEvent{Event: ev})
 			return
 		}
-		w.setAgentFields(ev)
 		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only errors
 			ev.ToolUseResult = nil
 		}

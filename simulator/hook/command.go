@@ -43,7 +43,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		}
 		return a
 	}
-	_, writeErr := p.Stdin().Write(c.stdin)
+	_, writeErr := p.Stdin().Write(append(slices.Clip(c.stdin), '\n'))
 	p.Stdin().CloseWhenSent()
 	out := watchOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)

@@ -292,7 +292,8 @@ func TestCommandSurroundings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"` + dir + `","hook_event_name":"SessionStart","source":"startup"}CLAUDECODE=1
+	want := []string{`{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"` + dir + `","hook_event_name":"SessionStart","source":"startup"}
+CLAUDECODE=1
 CLAUDE_CODE_CHILD_SESSION=1
 CLAUDE_CODE_ENTRYPOINT=sdk-cli
 CLAUDE_CODE_SESSION_ATTENDED=0

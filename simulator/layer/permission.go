@@ -85,7 +85,9 @@ func Permission(o PermissionOptions) executor.Middleware {
 			return result, nil
 		}
 		if answer.UpdatedInput != nil {
-			use = o.changedCall(use, answer.UpdatedInput)
+			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
+			changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
+			use = changed
 			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
 				return invalidUpdateResult(use, *bad, answer.Before), nil
 			}
@@ -98,12 +100,6 @@ func Permission(o PermissionOptions) executor.Middleware {
 		result.EventsBefore, result.Feedback = append(before, result.EventsBefore...), answer.Feedback
 		return result, err
 	})
-}
-
-func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
-	changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, input))
-	changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
-	return changed
 }
 
 // FirstEffect returns the first visible effect of a call: its hooks start, it is denied without a hook, a

@@ -208,13 +208,21 @@ func (d decider) decideByClass(c *call) Verdict {
 	return c.ask(c.unansweredMessage(), "", "")
 }
 
+// noSurfaceText begins as the text of the real CLI, and has its length, because tokens are estimated from lengths.
+const noSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody sees a permission prompt " +
+	"here, so the denial came by itself and nothing has run. A report must not say that it did, and a second attempt ends in the same way: until the " +
+	"session ends, each action that needs an approval is denied. An answer to the user says what was not possible and what it was needed for; the rest " +
+	"of the task, which needs no approval, can still go on as before. This is what needed that approval: "
+
 // denyWithoutPrompt replaces a question by a denial if the mode or the options prevent the question from being asked.
 func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
 		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").withReasonCode("mode:dontAsk")
 	case d.o.NoPrompts:
-		return c.deny("asyncAgent", "Permission to use "+c.use.Name+" has been denied because this session shows no permission prompts.")
+		v = c.deny("asyncAgent", noSurfaceText+v.Message).withReasonCode("unknown")
+		v.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
+		return v
 	case v.AskRule || v.RequiresUser || d.o.HasAsker:
 		return v
 	case d.hasClassifier() && v.Safety == protocol.SafetyDangerous:

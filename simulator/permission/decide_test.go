@@ -180,7 +180,7 @@ func TestDenialTexts(t *testing.T) {
 		{"MCP rule", permission.Options{}, []string{"deny mcp__s"}, newCall("mcp__s__t", "{}"), "Permission to use mcp__s__t has been denied.", "rule"},
 		{"Read rule", permission.Options{}, []string{"deny Read(//w/**)"}, newCall("Read", "/w/a"), "<tool_use_error>File is in a directory that is denied by your permission settings.</tool_use_error>", "none"},
 		{"Write rule", permission.Options{}, []string{"deny Edit(//w/**)"}, newCall("Write", "/w/a"), "<tool_use_error>File is in a directory that is denied by your permission settings.</tool_use_error>", "none"},
-		{"no prompts", permission.Options{NoPrompts: true}, nil, newCall("mcp__s__t", "{}"), "Permission to use mcp__s__t has been denied because this session shows no permission prompts.", "asyncAgent"},
+		{"no prompts", permission.Options{NoPrompts: true}, nil, newCall("mcp__s__t", "{}"), permission.NoSurfaceText + "Claude requested permissions to use mcp__s__t, but you haven't granted it yet.", "asyncAgent"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,6 +74,7 @@ type AgentRef struct {
 	// Calls that need permission are denied, without an event.
 	NoPrompts bool
 	Mode      string // permission mode of the agent's calls; empty means the mode of the session
+	Searches  bool   // the agent's type lists its tools without Bash, so it has Glob and Grep if it lists them
 }
 
 // HookVerdict is the decision of a PreToolUse hook. "allow" permits a call that would need a question, but does not

@@ -25,6 +25,9 @@ type UserMessage struct {
 	Typed string
 }
 
+// UnclassifiedOrigin is the origin of a synthetic prompt.
+const UnclassifiedOrigin = `{"kind":"unclassified"}`
+
 // AssistantMessage is the message of an assistant event. On the stream, each event has one block of the message, and
 // StopReason is nil (spec: cli-observed 2).
 type AssistantMessage struct {

@@ -85,7 +85,7 @@ func eventAgentID(parent *string, id string) string {
 func newAgentMeta(kind, description, toolUseID string) agentMeta {
 	a := agentMeta{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 	switch kind {
-	case "claude", "Explore", "general-purpose", "Plan", "statusline-setup":
+	case "claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup":
 		a.IsBuiltIn = true
 	}
 	return a

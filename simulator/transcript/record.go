@@ -158,6 +158,9 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Source == "system" {
 		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
 	}
+	if string(ev.Origin) == protocol.UnclassifiedOrigin {
+		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
+	}
 	if ev.OfHook {
 		line.RowSource = ""
 	}
@@ -394,7 +397,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		}
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
-	if ev.Expansion == nil && agentID == "" {
+	if ev.Expansion == nil && (agentID == "" || ev.Companion) {
 		setTextOrigin(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {

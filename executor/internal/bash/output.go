@@ -81,17 +81,12 @@ var imageDataURLPattern = sync.OnceValue(func() *regexp.Regexp {
 
 func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResult {
 	data, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || !isPicture(data) {
+	if _, _, badImage := image.DecodeConfig(bytes.NewReader(data)); err != nil || badImage != nil {
 		return tool.Fail("Unable to resize image — image processing is unavailable and dimensions could not be read from the file header. " +
 			"Please convert the image to PNG, JPEG, GIF, or WebP.")
 	}
 	out.Stdout, out.IsImage = output, true
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
-}
-
-func isPicture(data []byte) bool {
-	_, _, err := image.DecodeConfig(bytes.NewReader(data))
-	return err == nil
 }
 
 // modifiedFilesHint returns a hint about files that the session read and a command modified since; "" means none.

@@ -159,7 +159,8 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	case !p.wasRead && !f.options.Access.IsReadable(p.path):
 		return no(notReadText)
 	}
-	if p.usesCRLF = endsInCRLF(p.contentBefore); p.usesCRLF {
+	n := strings.Count(p.contentBefore, "\r\n")
+	if p.usesCRLF = n > 0 && n == strings.Count(p.contentBefore, "\n"); p.usesCRLF {
 		for _, s := range []*string{&p.contentBefore, &in.NewString} {
 			*s = strings.ReplaceAll(*s, "\r\n", "\n")
 		}
@@ -204,11 +205,6 @@ func escapeUnicode(s string) string {
 		}
 	}
 	return b.String()
-}
-
-func endsInCRLF(s string) bool {
-	n := strings.Count(s, "\r\n")
-	return n > 0 && n == strings.Count(s, "\n")
 }
 
 // apply returns content with the text replaced. The text must occur in content.

@@ -39,6 +39,7 @@ type Files struct {
 	options Options
 	seen    *seenFiles
 	agents  *agentFiles
+	ofAgent bool // a sub-agent makes the calls
 }
 
 type agentFiles struct {
@@ -75,7 +76,7 @@ func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	if f.agents.seen[agent.ID] == nil {
 		f.agents.seen[agent.ID] = &seenFiles{byPath: map[string]seenContent{}}
 	}
-	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
+	return &Files{f.options, f.agents.seen[agent.ID], f.agents, true}
 }
 
 // typedRun and typedCheck are [tool.TypedRun] and [tool.TypedCheck] for functions that get the Files of the caller.

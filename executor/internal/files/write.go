@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
@@ -52,9 +54,15 @@ func Write(f *Files) tool.Tool {
 	}
 }
 
+// reportFile matches the names of files that sub-agents may not write (observed with 2.1.330).
+var reportFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
+
 // checkWritable refuses a file that cannot be replaced, or whose current content the session has not read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
+	if f.ofAgent && reportFile().MatchString(filepath.Base(path)) {
+		return new(tool.Refuse("Subagents should return findings as text, not write report files. Include this content in your final response instead."))
+	}
 	old, err := readRegularFile(path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))

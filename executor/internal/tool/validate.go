@@ -30,6 +30,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 // issues returns the issues of a value. A nil raw means that the value is missing.
 func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	got, want := plainjson.TypeOf(raw), s.Type
+	var number float64
 	if want == "integer" {
 		want = "number"
 	}
@@ -41,7 +42,7 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 			Code: "invalid_value", Values: s.Enum, Path: path,
 			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
 		}}
-	case s.Type == "integer" && !isWholeNumber(raw):
+	case s.Type == "integer" && (json.Unmarshal(raw, &number) != nil || number != math.Trunc(number)):
 		return []Issue{wrongType("int", "safeint", got, path)}
 	case got == "number" && s.NonNegative && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
 		return []Issue{TooSmall("number", 0, path)}
@@ -53,11 +54,6 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 		return s.propIssues(path, raw)
 	}
 	return nil
-}
-
-func isWholeNumber(raw json.RawMessage) bool {
-	var f float64
-	return json.Unmarshal(raw, &f) == nil && f == math.Trunc(f)
 }
 
 func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
@@ -90,15 +86,10 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 	} else if s.Max > 0 && n > s.Max {
 		found = append(found, tooBig("string", s.Max, path))
 	}
-	if s.URL && !isURL(value) {
+	if u, err := url.Parse(value); s.URL && (err != nil || u.Scheme == "" || u.Host == "" && (u.Scheme == "http" || u.Scheme == "https")) {
 		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: keyOrderFormatAfterCode})
 	}
 	return found
-}
-
-func isURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
 }
 
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {

@@ -35,7 +35,8 @@ type Options struct {
 	// Agents is --agents: a JSON object, keyed by name; empty means none.
 	Agents string
 	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
-	Open func(dir string) fs.FS
+	Open  func(dir string) fs.FS
+	Guide bool // adds the built-in agent claude-code-guide, which sessions of the SDKs lack
 	// Disabled omits everything that is not built in, and the built-in agent statusline-setup (--safe-mode). The
 	// catalog still lists the names of the plugins in Plugins.
 	Disabled bool
@@ -105,6 +106,9 @@ func New(o Options) (*Catalog, []string) {
 	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.OutputStyles(), func(s claudecode.OutputStyle) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
+	}
+	if !o.Guide {
+		delete(c.agents, "claude-code-guide")
 	}
 	if o.Disabled {
 		all, warnings := New(Options{Plugins: o.Plugins, Open: o.Open})
@@ -299,6 +303,7 @@ func mapToNames[T any](list []T, name func(T) string) []string {
 func builtinAgents() []Agent {
 	return []Agent{
 		{Name: "claude", Description: "Catch-all agent for tasks that fit no other.", Source: "built-in"},
+		{Name: "claude-code-guide", Description: "Answers questions about Claude Code and its SDK.", Source: "built-in", Model: "haiku", Mode: "dontAsk", Tools: []string{"Bash", "Read", "WebFetch", "WebSearch"}},
 		{Name: "Explore", Description: "Finds its way through a code base without changing it.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
 		{Name: "general-purpose", Description: "Works on tasks of several steps.", Source: "built-in"},
 		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},

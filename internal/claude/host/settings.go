@@ -194,21 +194,17 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 		}
 		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
 	}
+	info, err := os.Stat(dir)
 	switch {
 	case dir == h.session.Plan().CWD:
 		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
 	case !below:
 		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
-	case !isDirectory(dir):
+	case err != nil || !info.IsDir():
 		return refuse(given + " is not a directory")
 	}
 	h.session.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.SessionDirSource}})
 	return dir, nil
-}
-
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // applySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.

@@ -32,7 +32,7 @@ func (r *resolver) buildCatalog() error {
 	case f.Maintenance:
 		r.plan.Customization.Setup = "maintenance"
 	}
-	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: OpenDir}
+	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: OpenDir, Guide: !strings.HasPrefix(r.plan.Entrypoint, "sdk-")}
 	if r.plan.Settings.HasSource("user") && !f.Bare {
 		o.UserDir = r.plan.State
 	}

@@ -50,7 +50,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 			m.Fallbacks = append(m.Fallbacks, name)
 		}
 	}
-	if level := strings.ToLower(f.Effort); slices.Contains(claudecode.EffortLevels(), level) {
+	if level := strings.ToLower(cmp.Or(sys.Getenv("CLAUDE_CODE_EFFORT_LEVEL"), f.Effort)); slices.Contains(claudecode.EffortLevels(), level) {
 		m.Effort = level
 	}
 	return m

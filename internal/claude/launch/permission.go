@@ -47,7 +47,9 @@ func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}
 	mode, err := permission.ParseMode(initialPermissionMode(f, p))
 	asks := f.PermissionPromptTool
-	if f.Interactive {
+	if f.PermissionPrompts == "none" {
+		asks = ""
+	} else if f.Interactive {
 		asks = cmp.Or(asks, "stdio")
 	}
 	return Permission{

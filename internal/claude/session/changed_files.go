@@ -27,16 +27,13 @@ type rereadEntry struct {
 func changedFilesContext(changes []builtin.ChangedFile) []simulator.ContextFile {
 	var all []simulator.ContextFile
 	for _, file := range changes {
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(file.Content))
+		reread := rereadEntry{Timestamp: file.Modified.UnixMilli(), Hash: strconv.FormatUint(hash.Sum64(), 36), Length: len(file.Content)}
 		all = append(all, simulator.ContextFile{
 			Role: "system", Tool: "Read", Text: "The file " + file.Path + " was changed after you wrote it. Its changed lines, with their numbers:\n" + file.Snippet,
-			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: newRereadEntry(file)},
+			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: reread},
 		})
 	}
 	return all
-}
-
-func newRereadEntry(file builtin.ChangedFile) rereadEntry {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(file.Content))
-	return rereadEntry{Timestamp: file.Modified.UnixMilli(), Hash: strconv.FormatUint(hash.Sum64(), 36), Length: len(file.Content)}
 }

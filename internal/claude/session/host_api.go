@@ -205,7 +205,11 @@ func (s *Session) SetModel(name string) {
 }
 
 // Cost returns the costs of the session up to the end of the last turn.
-func (s *Session) Cost() slash.Cost { return s.conversation.lastCost() }
+func (s *Session) Cost() slash.Cost {
+	s.conversation.mu.Lock()
+	defer s.conversation.mu.Unlock()
+	return s.conversation.cost
+}
 
 // ContextUsage returns how full the context window is.
 func (s *Session) ContextUsage() slash.Context {

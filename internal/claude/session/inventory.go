@@ -81,10 +81,12 @@ func (v *toolInventory) initEventTools(resources bool) []string {
 }
 
 // hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables
-// hidden tools, any tool that --tools and deny rules do not remove.
+// hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep exist for agents without a shell.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
-	return v.isAvailable(name) && (v.hiddenTools || v.isListed(name))
+	return v.isAvailable(name) && (v.hiddenTools || isSearch(name) || v.isListed(name))
 }
+
+func isSearch(name string) bool { return name == "Glob" || name == "Grep" }
 
 func (v *toolInventory) isListed(name string) bool {
 	t := claudecode.ToolNamed(name)
@@ -98,11 +100,12 @@ func (v *toolInventory) isListed(name string) bool {
 // that the session has, and for names that are not tools in any version.
 func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
-	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) {
+	search := isSearch(t.Name)
+	lacks := search && !v.hiddenTools && !v.isListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)
+	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) && !lacks {
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
-	search := t.Name == "Glob" || t.Name == "Grep"
 	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // only the session's agent lacks it
 	switch user := t.Listing == claudecode.ListWithUser; {
 	case user && call.Agent != nil:
@@ -264,7 +267,7 @@ func allowedOptionalTools(o toolListing) []string {
 		switch {
 		case name == "TodoWrite" || slices.Contains(taskTools(), name): // a session has either TodoWrite or the Task tools
 			list = append(list, taskListTools(o)...)
-		case name == "Glob" || name == "Grep": // Glob and Grep are added together
+		case isSearch(name): // Glob and Grep are added together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)

@@ -193,7 +193,8 @@ func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	for name, n := range sent {
 		r.scenario.summarize(journal.Telemetry{Name: name, Count: n})
 	}
-	judged := r.scenario.judge(code)
+	r.scenario.summarize(journal.Exit{Code: code})
+	judged := r.scenario.summary.CheckExpectations(r.scenario.scenario)
 	if r.journal != nil {
 		whole := r.journal.WithoutSession()
 		for _, j := range judged {
@@ -370,11 +371,6 @@ func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	fresh := all[min(p.missesReported, len(all)):]
 	p.missesReported = len(all)
 	return fresh
-}
-
-func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
-	p.summarize(journal.Exit{Code: code})
-	return p.summary.CheckExpectations(p.scenario)
 }
 
 func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {

@@ -219,12 +219,6 @@ func (c *conversation) updateCost() {
 	c.cost = c.sim.Cost()
 }
 
-func (c *conversation) lastCost() slash.Cost {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cost
-}
-
 // DeferredPrompt returns the prompt to run the tool call that an earlier process deferred, or false if none exists.
 func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 	return s.conversation.sim.DeferredPrompt()

@@ -182,7 +182,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 }
 
 func (t *toolbox) withToolSearch(all executor.Executor) executor.Executor {
-	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
+	return executor.Hide(func(def protocol.Tool) bool { return isSearch(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := all.Tools(ctx)
 			listed := t.inventory.offeredTools(t.servers.hasResources())
