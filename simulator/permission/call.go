@@ -370,7 +370,10 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	if c.kind != claudecode.ToolClassShell || !r.coversTool(c) {
 		return false
 	}
-	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool { return matchCommand(r.content, text, oneSimpleCommand) }) {
+	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool {
+		piece, _ := shellcmd.Parse(strings.TrimSpace(text))
+		return matchCommand(r.content, text, oneSimpleCommand) || slices.ContainsFunc(piece.Commands, r.matchesCommand)
+	}) {
 		return true
 	}
 	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
@@ -385,7 +388,27 @@ var elementAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return reg
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
 func splitUnparsable(text string) []string {
 	text = elementAssignmentPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
-	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
+	if i := strings.LastIndex(text, "${"); i >= 0 && !strings.Contains(text[i:], "}") {
+		text = text[:i] // the shell reads the rest as a part of the expansion
+	}
+	if i := strings.LastIndex(text, "$("); i >= 0 && !strings.Contains(text[i:], ")") {
+		text = text[:i]
+	}
+	pieces, start, quote := []string{text}, 0, rune(0)
+	for i, r := range text {
+		switch {
+		case r == quote:
+			quote = 0
+		case quote != 0:
+		case r == '\'' || r == '"':
+			quote = r
+		case r == '{' && strings.HasSuffix(text[:i], "$"):
+			quote = '}'
+		case strings.ContainsRune("\n;&|(){}`", r):
+			pieces, start = append(pieces, text[start:i]), i+1
+		}
+	}
+	return append(pieces, text[start:])
 }
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {

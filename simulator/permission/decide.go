@@ -128,6 +128,11 @@ func (d decider) decide(c *call) Verdict {
 	if q := c.safetyApproval(); q != nil {
 		return c.verdictFor(*q)
 	}
+	for _, line := range newCommandLine(c).withClosedQuote() {
+		if q := line.sensitiveChangeApproval(); q != nil {
+			return c.verdictFor(*q)
+		}
+	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
 		return c.allow("mode")
 	}

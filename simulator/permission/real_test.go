@@ -17,6 +17,7 @@ func TestRealDecisions(t *testing.T) {
 		"allow":     newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
 		"sensitive": newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
 		"default":   newPolicy(t, files(permission.Options{HasAsker: true})),
+		"removal":   newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Bash(rm:*)"),
 		"denied":    newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Read(./.env)"),
 	}
 	text, err := os.ReadFile("testdata/real.txt")

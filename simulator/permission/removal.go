@@ -2,6 +2,7 @@ package permission
 
 import (
 	"cmp"
+	"errors"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,22 +23,29 @@ func (c commandLine) removalApproval() *approvalRequest {
 		return nil
 	}
 	scripts := append([]commandLine{c}, c.shellScripts(maxScriptDepth)...)
-	lines := slices.Concat(scripts, c.parsableFragments())
+	lines := slices.Concat(scripts, fragments(c))
 	for _, one := range scripts {
-		lines = append(lines, one.withClosedQuote()...)
+		for _, fixed := range one.withClosedQuote() {
+			lines = append(append(lines, fixed), fixed.shellScripts(maxScriptDepth)...)
+		}
 	}
 	for _, one := range lines {
 		if q := one.directRemovalApproval(); q != nil {
 			return q
 		}
 	}
-	for _, one := range scripts {
+	for i, one := range scripts {
 		if q := one.unclearScriptApproval(); q != nil {
 			return q
+		}
+		if i > 0 && errors.Is(one.parseErr, shellcmd.ErrUncertain) && removalName().MatchString(one.command) {
+			return new(uncertainApproval())
 		}
 	}
 	return nil
 }
+
+var removalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brm(dir)?\b`) })
 
 // hiddenScript matches a command that passes a script with a removal to a shell.
 var hiddenScript = sync.OnceValue(func() *regexp.Regexp {
@@ -47,14 +55,22 @@ var hiddenScript = sync.OnceValue(func() *regexp.Regexp {
 // unclearScriptApproval returns the question about a script that is an argument of a shell, removes files, and cannot be
 // analysed: it uses a variable or argument whose value is unclear, or a function or case contains it.
 func (c commandLine) unclearScriptApproval() *approvalRequest {
+	if text := strings.TrimSpace(c.command); (strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScript().MatchString(text) {
+		return hiddenScriptApproval()
+	}
 	for _, cmd := range slices.Concat(c.script.Commands, c.script.Coprocesses) {
 		script := cmd.WithVariableValues().ShellScript()
-		if cmd.IsHidden && hiddenScript().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
-			return dangerousApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
-				"A script of a shell runs rm and could not be checked")
+		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved
+		if isUnread && hiddenScript().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
+			return hiddenScriptApproval()
 		}
 	}
 	return nil
+}
+
+func hiddenScriptApproval() *approvalRequest {
+	return dangerousApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
+		"A script of a shell runs rm and could not be checked")
 }
 
 // removesFiles reports whether a script removes files.
@@ -70,7 +86,7 @@ func removesFiles(text string) bool {
 	})
 }
 
-var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
+var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^']*)$`) })
 
 // withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real
 // CLI (observed with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for
@@ -78,36 +94,36 @@ var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.Mus
 func (c commandLine) withClosedQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
-	if at == nil || strings.Contains(text, `\ `) || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
+	if at == nil || c.parseErr == nil && !c.script.HasOpenQuote || strings.Contains(text, `\ `) || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
 		return nil
 	}
 	_, size := utf8.DecodeLastRuneInString(text)
-	fixed := c.forScript(text[:len(text)-size] + "'")
-	if fixed.parseErr != nil && c.judge.mode != protocol.ModeBypass {
-		fixed = c.forScript(fixed.command[strings.LastIndexAny(fixed.command, "({")+1:])
-	}
-	return []commandLine{fixed}
+	fixed := scriptLine(c, text[:len(text)-size]+"'")
+	return append(fragments(fixed), fixed)
 }
 
-// parsableFragments splits a text that cannot be parsed at line ends and operators, and returns the pieces as command
-// lines. It returns nil for other texts, and for texts with quotes or parentheses (observed with 2.1.330).
-func (c commandLine) parsableFragments() []commandLine {
-	text := strings.TrimSpace(c.command)
-	if c.parseErr == nil || strings.ContainsAny(text, "({\"'`") || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") {
+// fragments splits a text that cannot be parsed at line ends, operators, and parentheses, and returns the pieces as command
+// lines. It returns nil for other texts, and in mode bypassPermissions (observed with 2.1.330).
+func fragments(c commandLine) []commandLine {
+	if c.parseErr == nil || c.judge.mode == protocol.ModeBypass {
 		return nil
 	}
 	var out []commandLine
-	for _, piece := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|)<>", r) }) {
+	for _, piece := range splitUnparsable(c.command) {
 		words := strings.Fields(piece)
-		for len(words) > 0 && slices.Contains([]string{"then", "else", "do", "if", "while", "until"}, words[0]) {
+		for len(words) > 0 && slices.Contains([]string{"then", "else", "do", "if", "while", "until", "time", "!"}, words[0]) {
 			words = words[1:]
 		}
-		out = append(out, c.forScript(strings.Join(words, " ")))
+		if piece != c.command {
+			fragment := scriptLine(c, strings.Join(words, " "))
+			fragment.script.IsBroken = true
+			out = append(out, fragment)
+		}
 	}
 	return out
 }
 
-func (c commandLine) forScript(script string) commandLine {
+func scriptLine(c commandLine, script string) commandLine {
 	call := *c.call
 	call.command = script
 	call.script, call.parseErr = shellcmd.Parse(script)
@@ -121,36 +137,51 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
-		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) ||
-			cmd.IsTimed && cmd.Interleaved {
-			continue
-		}
 		if q := c.commandRemovalApproval(cmd.WithVariableValues(), moves); q != nil {
 			return q
 		}
 	}
 	for _, cmd := range c.script.Coprocesses {
-		for _, one := range append(nestedCommands(c.script, cmd), cmd) {
-			if q := cmp.Or(variableRemovalApproval(one.Innermost()), unsetRemovalApproval(one)); q != nil {
-				return q
-			}
+		if q := cmp.Or(variableApproval(c.script, cmd), unsetRemovalApproval(cmd)); q != nil {
+			return q
 		}
 	}
 	return nil
 }
 
-// nestedCommands returns the commands of the script that a command of outer passes to another shell.
-func nestedCommands(outer shellcmd.Script, cmd shellcmd.Command) []shellcmd.Command {
+// variableApproval returns the question that a command requires if it removes a directory in a variable, or if it passes
+// such a command to another shell.
+func variableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
+	assignments := outer.Assignments()
+	for _, one := range nestedCommands(assignments, cmd) {
+		if q := variableRemovalApproval(one.Innermost()); q != nil {
+			return q
+		}
+	}
+	if cmd.ShellScript() != "" { // a shell does not know the variables
+		assignments = ""
+	}
+	for _, one := range nestedCommands(assignments, cmd) {
+		if q := unsetRemovalApproval(one); q != nil {
+			return q
+		}
+	}
+	return variableRemovalApproval(cmd.Innermost())
+}
+
+// nestedCommands returns the commands of the script that a command passes to another shell, after assignments.
+func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command {
 	script := cmd.NestedScript()
 	if script == "" {
 		return nil
 	}
-	inner, _ := shellcmd.Parse(outer.Assignments() + strings.Trim(script, `"`)) // after an error, inner has the commands before it
+	inner, _ := shellcmd.Parse(assignments + strings.Trim(script, `"`)) // after an error, inner has the commands before it
 	return inner.Commands
 }
 
 // shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c "rm x". It also
-// searches these scripts for scripts, at most depth levels deep.
+// searches these scripts for scripts, at most depth levels deep. Like the real CLI (observed with 2.1.330), it searches
+// scripts in all modes as a command line in mode bypassPermissions.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -158,10 +189,15 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValues().ShellScript()
+		if option := c.script.OptionScript(cmd); option != "" {
+			script = "(" + option + ")"
+		}
 		if strings.TrimSpace(script) == "" {
 			continue
 		}
-		inner := c.forScript(c.script.Assignments() + script)
+		inner, searched := scriptLine(c, c.script.Assignments()+script), *c.judge
+		searched.mode = protocol.ModeBypass
+		inner.judge = &searched
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
 	}
 	return out
@@ -170,41 +206,42 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 // commandRemovalApproval returns the question that one command requires if it removes important files. moves is true if
 // the command line changes the directory.
 func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
-	if inner := cmd.Innermost(); baseName(inner) == "rm" && !cmd.IsInFunction && !readsOperandsFromInput(cmd) {
+	if inner := (shellcmd.Script{IsBroken: true}).UnwrappedForRemoval(cmd); baseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.Clear {
 		operands, recursive := removalOperands(inner)
 		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}
 	}
-	for _, one := range nestedCommands(c.script, cmd) {
-		if q := cmp.Or(variableRemovalApproval(one.Innermost()), unsetRemovalApproval(one)); q != nil {
-			return q
-		}
-	}
-	if q := variableRemovalApproval(cmd.Innermost()); q != nil {
+	if q := variableApproval(c.script, cmd); q != nil {
 		return q
 	}
-	if q := unsetRemovalApproval(cmd); q != nil && !cmd.IsInFunction {
+	if q := c.targetApproval(cmd, moves); q != nil || cmd.IsInFunction {
 		return q
 	}
+	return unsetRemovalApproval(cmd)
+}
+
+// targetApproval returns the question about the targets of a command whose words are known.
+func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
 	isBypass := c.judge.mode == protocol.ModeBypass
 	inner := c.script.UnwrappedForRemoval(cmd)
 	name := baseName(inner)
-	if name != "rm" && name != "rmdir" {
+	if name != "rm" && name != "rmdir" || cmd.Clarity == shellcmd.Unread || cmd.IsTimed && cmd.Interleaved {
 		return nil
 	}
 	operands, _ := removalOperands(inner)
-	switch isVariable := func(s string) bool { return strings.ContainsAny(s, unknownVariables) }; {
-	case cmd.IsHidden && isBypass && !strings.Contains(cmd.Text, "${HOME"):
-		return nil
-	case cmd.IsHidden:
+	if isBypass && (cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
+		if !strings.Contains(cmd.Text, "${HOME}") || cmd.Clarity > shellcmd.Unresolved {
+			return nil
+		}
+		operands = slices.DeleteFunc(operands, func(target string) bool { return target != string(shellcmd.PlaceholderHome) })
+	}
+	if cmd.IsHidden {
 		operands = slices.DeleteFunc(operands, func(target string) bool {
 			_, all := emptiedDirectory(target)
-			return isVariable(target) || strings.ContainsRune(target, shellcmd.PlaceholderOutput) || moves && (all || strings.Trim(target, "./") == "")
+			return strings.ContainsAny(target, unknownVariables+string(shellcmd.PlaceholderOutput)) || moves && (all || strings.Trim(target, "./") == "")
 		})
-	case isBypass && slices.ContainsFunc(operands, isVariable):
-		return nil
 	}
 	for _, target := range operands {
 		if q := c.dangerousTargetApproval(name, target, moves); q != nil {
@@ -229,10 +266,6 @@ func baseName(cmd shellcmd.Command) string {
 		return ""
 	}
 	return filepath.Base(cmd.Args[0])
-}
-
-func readsOperandsFromInput(cmd shellcmd.Command) bool {
-	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }
 
 func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
@@ -321,50 +354,26 @@ const unknownVariables = string(shellcmd.PlaceholderVariable) + string(shellcmd.
 
 // unsetRemovalApproval asks about removing what may be the root because a variable is not set.
 func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
-	inner := cmd.Innermost()
+	name, inner := cmd.UnquotedProgram()
 	operands, _ := removalOperands(inner)
-	if name := baseName(inner); (name == "rm" || name == "rmdir") && slices.ContainsFunc(operands, isRootIfUnset) {
+	if (name == "rm" || name == "rmdir") && slices.ContainsFunc(operands, func(target string) bool { return rootIfUnset().MatchString(target) }) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
 	return nil
 }
 
-// isRootIfUnset reports whether a target that begins with a variable would be the root, its content, or a system
-// directory if its variables were unset.
-func isRootIfUnset(target string) bool {
-	const variables = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderHome)
-	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.PlaceholderExpansion)) {
-		return false
-	}
-	left := target[1:]
-	if target[0] == shellcmd.PlaceholderHome && !strings.ContainsAny(left, variables+string(shellcmd.PlaceholderOutput)) {
-		return false // the value of $HOME is known
-	}
-	for _, v := range variables {
-		left = strings.ReplaceAll(left, string(v), "")
-	}
-	rest, rooted := strings.CutPrefix(left, "/")
-	if !rooted {
-		return false
-	}
-	if target[0] == shellcmd.PlaceholderExpansion {
-		return strings.Trim(rest, "*") == "" && rest != ""
-	}
-	top, below, _ := strings.Cut(rest, "/")
-	switch {
-	case strings.Trim(top, "*") == "", top == string(shellcmd.PlaceholderOutput):
-		return true
-	default:
-		return strings.Trim(below, "*/") == "" && isSystemDirectory(top)
-	}
-}
+// rootIfUnset matches the shape of a target that begins with a variable, and that is the root, a file of the root, or a
+// system directory if the variable is empty.
+var rootIfUnset = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + strings.Join(systemDirectories(), "|") + `)(/[/*]*)?$`)
+})
 
-func isSystemDirectory(name string) bool {
-	return slices.Contains([]string{
+func systemDirectories() []string {
+	return []string{
 		"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "mnt", "media", "nix", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
 		"Applications", "Library", "System", "Users", "Volumes", "private",
-	}, name)
+	}
 }
 
 // emptiedDirectory returns the directory that removing a target such as dir/* empties; all is false for others.

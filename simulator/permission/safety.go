@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -47,7 +48,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 
 // windowsNamePattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
 var windowsNamePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
+	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 })
 
 // suspiciousReadVerdict returns the question about reading a file whose name has another meaning on Windows. Nil means
@@ -124,19 +125,13 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	if !c.script.IsAnalysed() {
 		return nil
 	}
-	redirects := slices.Clone(c.script.Redirects)
+	redirects, moved := slices.Clone(c.script.Redirects), false
 	for _, cmd := range c.script.Commands {
 		inner := c.script.UnwrappedForRemoval(cmd)
+		moved = moved || inner.Name() == "cd"
 		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() {
-			for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
-				q := c.sensitivePathApproval(path)
-				if hasParentReference(path) {
-					q = c.tokenApproval(name, path)
-				}
-				if q != nil {
-					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}, c.editSuggestion()...)
-					return q
-				}
+			if q := c.sensitiveOperandApproval(inner, moved); q != nil {
+				return q
 			}
 		}
 		redirects = append(redirects, cmd.Redirects...)
@@ -150,6 +145,25 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}
 				return q
 			}
+		}
+	}
+	return nil
+}
+
+// sensitiveOperandApproval returns the question about the first sensitive operand of a command that changes files. After a
+// change of directory, suspicious names are not considered.
+func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command, moved bool) *approvalRequest {
+	for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
+		q := c.sensitivePathApproval(path)
+		if moved && q != nil && q.safety == protocol.SafetyDangerous {
+			continue
+		}
+		if hasParentReference(path) {
+			q = c.tokenApproval(inner.Name(), path)
+		}
+		if q != nil {
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}, c.editSuggestion()...)
+			return q
 		}
 	}
 	return nil

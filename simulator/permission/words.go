@@ -340,7 +340,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 			shellcmd.ObstacleSubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
 			shellcmd.ObstacleCodedText:           "Text with escape codes" + unknown,
 			shellcmd.ObstacleLoneDollar:          "This command can't be checked before it runs",
-			shellcmd.ObstacleLoneEquals:          "This command can't be checked before it runs",
+			shellcmd.ObstacleUnparsed:            "Parse error",
 			shellcmd.ObstacleClosedDescriptor:    "A closed file descriptor",
 			shellcmd.ObstacleHiddenLine:          "A quoted line that begins with #",
 			shellcmd.ObstacleSubscriptAssignment: "This command can't be checked before it runs",

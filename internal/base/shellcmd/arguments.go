@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	positional    = lazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
-	movesArgument = lazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
+	positional     = lazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	quotedVariable = lazyPattern(`'[^']*\$[^']*'`)
+	movesArgument  = lazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
 // HasUnclearScript reports whether the command passes a script to a shell that refers to one of the variables, quoted or
@@ -17,10 +18,13 @@ var (
 func (c Command) HasUnclearScript(variables []string) bool {
 	inner := c.Innermost()
 	i := scriptArgumentIndex(inner.Args)
-	if i == 0 || inner.Words[i].IsDynamic {
+	if i == 0 {
 		return false
 	}
 	script := inner.Args[i]
+	if inner.Words[i].IsDynamic {
+		return quotedVariable().MatchString(script)
+	}
 	return len(inner.Args) > i+1 && movesArgument().MatchString(script) || slices.ContainsFunc(variables, func(name string) bool {
 		return regexp.MustCompile(`\$\{?#?` + regexp.QuoteMeta(name) + `\b`).MatchString(script)
 	})
@@ -28,8 +32,8 @@ func (c Command) HasUnclearScript(variables []string) bool {
 
 // withArguments replaces $1, $@ and similar expansions in a script by arguments; the first argument is $0.
 func withArguments(script string, args []Word) string {
-	if len(args) == 0 {
-		return script
+	if len(args) < 2 {
+		script = strings.ReplaceAll(script, `"$@"`, "")
 	}
 	var b strings.Builder
 	var quote byte
@@ -40,7 +44,7 @@ func withArguments(script string, args []Word) string {
 		case quote != '\'' && c == '\\' && i+1 < len(script):
 			b.WriteByte(c)
 			i++
-		case quote != '\'' && found != "":
+		case quote != '\'' && found != "" && (quote != 0 || len(args) > 0):
 			b.WriteString(argumentText(strings.Trim(found, "${:?}"), args, quote != 0))
 			i += len(found) - 1
 			continue
@@ -56,7 +60,7 @@ func withArguments(script string, args []Word) string {
 
 // argumentText returns the text of the positional parameter name, as it is written in a script.
 func argumentText(name string, args []Word, quoted bool) string {
-	chosen := args[1:]
+	chosen := args[min(1, len(args)):]
 	if n, err := strconv.Atoi(name); err == nil {
 		chosen = args[min(n, len(args)):min(n+1, len(args))]
 	}
@@ -65,6 +69,9 @@ func argumentText(name string, args []Word, quoted bool) string {
 		texts[i] = w.Source
 		if rest, ok := strings.CutPrefix(w.Source, "~"); ok && (rest == "" || rest[0] == '/') {
 			texts[i] = `"$HOME"` + rest
+		}
+		if w.Shape == "" {
+			texts[i] = ""
 		}
 		if quoted {
 			texts[i] = strings.Trim(strings.ReplaceAll(texts[i], `"$HOME"`, "$HOME"), `"'`)

@@ -18,7 +18,7 @@ func obstacleNames() []string {
 	return strings.Fields(`NoObstacle Subshell Background Group Function Case Nested NestedInQuotes ProcessSubstitution BareVariable
 		AssignedVariable BracedVariable Assignments Arithmetic Braces EscapedSpace OpenHeredoc UnclearRedirect HiddenRedirect Evaluates ArithmeticTest
 		SubscriptTest List Subscript CountingLoop DescriptorVariable ForeignSpace NamedDirectory EqualsExpansion QuotedBrace CodedText
-		LoneDollar LoneEquals ClosedDescriptor HiddenLine`)
+		LoneDollar Unparsed ClosedDescriptor HiddenLine`)
 }
 
 // wordFacts describes a word in one line.

@@ -13,8 +13,8 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.Stmt:
 		return statementObstacle(n)
 	case *syntax.BinaryCmd:
-		if n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[n.OpPos.Offset():max(n.OpPos.Offset(), n.Y.Pos().Offset())], "#") {
-			return Obstacle{Kind: ObstacleHiddenLine}
+		if r.hasHiddenComment(n) {
+			return Obstacle{Kind: ObstacleUnparsed}
 		}
 	case *syntax.Subshell:
 		return Obstacle{Kind: ObstacleSubshell}
@@ -59,6 +59,13 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 		return r.literalObstacle(n)
 	}
 	return Obstacle{}
+}
+
+// hasHiddenComment reports whether a comment follows the operator of a list. The real CLI then ignores the commands before
+// the operator (observed with 2.1.330).
+func (r *scriptReader) hasHiddenComment(n *syntax.BinaryCmd) bool {
+	at := n.OpPos.Offset()
+	return n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[at:max(at, n.Y.Pos().Offset())], "#")
 }
 
 func statementObstacle(s *syntax.Stmt) Obstacle {
@@ -170,7 +177,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	}
 	name := n.Args[0].Lit()
 	if name != "[" && slices.ContainsFunc(n.Args, func(w *syntax.Word) bool { return w.Lit() == "=" }) {
-		return Obstacle{Kind: ObstacleLoneEquals}
+		return Obstacle{Kind: ObstacleUnparsed}
 	}
 	switch name {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
@@ -260,6 +267,8 @@ func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 			if !followsList(append(slices.Clip(r.parents[i+1:]), s)) {
 				return true, true
 			}
+		case *syntax.BinaryCmd:
+			hidden = hidden || r.hasHiddenComment(n) && append(slices.Clip(r.parents), s)[i+1] == syntax.Node(n.X)
 		case *syntax.CaseItem:
 			return true, true
 		case *syntax.ForClause:
@@ -384,7 +393,7 @@ func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
 }
 
 func (r *scriptReader) recordDirectory(a *syntax.Assign) {
-	if a.Name != nil && a.Index == nil && (a.Array != nil || a.Value != nil && unclearValue().MatchString(r.sourceText(a.Value))) {
+	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && unclearValue().MatchString(r.sourceText(a.Value))) {
 		r.script.Unclear = append(r.script.Unclear, a.Name.Value)
 	}
 	call, isCall := r.parents[len(r.parents)-1].(*syntax.CallExpr)

@@ -37,7 +37,7 @@ const (
 	ObstacleQuotedBrace                      // {'a',b}
 	ObstacleCodedText                        // $'…' and $"…"
 	ObstacleLoneDollar                       // a$
-	ObstacleLoneEquals                       // a word that is =
+	ObstacleUnparsed                         // a word that is =, or a comment after && or ||
 	ObstacleClosedDescriptor                 // <&-
 	ObstacleHiddenLine                       // a quoted line that begins with #
 )

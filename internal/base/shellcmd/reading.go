@@ -21,11 +21,13 @@ var errOpenEnd = errors.New("the last line ends in a backslash")
 // parse returns the statements of a script and the text they were parsed from, which [parseRepaired] may have changed.
 func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseConfirmed(source)
-	if text, stmts, ok := parseRepaired(source, err); ok {
-		if !endsUnclosed(source, stmts) {
+	if text, stmts, unclear, ok := parseRepaired(source, err); ok {
+		if !unclear && !endsUnclosed(source, stmts) {
 			err = nil
 		}
 		return text, stmts, err
+	} else if unclear {
+		return source, stmts, ErrUncertain
 	}
 	return source, stmts, err
 }
@@ -48,6 +50,8 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 		switch {
 		case err == nil && !seen.isComplete(), isBrokenExpansion(text, err):
 			err = ErrUncertain
+		case err == nil && seen.misplaced != nil:
+			err = syntax.ParseError{Pos: seen.misplaced.Pos(), Text: "the word can only be used to continue or end a command"}
 		case err == nil && seen.hasOpenEnd():
 			err = errOpenEnd
 		}
@@ -72,7 +76,8 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 }
 
 // isBrokenExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
-// brace. Shells differ in where such an expansion ends, so that the meaning of the script is uncertain.
+// brace, or at an arithmetic command in an unexpected place. Shells differ in where these end, so that the meaning of the
+// script is uncertain.
 func isBrokenExpansion(text string, mistake error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError
@@ -87,6 +92,9 @@ func isBrokenExpansion(text string, mistake error) bool {
 	}
 	offset := min(int(at.Offset()), len(text))
 	before, rest := text[:offset], text[offset:]
+	if i := strings.LastIndex(text[:min(offset+2, len(text))], "(("); i >= 0 && !strings.Contains(text[i:max(i, offset)], ")") || strings.HasPrefix(rest, "$[") {
+		return true
+	}
 	opened := strings.Count(before, "${") + strings.Count(before, "$(")
 	closed := strings.Count(before, "}") + strings.Count(before, ")")
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
@@ -97,9 +105,10 @@ func isBrokenExpansion(text string, mistake error) bool {
 // command.
 type wordCoverage struct {
 	text       string
-	words      []bool   // bytes of words, quotes and expansions
-	delimiters []string // delimiters of here-documents
-	ambiguous  bool     // shells differ in how they read the script, as for an expansion that continues on another line
+	words      []bool           // bytes of words, quotes and expansions
+	delimiters []string         // delimiters of here-documents
+	misplaced  *syntax.CallExpr // a command that begins with else or another word of a compound command
+	ambiguous  bool             // shells differ in how they read the script, as for an expansion that continues on another line
 }
 
 func newWordCoverage(text string) *wordCoverage {
@@ -134,6 +143,10 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			c.ambiguous = c.ambiguous || !c.wordsAdjacent(call, n.Redirs)
+			if len(call.Args) > 0 && isMisplacedWord(call.Args[0].Lit()) {
+				c.ambiguous = c.ambiguous || len(call.Assigns) > 0
+				c.misplaced = call
+			}
 		}
 	}
 	return true
@@ -238,6 +251,12 @@ func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
 }
 
+// isMisplacedWord reports whether a word, which the parser accepts as the name of a command, continues or ends another
+// command.
+func isMisplacedWord(word string) bool {
+	return slices.Contains([]string{"then", "elif", "else", "fi", "do", "done", "esac"}, word)
+}
+
 // isReservedWord reports whether a word is a reserved word whose position the parser does not record.
 func isReservedWord(word string) bool {
 	switch word {
@@ -256,21 +275,66 @@ const (
 // parseRepaired parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
 // It closes an open quote, loop or condition at the end of the text. A pipe may have no second command, and ;; counts
 // as a semicolon everywhere (observed with 2.1.330). The text that closes something is added after the end of the
-// source.
-func parseRepaired(source string, mistake error) (text string, stmts []*syntax.Stmt, ok bool) {
+// source. unclear is true if the text also has a word or operator in a place where the shell refuses it. It is skipped,
+// so that the commands after it are found.
+func parseRepaired(source string, mistake error) (text string, stmts []*syntax.Stmt, unclear, ok bool) {
 	if len(source) > maxRepairedLength {
-		return "", nil, false
+		return "", nil, false, false
 	}
 	text = source
 	for range maxSyntaxRepairs {
-		if text, ok = repairFirstError(text, mistake); !ok {
-			return "", nil, false
+		next, ok := repairFirstError(text, mistake)
+		if !ok {
+			unclear = true
+			next, ok = skipMisplaced(text, mistake)
 		}
-		if stmts, mistake = parseConfirmed(text); mistake == nil {
-			return text, stmts, true
+		if !ok {
+			return "", nil, false, false
+		}
+		text = next
+		stmts, mistake = parseConfirmed(text)
+		if mistake == nil {
+			return text, stmts, unclear, true
+		} else if errors.Is(mistake, errOpenEnd) {
+			return text, stmts, true, true
+		} else if errors.Is(mistake, ErrUncertain) {
+			return "", nil, true, false
 		}
 	}
-	return "", nil, false
+	return "", nil, false, false
+}
+
+var (
+	misplaced     = lazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
+	openList      = lazyPattern(`^[\s;]*(#|$)`)
+	misplacedText = lazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
+)
+
+// skipMisplaced replaces by spaces the word or operator in whose place the syntax error is. Between two statements on
+// one line, it adds a semicolon.
+func skipMisplaced(text string, mistake error) (string, bool) {
+	var wrong syntax.ParseError
+	if !errors.As(mistake, &wrong) {
+		return "", false
+	}
+	at := min(int(wrong.Pos.Offset()), len(text))
+	switch {
+	case strings.HasPrefix(wrong.Text, "statements must be separated"):
+		return text[:at] + ";" + text[at:], true
+	case strings.Contains(wrong.Text, "without closing quote \"`"):
+		return text + "`", at+1 < len(text)
+	case strings.HasPrefix(wrong.Text, "reached EOF without matching `<("):
+		return text + ")", true
+	}
+	size := len(misplacedText().FindString(text[at:]))
+	if strings.HasSuffix(wrong.Text, "followed by a statement") && !openList().MatchString(text[at+size:]) {
+		return text[:at] + strings.Repeat(" ", size) + text[at+size:], true
+	}
+	blank := strings.Repeat(" ", size)
+	if strings.HasSuffix(wrong.Text, "`)`") {
+		blank = ";"
+	}
+	return text[:at] + blank + text[at+size:], size > 0 && misplaced().MatchString(wrong.Text)
 }
 
 func repairFirstError(text string, mistake error) (string, bool) {
@@ -289,8 +353,10 @@ func repairFirstError(text string, mistake error) (string, bool) {
 		return text + "'", true
 	case "reached EOF without closing quote `\"`":
 		return text + `"`, true
+	case "`if` must be followed by a statement list":
+		return text + " true\nthen true\nfi", at+len("if") == len(text)
 	case "`|` must be followed by a statement", "`|&` must be followed by a statement":
-		return text + " true", true
+		return text + " true", strings.Trim(text[at:], "|& \n\t") == ""
 	case "`if <cond>` must be followed by `then`", "`elif <cond>` must be followed by `then`":
 		return text + "\nthen true\nfi", true
 	case "`then` must be followed by a statement list", "`else` must be followed by a statement list":

@@ -31,6 +31,8 @@ type Script struct {
 	SubshellList bool
 	// Coprocesses are commands that run as coprocesses. Commands does not contain them.
 	Coprocesses []Command
+	// IsBroken is true if the script has a syntax error, HasOpenQuote if a single quote is never closed.
+	IsBroken, HasOpenQuote bool
 	// Unclear are the variables to which the script assigns values that the real CLI does not determine, such as ~.
 	Unclear []string
 }
@@ -58,6 +60,9 @@ type Command struct {
 	IsPiped, IsHidden, IsInFunction bool
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
+	// Clarity is the lowest clarity of the words, of the variables set before the command, and of the redirections before
+	// its name.
+	Clarity Clarity
 }
 
 // Redirect is one redirection of a command.
@@ -99,6 +104,7 @@ func Parse(cmd string) (Script, error) {
 			c.Words[i] = c.Words[i].withVariableValues(!r.isUnresolved)
 		}
 	}
+	r.script.IsBroken, r.script.HasOpenQuote = err != nil, len(text) > len(cmd) && text[len(cmd)] == '\''
 	return r.script, err
 }
 
@@ -177,8 +183,9 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		r.readCoprocess(n)
 		return false // most checks ignore its commands (observed with 2.1.330)
 	case *syntax.TimeClause:
-		_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
-		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
+		if r.isTimedGroup(n) {
+			return false
+		}
 	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.IsOpaque = true
 	case *syntax.TestClause:
@@ -241,6 +248,21 @@ func (r *scriptReader) isTimed() (timed, option bool) {
 	return ok, ok && clause.PosixFormat
 }
 
+// isTimedGroup reports whether a clause is time { … }, which the real CLI cannot parse (observed with 2.1.330).
+func (r *scriptReader) isTimedGroup(n *syntax.TimeClause) bool {
+	_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
+	r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
+	if n.Stmt == nil {
+		return false
+	}
+	_, isGroup := n.Stmt.Cmd.(*syntax.Block)
+	if isGroup {
+		r.script.IsOpaque = true
+		r.script.Commands = append(r.script.Commands, Command{Text: r.sourceText(n), IsHidden: true})
+	}
+	return isGroup
+}
+
 func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	if int(s.Pos().Offset()) >= r.end {
 		return
@@ -278,6 +300,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 		parts = append(parts, r.sourceText(a))
 	}
+	c.Clarity = r.clarity(s.Redirs, call)
 	for i, w := range call.Args {
 		text, known := r.readWord(w)
 		if i > 0 {
@@ -357,14 +380,6 @@ func (r *scriptReader) readRedirect(n *syntax.Redirect) Redirect {
 func isDescriptor(s string) bool {
 	s = strings.TrimSuffix(s, "-") // <&3- also closes it
 	return strings.Trim(s, "0123456789") == ""
-}
-
-func (r *scriptReader) sourceText(n syntax.Node) string {
-	from, to := int(n.Pos().Offset()), int(n.End().Offset())
-	if from > to || to > len(r.source) {
-		return ""
-	}
-	return r.source[from:to]
 }
 
 // textObstacle looks for an obstacle in the plain text of a command, which includes quoted text and comments. Shells

@@ -18,7 +18,8 @@ func TestParse(t *testing.T) {
 	}{
 		{"echo 'a b' \"c $x\" d\\ e > out 2>&1", Script{Commands: []Command{{
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
-			Words:     []Word{literalWord("echo"), literalWord("a b"), {IsDynamic: true, Shape: "c \x02"}, literalWord("d e")},
+			Words:     []Word{literalWord("echo"), literalWord("a b"), {IsDynamic: true, Shape: "c \x02"}, {Paths: []Path{{Name: "d e"}}, Shape: "d e\x03"}},
+			Clarity:   Obscure,
 			Redirects: []Redirect{{Op: ">", Target: "out", WritesFile: true, Word: literalWord("out")}, {Op: ">&", Target: "1", Word: literalWord("1")}},
 		}}, Obstacle: Obstacle{Kind: ObstacleEscapedSpace}}},
 		{"A=1 npm run build", Script{Commands: []Command{{

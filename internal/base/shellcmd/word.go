@@ -66,11 +66,32 @@ type Path struct {
 	Glob string
 }
 
+// unknownValue are the placeholders of expansions with an unknown value.
+const unknownValue = string(PlaceholderVariable) + string(PlaceholderNotEmpty) + string(PlaceholderExpansion)
+
+func (r *scriptReader) sourceText(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from > to || to > len(r.source) {
+		return ""
+	}
+	return r.source[from:to]
+}
+
+var obscureWord = lazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
+
+// isObscureWord reports whether a word has a list in braces, $'…' or an escaped space.
+func isObscureWord(w *syntax.Word, source string) bool {
+	return obscureWord().MatchString(source) || slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) })
+}
+
 // readWord returns a word without its quoting (for a dynamic word its source), and a description of the word.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w, nil), Source: r.sourceText(w)}
 	if known.resolved = wordShape(w, r.values); r.isDirectory(known.Source) {
 		known.Shape = string(PlaceholderDirectory)
+	}
+	if isObscureWord(w, known.Source) { // its parts are not a path
+		known.Shape, known.resolved = known.Shape+string(PlaceholderExpansion), known.resolved+string(PlaceholderExpansion)
 	}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
@@ -217,7 +238,7 @@ func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) 
 		if value := s.values[p.Param.Value]; value == emptyValue && quoted {
 			s.usesValues = true
 			return true
-		} else if value != "" && value != emptyValue && !strings.ContainsAny(value, " \t\n*?[") {
+		} else if value != "" && value != emptyValue && (quoted || !strings.ContainsAny(value, " \t\n*?[")) {
 			if value[0] == PlaceholderHome {
 				if value = value[1:]; !first || !s.startsAtHome {
 					return false
@@ -345,13 +366,27 @@ var quotedEscapes = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
 })
 
+// mayBeEmpty reports whether the value of an expansion may be empty for all that the real CLI knows (observed with
+// 2.1.330).
+func mayBeEmpty(p *syntax.ParamExp) bool {
+	switch {
+	case p.Length || p.Excl || p.Index != nil || p.Width || p.Names != 0 || p.Param == nil || strings.Contains("?$#-", p.Param.Value):
+		return false
+	case p.Exp == nil:
+		return true
+	case slices.Contains([]syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull}, p.Exp.Op):
+		return p.Exp.Word == nil || strings.Trim(wordShape(p.Exp.Word, nil), unknownValue) == ""
+	}
+	return p.Exp.Op != syntax.ErrorUnsetOrNull && p.Exp.Op != syntax.OtherParamOps
+}
+
 // Placeholders for expansions in a Shape. Command lines cannot contain these characters: the tools refuse them.
 const (
 	PlaceholderOutput    = '\x01' // $( … ), backquotes
-	PlaceholderVariable  = '\x02' // $NAME and ${NAME}
+	PlaceholderVariable  = '\x02' // $NAME, ${NAME} and other expansions that may be empty
 	PlaceholderExpansion = '\x03' // any other expansion
 	PlaceholderHome      = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
-	PlaceholderNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
+	PlaceholderNotEmpty  = '\x05' // ${NAME:-x}, ${NAME:?} and other expansions of variables
 	emptyValue           = "\x07" // the value of a variable that the script sets to an empty text
 	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
 )
@@ -371,11 +406,13 @@ func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]str
 	case *syntax.Lit:
 		for i := 0; i < len(p.Value); i++ {
 			if p.Value[i] == '\\' {
-				if i++; i == len(p.Value) || p.Value[i] == '\n' {
+				if i++; i < len(p.Value) && p.Value[i] == '\n' {
 					continue
 				}
 			}
-			b.WriteByte(p.Value[i])
+			if i < len(p.Value) || i == 1 {
+				b.WriteByte(p.Value[min(i, len(p.Value)-1)])
+			}
 		}
 	case *syntax.SglQuoted:
 		b.WriteString(singleQuoted(p))
@@ -390,21 +427,27 @@ func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]str
 	case *syntax.CmdSubst:
 		b.WriteByte(PlaceholderOutput)
 	case *syntax.ParamExp:
-		switch {
-		case p.Short && isPlainExpansion(p) && values[p.Param.Value] != "" && (quoted || !strings.ContainsAny(values[p.Param.Value], " \t\n*?["+emptyValue)):
-			b.WriteString(strings.TrimSuffix(values[p.Param.Value], emptyValue))
-		case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
-			b.WriteByte(PlaceholderHome)
-		case isPlainExpansion(p):
-			b.WriteByte(PlaceholderVariable)
-		case p.Exp != nil && (p.Exp.Op == syntax.DefaultUnsetOrNull || p.Exp.Op == syntax.ErrorUnsetOrNull):
-			b.WriteByte(PlaceholderNotEmpty)
-		default:
-			b.WriteByte(PlaceholderExpansion)
-		}
+		appendExpansionShape(b, p, values, quoted)
 	case *syntax.ExtGlob:
 		b.WriteString(p.Op.String() + p.Pattern.Value + ")")
 	default:
+		if sum, ok := part.(*syntax.ArithmExp); ok && !quoted && arithmeticObstacle(sum).Kind == NoObstacle {
+			b.WriteString("*n") // any name
+			return
+		}
 		b.WriteByte(PlaceholderExpansion)
+	}
+}
+
+func appendExpansionShape(b *strings.Builder, p *syntax.ParamExp, values map[string]string, quoted bool) {
+	switch {
+	case p.Short && isPlainExpansion(p) && values[p.Param.Value] != "" && (quoted || !strings.ContainsAny(values[p.Param.Value], " \t\n*?["+emptyValue)):
+		b.WriteString(strings.TrimSuffix(values[p.Param.Value], emptyValue))
+	case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
+		b.WriteByte(PlaceholderHome)
+	case mayBeEmpty(p):
+		b.WriteByte(PlaceholderVariable)
+	default:
+		b.WriteByte(PlaceholderNotEmpty)
 	}
 }

@@ -43,7 +43,7 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 		"ltrace":       {valueOptions: "oesEpuabIOPSU"},
 		"unshare":      {valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "},
 		"nsenter":      {valueOptions: "tSG", longNames: " target setuid setgid "},
-		"nohup":        {}, "setsid": {}, "command": {}, "builtin": {}, "busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "caffeinate": {}, "!": {},
+		"nohup":        {}, "setsid": {}, "command": {}, "builtin": {}, "busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "caffeinate": {}, "noglob": {}, "!": {},
 	}
 })
 
@@ -113,14 +113,20 @@ func (s Script) IsAnalysed() bool {
 	}
 }
 
+// IsComplex reports whether the real CLI does not analyse the script or the command completely.
+func (s Script) IsComplex(c Command) bool {
+	return !s.IsAnalysed() || len(s.Unclear) > 0 || c.IsHidden || s.IsBroken
+}
+
 // UnwrappedForRemoval returns the command without programs that may precede a removal like rm. The real CLI knows more of
 // these programs in scripts that it cannot analyse completely (observed with 2.1.330).
 func (s Script) UnwrappedForRemoval(c Command) Command {
 	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
-	if s.IsAnalysed() && len(s.Unclear) == 0 && !c.IsHidden {
-		return c.removeWrappers(names...)
+	plain := c.removeWrappers(names...)
+	if !s.IsComplex(c) {
+		return plain
 	}
-	return c.removeWrappers(append(names, "sudo", "doas", "setsid", "exec", "ionice", "watch", "flock", "taskset", "chrt", "strace", "ltrace", "unshare", "nsenter", "pkexec", "sandbox-exec", "time")...)
+	return plain.removeWrappers("env", "nohup", "timeout", "command", "builtin", "nice", "stdbuf", "sudo", "doas", "setsid", "exec", "ionice", "watch", "flock", "taskset", "chrt", "strace", "ltrace", "unshare", "nsenter", "pkexec", "sandbox-exec", "time")
 }
 
 func (c Command) removeWrappers(names ...string) Command {
@@ -134,6 +140,9 @@ func (c Command) removeWrappers(names ...string) Command {
 		}
 		w := wrappers()[name]
 		rest := w.operandsAfter(c.Args[1:])
+		if slices.Contains(names, "sudo") && (name == "nice" || name == "stdbuf") && len(rest) == len(c.Args)-1 {
+			return c // after sudo, the real CLI removes these only with their options (observed with 2.1.330)
+		}
 		if len(rest) == 0 || isOpaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
 		}
@@ -145,6 +154,9 @@ func (c Command) removeWrappers(names ...string) Command {
 // isOpaqueWrapper reports whether a wrapper has arguments, unknown before it runs, that hide the program it wraps.
 func isOpaqueWrapper(name string, own []Word) bool {
 	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !durationPattern().MatchString(own[n-1].Shape) {
+		return true
+	}
+	if name == "env" && slices.ContainsFunc(own, func(w Word) bool { return w.Source == "-S" }) {
 		return true
 	}
 	return (name == "timeout" || name == "nice" || name == "stdbuf" || name == "env") &&
@@ -175,6 +187,29 @@ func (c Command) Innermost() Command {
 		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
 	}
 	return c
+}
+
+// UnquotedProgram returns the name of the program, in lower case and without its directory, and the command without the
+// words before it: wrappers, their options, and unquoted expansions, which may be empty. The name is empty if the program
+// or a wrapper is quoted, or if the wrapper is not among those that the real CLI searches for removals of variables
+// (observed with 2.1.330).
+func (c Command) UnquotedProgram() (name string, rest Command) {
+	for len(c.Words) > 0 {
+		source := strings.TrimPrefix(c.Words[0].Source, `\`)
+		name = strings.ToLower(path.Base(source))
+		w, found := wrappers()[name]
+		switch {
+		case strings.ContainsAny(source, `'"\`):
+			return "", c
+		case strings.HasPrefix(source, "$") || source == "--":
+			w = wrapper{}
+		case !found || !slices.Contains(strings.Fields("sudo doas pkexec env nice ionice nohup timeout stdbuf setsid xargs time command exec busybox"), name):
+			return name, c
+		}
+		args := w.operandsAfter(c.Args[1:])
+		c.Args, c.Words = args, c.Words[len(c.Words)-len(args):]
+	}
+	return "", c
 }
 
 // Assignments returns the assignments that precede the first command of the script, each with a line end.
@@ -274,9 +309,35 @@ func scriptOptionValue(args []string) string {
 		switch {
 		case args[0] == "env" && assigned:
 			return value
-		case args[0] == "script" && a == "-c" && i+2 < len(args):
+		case (args[0] == "script" && a == "-c" || args[0] == "env" && a == "-S") && i+2 < len(args):
 			return args[i+2]
 		}
+	}
+	return ""
+}
+
+var scriptOption = lazyPattern(`^(?:-c|-S|--split-string)(.*)$`)
+
+// OptionScript returns the script that is the value of an option of flock, script or env; "" means none. The real CLI
+// reads it only in scripts that it cannot analyse completely (observed with 2.1.330).
+func (s Script) OptionScript(c Command) string {
+	for s.IsComplex(c) && len(c.Args) > 1 {
+		for i, a := range c.Args[1:] {
+			found := scriptOption().FindStringSubmatch(a)
+			switch isEnv := path.Base(c.Args[0]) == "env"; {
+			case found == nil || isEnv == (a == "-c") || !isEnv && c.Args[0] != "flock" && c.Args[0] != "script":
+			case found[1] != "":
+				return strings.TrimPrefix(found[1], "=")
+			case i+2 < len(c.Args):
+				return c.Args[i+2]
+			}
+		}
+		w, ok := wrappers()[c.Args[0]]
+		if !ok {
+			return ""
+		}
+		rest := w.operandsAfter(c.Args[1:])
+		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
 	}
 	return ""
 }
@@ -326,6 +387,9 @@ func (c Command) NestedScript() string {
 func scriptArgumentIndex(args []string) int {
 	isOption := func(a string) bool { return len(a) > 1 && strings.ContainsAny(a[:1], "-+") }
 	for i, a := range args {
+		if i > 0 && !isOption(a) && !strings.Contains(" -o +o -O +O --rcfile --init-file ", " "+args[i-1]+" ") {
+			return 0
+		}
 		if i == 0 || !isOption(a) || strings.HasPrefix(a, "--") || !strings.Contains(a, "c") {
 			if a == "-" || a == "--" {
 				return 0
