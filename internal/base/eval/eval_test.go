@@ -118,13 +118,14 @@ func TestCompileErrors(t *testing.T) {
 
 // The names that a message proposes are in the same order each time, although they come from maps (C5).
 func TestCandidatesOrder(t *testing.T) {
-	fields := ExampleObject{}
+	fields, objects := ExampleObject{}, map[string]any{}
 	for i := range 30 {
 		fields[fmt.Sprintf("field%02d", i)] = ""
+		objects[fmt.Sprintf("object%02d", i)] = ExampleObject{fmt.Sprintf("field%02d", i): ""}
 	}
 	for range 5 {
 		env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
-		for _, list := range [][]string{env.Names(), nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), exampleFields(fields)} {
+		for _, list := range [][]string{env.Names(), NewEnv(objects).fields, nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), exampleFields(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)
 			}

@@ -141,3 +141,12 @@ func FuzzInspect(f *testing.F) {
 		}
 	})
 }
+
+// TestFormatDuration: the time during which a call was paused is no part of its duration (C5).
+func TestFormatDuration(t *testing.T) {
+	var r debug.Record
+	r.StartedAt, r.CompletedAt, r.PausedSeconds = 100, 110.5, 10
+	if got := formatDuration(r); got != "500 ms" {
+		t.Errorf("a call of half a second, paused for ten: %s", got)
+	}
+}
