@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -385,7 +387,11 @@ func TestDenialText(t *testing.T) {
 	deny := func(reason string) string {
 		return `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny"` + reason + `}}'`
 	}
-	late, early := "sleep 0.3; "+deny(`,"permissionDecisionReason":"late"`), deny(`,"permissionDecisionReason":"early"`)
+	// One command waits for the end of the other, and then some time, in which the runner notices this end.
+	pid := filepath.Join(t.TempDir(), "pid")
+	early := "echo $$ >" + pid + "; " + deny(`,"permissionDecisionReason":"early"`)
+	last := "until [ -s " + pid + " ]; do sleep 0.01; done; while kill -0 $(cat " + pid + ") 2>&-; do sleep 0.01; done; sleep 0.5; "
+	late, status2 := last+deny(`,"permissionDecisionReason":"late"`), last+"echo two >&2; exit 2"
 	for _, tt := range []struct {
 		tool  string
 		hooks []string
@@ -393,8 +399,8 @@ func TestDenialText(t *testing.T) {
 	}{
 		{"Bash", []string{late, early}, "PreToolUse:Bash hook error: late"},
 		{"Read", []string{late, early}, "late"},
-		{"Read", []string{early, early + " | sed s/early/second/"}, "second"},
-		{"Read", []string{early, "echo two >&2; exit 2"}, "PreToolUse:Read hook error: [echo two >&2; exit 2]: two\n"},
+		{"Read", []string{early, late}, "late"},
+		{"Read", []string{early, status2}, "PreToolUse:Read hook error: [" + status2 + "]: two\n"},
 		{"Read", []string{deny("")}, "Hook PreToolUse:Read denied this tool"},
 		{"Bash", []string{deny("")}, "PreToolUse:Bash hook error: Blocked by hook"},
 	} {
@@ -404,6 +410,9 @@ func TestDenialText(t *testing.T) {
 		}
 		raw, err := json.Marshal(map[string]any{"PreToolUse": []any{map[string]any{"hooks": hooks}}})
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(pid); err != nil {
 			t.Fatal(err)
 		}
 		r := newRunner(t, string(raw), func(o *Options) { o.Now = time.Now })
