@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -482,22 +481,4 @@ func (t *Terminal) cycleMode() {
 		}
 	}
 	t.console.screen.mode = string(policy.Mode())
-}
-
-// ResumeHint returns lines that explain how to resume the session; empty if the session had no prompt or is not saved.
-func (t *Terminal) ResumeHint() string {
-	if t.player.session.LastResult() == nil || t.plan.Transcript.NoPersist {
-		return ""
-	}
-	words := []string{"claude"}
-	for i := 0; i < len(t.commandLine); i++ {
-		switch word := t.commandLine[i]; {
-		case word == "--permission-mode" && i+1 < len(t.commandLine):
-			words = append(words, word, t.commandLine[i+1])
-			i++
-		case word == "--dangerously-skip-permissions":
-			words = append(words, word)
-		}
-	}
-	return fmt.Sprintf("\nResume this session with:\n%s --resume %s\n", strings.Join(words, " "), t.player.session.ID())
 }
