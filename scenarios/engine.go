@@ -249,11 +249,16 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 		}
 		return &matchedRule{ref: e.ruleRef(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
+	return e.defaultAnswer(vars), nil
+}
+
+// defaultAnswer returns the answer to a prompt that no rule matches. It has no response if the scenario has no default.
+func (e *Engine) defaultAnswer(vars map[string]any) *matchedRule {
 	sc := &fill.Scope{Library: e.scenario.library, Source: e.scenario.source, Match: map[any]any{}, Vars: vars}
 	if e.scenario.DefaultResponse == nil {
-		return &matchedRule{rule: -1, turn: -1, scope: sc}, nil
+		return &matchedRule{rule: -1, turn: -1, scope: sc}
 	}
-	return &matchedRule{ref: e.defaultRuleRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}, nil
+	return &matchedRule{ref: e.defaultRuleRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}
 }
 
 // reserveMatch reserves a match of a rule that has a limit for the whole run. It returns false if the limit is reached.

@@ -76,13 +76,11 @@ func Permission(o PermissionOptions) executor.Middleware {
 		case err != nil:
 			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
-		if answer.Undecided || !answer.Allow {
-			result := refusedResult(use, answer, v.Decision)
-			if answer.Undecided {
-				result = denial(v)
-			}
-			result.EventsBefore = append(answer.Before, result.EventsBefore...)
-			return result, nil
+		switch {
+		case answer.Undecided:
+			return withEventsBefore(answer.Before, denial(v)), nil
+		case !answer.Allow:
+			return withEventsBefore(answer.Before, refusedResult(use, answer, v.Decision)), nil
 		}
 		if answer.UpdatedInput != nil {
 			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
@@ -97,9 +95,14 @@ func Permission(o PermissionOptions) executor.Middleware {
 			before = append(before, ev)
 		}
 		result, err := runAcceptedCall(ctx, use, next, permittedDecision(v.Decision, answer), now)
-		result.EventsBefore, result.Feedback = append(before, result.EventsBefore...), answer.Feedback
-		return result, err
+		result.Feedback = answer.Feedback
+		return withEventsBefore(before, result), err
 	})
+}
+
+func withEventsBefore(events []protocol.Event, r executor.Result) executor.Result {
+	r.EventsBefore = append(events, r.EventsBefore...)
+	return r
 }
 
 // FirstEffect returns the first visible effect of a call: its hooks start, it is denied without a hook, a

@@ -154,16 +154,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
 	r.labels.recordPrompt(ev)
 	r.turns++
-	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
-	if ev.Source == "system" {
-		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
-	}
-	if string(ev.Origin) == protocol.UnclassifiedOrigin {
-		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
-	}
-	if ev.OfHook {
-		line.RowSource = ""
-	}
+	setPromptSource(&line, ev)
 	line.SentAtMS = unixMilli(ev.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
 	if r.conversation.options.Machine.IsTerminal && ev.Source != "system" {
@@ -360,6 +351,28 @@ func abridgedResult(result any) any {
 	return result
 }
 
+// setPromptSource sets the keys that describe who sent a prompt that did not come from a terminal.
+func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
+	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
+	if ev.Source == "system" {
+		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
+	}
+	if string(ev.Origin) == protocol.UnclassifiedOrigin {
+		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
+	}
+	if ev.OfHook {
+		line.RowSource = ""
+	}
+}
+
+// executedMCPCall returns the call of an MCP server whose result ev contains; nil if it was not executed.
+func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
+	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
+		return nil
+	}
+	return ev.MCP
+}
+
 func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // the text already has a line
@@ -384,11 +397,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	line.ToolEndsTurn = endsTurn
 	setCallRefusal(&line, ev)
 	if agentID == "" && ev.Tool != "" {
-		call := ev.MCP
-		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
-			call = nil
-		}
-		r.attribution.addResult(call)
+		r.attribution.addResult(executedMCPCall(ev))
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly

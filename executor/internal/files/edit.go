@@ -159,11 +159,8 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	case !p.wasRead && !f.options.Access.IsReadable(p.path):
 		return no(notReadText)
 	}
-	n := strings.Count(p.contentBefore, "\r\n")
-	if p.usesCRLF = n > 0 && n == strings.Count(p.contentBefore, "\n"); p.usesCRLF {
-		for _, s := range []*string{&p.contentBefore, &in.NewString} {
-			*s = strings.ReplaceAll(*s, "\r\n", "\n")
-		}
+	if p.usesCRLF = endsLinesWithCRLF(p.contentBefore); p.usesCRLF {
+		p.contentBefore, in.NewString = strings.ReplaceAll(p.contentBefore, "\r\n", "\n"), strings.ReplaceAll(in.NewString, "\r\n", "\n")
 	}
 	if in.OldString == "" {
 		p.contentAfter = in.NewString
@@ -184,6 +181,12 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	}
 	p.contentAfter = in.apply(p.contentBefore)
 	return p, nil
+}
+
+// endsLinesWithCRLF reports whether a text has lines and all of them end with CRLF.
+func endsLinesWithCRLF(text string) bool {
+	n := strings.Count(text, "\r\n")
+	return n > 0 && n == strings.Count(text, "\n")
 }
 
 // adaptEditText adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
