@@ -24,7 +24,7 @@ func TestProbe(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "log")
 			cfg := testConfig(t, "s", mode, "MCPTEST_LOG="+log)
 			if mode == "ignore-unknown" {
-				cfg.ConnectTimeout = time.Second // the probe gets 0.3 of it
+				cfg.ConnectTimeout = 4 * time.Second // the probe gets 0.3 of it
 			}
 			m := start(t, Options{
 				Servers: []ServerConfig{cfg}, Negotiation: NegotiateAuto,

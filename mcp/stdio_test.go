@@ -181,7 +181,7 @@ func TestConnectFailures(t *testing.T) {
 	}
 	t.Run("tools-hang", func(t *testing.T) { // counts as connected, without tools (observed with 2.1.330)
 		cfg := testConfig(t, "s", "tools-hang")
-		cfg.ConnectTimeout = 300 * time.Millisecond
+		cfg.ConnectTimeout = 2 * time.Second
 		if st := start(t, Options{Servers: []ServerConfig{cfg}}).Servers()[0]; st.State != StateConnected || len(st.Tools) > 0 {
 			t.Errorf("got %s: %q, %d tools", st.State, st.Error, len(st.Tools))
 		}
