@@ -14,7 +14,7 @@ import (
 // Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use. The
 // error reports constructs of the Rust regex crate that RE2 lacks or reads otherwise.
 func Regex(expr string) (Pattern, error) {
-	if regexp.QuoteMeta(expr) == expr {
+	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
 		return Contains(expr), nil
 	}
 	if simple, ok := scanSimple(expr); ok {
