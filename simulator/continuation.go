@@ -99,8 +99,8 @@ func (a *turnContinuation) endAfterStructuredOutput(ctx context.Context, end err
 
 // handleTruncation checks whether a reply without tool calls ended early. It returns the prompt that asks the model to
 // continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
-// context window. It also follows the first refusal and, without a schema, the first empty reply of a turn. After an empty reply, the next
-// step of the scripted response answers. An error ends the turn.
+// context window. It also follows the first refusal and, without a schema, the first empty reply of a turn. After an
+// empty reply, the next step of the scripted response answers. An error ends the turn.
 func (a *turnContinuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil

@@ -598,7 +598,7 @@ func FuzzMetadata(f *testing.F) {
 	})
 }
 
-// TestOrderParameters has the order that 2.1.330 uses, and an endpoint with a query of its own.
+// TestOrderParameters checks the order of the parameters (observed with 2.1.330), also after a query of the endpoint.
 func TestOrderParameters(t *testing.T) {
 	const sorted = "client_id=c&code_challenge=x&code_challenge_method=S256&redirect_uri=r%3F&resource=u&response_type=code&scope=a+b&state=s"
 	const want = "response_type=code&client_id=c&code_challenge=x&code_challenge_method=S256&redirect_uri=r%3F&state=s&scope=a+b&resource=u"

@@ -208,7 +208,7 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// Whoever stops an agent for the user waits until its end has been shown, and only then notifies the model.
+// When the user stops an agent, the model is notified only after the end of the agent has been shown.
 func TestReportStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})

@@ -142,7 +142,7 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// TestFormatDuration: the time during which a call was paused is no part of its duration (C5).
+// TestFormatDuration checks that the duration of a call does not include the time during which it was paused (C5).
 func TestFormatDuration(t *testing.T) {
 	var r debug.Record
 	r.StartedAt, r.CompletedAt, r.PausedSeconds = 100, 110.5, 10

@@ -57,9 +57,9 @@ type syscallWatcher struct {
 }
 
 // StartWatching receives the watch of a process that calls [ExecWatched], and the sockets in its network namespace if
-// it has one. If an outer run already watches the process, there is no watch to receive, and Join polls the processes
-// of the run instead, unless the run expects a real claude. The caller must call [Network.Close], which also closes
-// link. If Join fails, link is already closed.
+// it has one. If an outer run already watches the process, the process sends no watch. StartWatching then polls the
+// processes of the run, unless the run expects a real claude. The caller must call [Network.Close], which also closes
+// link. If StartWatching fails, link is already closed.
 func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newResolver()}}
 	files, err := n.w.receive()

@@ -115,8 +115,8 @@ func (r *eventReader) readPart() (part []byte, isEnd bool, err error) {
 	return part, isEnd, nil
 }
 
-// readLine implements lineSource: it reads the message of the next event; other events become empty lines. A message that is not JSON ends the
-// stream.
+// readLine implements lineSource: it reads the message of the next event. Other events become empty lines. A message
+// that is not JSON ends the stream.
 func (r *eventReader) readLine(line *boundedLine) error {
 	ev, err := r.next(line, math.MaxInt64)
 	isMessage := ev.isMessage()
