@@ -3,6 +3,7 @@ package permissions_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,11 +68,30 @@ calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x
 	want := []string{
 		`{"permissions":{"additionalDirectories":["/c/../more"],"allow":[],"ask":[],"deny":["Read(/h/x)"]},"skipWebFetchPreflight":true,"useAutoModeDuringPlan":false}`,
 		`{"mcpServers":{"desk":{"command":"desk"}}}`, "--permission-mode=plan", "--bare", "one",
-		`{"responses":[{"pattern":{"type":"any"},"response":{"steps":[{"tool_calls":[{"tool":"Bash","input":{"command":"cat /c/a {{ x }}"}}]},` +
-			`{"tool_calls":[{"tool":"Read","input":{"file_path":"/h/x"}}]},{"text":"done"}]}}],"templates":false}`,
+		`{"responses":[{"pattern":{"type":"any"},"response":{"steps":[{"tool_calls":[{"tool":"Bash","input":{"command":"cat /c/a {{ x }}"}},` +
+			`{"tool":"Read","input":{"file_path":"/h/x"}}]},{"text":"done"}]}}],"templates":false}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || !c.InertShell {
 		t.Errorf("session, inert shell %t (-want +got):\n%s", c.InertShell, diff)
+	}
+}
+
+// A message has many calls, but not all calls of a long list.
+func TestMessages_A11(t *testing.T) {
+	files, problems := load(t, "[[groups]]\nname = 'g'\ncalls = ["+strings.Repeat("'ls',", 95)+"]")
+	if problems != "" {
+		t.Fatal(problems)
+	}
+	model, err := files[0].Groups[0].Scenario("/c", "/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for _, message := range strings.Split(string(model), "tool_calls")[1:] {
+		got = append(got, strings.Count(message, `"Bash"`))
+	}
+	if want := []int{40, 40, 15}; !slices.Equal(got, want) {
+		t.Errorf("calls in each message: %v, want %v", got, want)
 	}
 }
 

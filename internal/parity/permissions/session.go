@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/parity"
@@ -41,7 +42,11 @@ func (g *CallGroup) Case(scenario, cwd, home string) (*parity.Case, error) {
 	return c, nil
 }
 
-// Scenario returns a scenario, as JSON, in which the model makes one call after the other.
+// callsPerMessage is the number of calls in one message of the model. A message costs a request and a permission question
+// costs little, so that longer messages make a comparison faster.
+const callsPerMessage = 40
+
+// Scenario returns a scenario, as JSON, in which the model makes all calls in order, several in each message.
 func (g *CallGroup) Scenario(cwd, home string) ([]byte, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	type call struct {
@@ -49,8 +54,12 @@ func (g *CallGroup) Scenario(cwd, home string) ([]byte, error) {
 		Input json.RawMessage `json:"input"`
 	}
 	steps := []any{}
-	for _, c := range g.Calls {
-		steps = append(steps, map[string]any{"tool_calls": []call{{c.Tool, json.RawMessage(insert(string(c.Input)))}}})
+	for message := range slices.Chunk(g.Calls, callsPerMessage) {
+		var calls []call
+		for _, c := range message {
+			calls = append(calls, call{c.Tool, json.RawMessage(insert(string(c.Input)))})
+		}
+		steps = append(steps, map[string]any{"tool_calls": calls})
 	}
 	steps = append(steps, map[string]string{"text": "done"})
 	return json.Marshal(map[string]any{"templates": false, "responses": []any{map[string]any{"pattern": map[string]string{"type": "any"}, "response": map[string]any{"steps": steps}}}})
