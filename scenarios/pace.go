@@ -47,7 +47,10 @@ func (r Request) inputBytes() int {
 		}
 		text = strings.Join(texts, "\n")
 	}
-	return len(durationPattern().ReplaceAllString(text, "duration_ms$1"))
+	if strings.Contains(text, "duration_ms") {
+		text = durationPattern().ReplaceAllString(text, "duration_ms$1")
+	}
+	return len(text)
 }
 
 // ThinkingTokens returns the estimated tokens of the thinking blocks.

@@ -89,7 +89,7 @@ func (p Profile) HostCapabilities() []string {
 
 // HasTool reports whether the version has a built-in tool in its environment.
 func (p Profile) HasTool(name string) bool {
-	return p.includes(toolRows(), name) && p.env.hasFeature(name)
+	return p.isAtLeast(ToolNamed(name).since) && p.env.hasFeature(name)
 }
 
 // unsimulatedRows lists changes of the real CLI that claudeless simulates in all versions, even before the change.

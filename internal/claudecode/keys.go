@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -113,30 +112,28 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 	if f == nil || !slices.ContainsFunc(f.quotedWords, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object
 	}
-	var head struct {
-		Type, Subtype string
-	}
-	if json.Unmarshal(object, &head) != nil {
+	o, err := plainjson.Parse(object)
+	if err != nil {
 		return object
 	}
-	paths := slices.Concat(f.paths[head.Type], f.paths[head.Type+"/"+head.Subtype])
-	for _, path := range paths {
+	kind := plainjson.DecodeOrZero[string](o.Get("type"))
+	changed := false
+	for _, path := range slices.Concat(f.paths[kind], f.paths[kind+"/"+plainjson.DecodeOrZero[string](o.Get("subtype"))]) {
 		if path[0] == "" {
 			return nil
 		}
-		if shorter, ok := removeKey(object, path); ok {
-			object = shorter
-		}
+		var removed bool
+		o, removed = removeKey(o, path)
+		changed = changed || removed
 	}
-	return object
+	if !changed {
+		return object
+	}
+	return o.Raw()
 }
 
-// removeKey removes the key at a path; false means no such key.
-func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
-	object, err := plainjson.Parse(raw)
-	if err != nil {
-		return nil, false
-	}
+// removeKey returns the object without the key at a path; false means no such key.
+func removeKey(object plainjson.Object, path []string) (plainjson.Object, bool) {
 	removed := false
 	for _, m := range slices.Clone(object) {
 		switch {
@@ -144,16 +141,16 @@ func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 		case len(path) == 1:
 			object, removed = object.Without(m.Key), true
 		default:
-			if inner, ok := removeKey(m.Value, path[1:]); ok {
-				object, removed = object.With(m.Key, inner), true
+			inner, err := plainjson.Parse(m.Value)
+			if err != nil {
+				continue
+			}
+			if shorter, ok := removeKey(inner, path[1:]); ok {
+				object, removed = object.With(m.Key, shorter.Raw()), true
 			}
 		}
 	}
-	if !removed {
-		return nil, false
-	}
-	out, err := object.MarshalJSON()
-	return out, err == nil
+	return object, removed
 }
 
 // Writer returns a writer that removes keys from output. Each call of Write must pass one JSON object, with its

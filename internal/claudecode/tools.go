@@ -1,6 +1,9 @@
 package claudecode
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // ToolClass is a group of tools that permission rules treat in the same way.
 type ToolClass int
@@ -133,22 +136,20 @@ func ToolsListed(l ToolListing) []string {
 	var names []string
 	for i := range tools {
 		if tools[i].Listing == l {
-			names = append(names, NameInInit(tools[i].Name))
+			names = append(names, tools[i].nameInInit())
 		}
 	}
 	return names
 }
 
 // NameInInit returns the name of a tool in init, given any of its names.
-func NameInInit(name string) string {
-	switch t := ToolNamed(name); t.Name {
-	case "":
-		return name
-	case "Agent": // init uses the older name
+func NameInInit(name string) string { return cmp.Or(ToolNamed(name).nameInInit(), name) }
+
+func (t Tool) nameInInit() string {
+	if t.Name == "Agent" { // init uses the older name
 		return "Task"
-	default:
-		return t.Name
 	}
+	return t.Name
 }
 
 func toolRows() []versionRow {

@@ -93,6 +93,9 @@ func (v *toolInventory) isListed(name string) bool {
 	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
 		return v.profile.HasTool(name)
 	}
+	if t.Listing == claudecode.ListNever && t.Name != "StructuredOutput" {
+		return false
+	}
 	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.NameInInit(name))
 }
 
@@ -135,7 +138,7 @@ func (v *toolInventory) isAvailable(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || slices.Contains(userTools(), name) && !v.answersUserTools {
+	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersUserTools {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
