@@ -114,8 +114,12 @@ func (a promptSources) includes(notification bool) bool {
 }
 
 func joinGroupNames(names []string) string {
-	names = slices.Sorted(slices.Values(names))
-	return strings.Join(slices.Compact(names), " ")
+	if len(names) > 1 { // most rules have fewer, and a file may have thousands of rules
+		names = slices.Clone(names)
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	return strings.Join(names, " ")
 }
 
 // patternHint returns a hint if the error is about regular expression syntax that RE2 lacks, otherwise "".
