@@ -121,6 +121,10 @@ func (r *recordingReader) readFile(name string) error {
 // if the first line cannot be read. Later lines that cannot be read are skipped and counted.
 func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
+	start, _ := in.Peek(in.Size())
+	if first, _, _ := bytes.Cut(start, []byte("\n")); bytes.IndexByte(first, 0) >= 0 { // that line may be as long as the file
+		return &Error{Place{File: name}, "is binary: " + expectedFormats}
+	}
 	into := &lineReader{recordingReader: r}
 	var line []byte
 	total := int64(0)
@@ -204,9 +208,6 @@ func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error
 }
 
 func describeLine(raw []byte) string {
-	if bytes.IndexByte(raw, 0) >= 0 {
-		return "is binary: "
-	}
 	if !json.Valid(raw) {
 		return "does not begin with a line of JSON: "
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -90,6 +91,14 @@ func TestUnreadable(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Of a binary file only the start is read, because its first line may be as long as the file.
+func TestBinaryFileIsNotRead(t *testing.T) {
+	file := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), iotest.ErrReader(errors.New("the rest was read")))
+	if err := newRecordingReader(Options{}).read("f", file); err == nil || !strings.HasPrefix(err.Error(), "f: is binary") {
+		t.Error(err)
 	}
 }
 
