@@ -42,6 +42,9 @@ const (
 	FirstDialogDelay = 480 * time.Millisecond // from the start to the first dialog before the session
 	NextDialogDelay  = 100 * time.Millisecond // from answering a dialog until the next dialog
 	FirstScreenDelay = 350 * time.Millisecond // from answering the last dialog until the input field
+
+	// DialogExitWindow is how soon a second Ctrl-C or Ctrl-D must follow to end a dialog before the session.
+	DialogExitWindow = 800 * time.Millisecond
 )
 
 // IgnoredKeys specifies which keys a dialog ignores right after it has appeared.

@@ -105,7 +105,10 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 }
 
 func refusalExitError(ctx context.Context, err error) error {
-	if errors.Is(err, terminal.ErrQuit) {
+	switch {
+	case errors.Is(err, terminal.ErrCancelled):
+		return nil
+	case errors.Is(err, terminal.ErrQuit):
 		return &process.ExitError{Code: process.ExitFailed}
 	}
 	return process.SignalErrorOr(ctx, err)

@@ -544,7 +544,7 @@ func TestInteractiveServers(t *testing.T) {
 	}{
 		"Enter skips":      {one, "❯ Continue without using this MCP server", []string{"\r"}, `{"disabledMcpjsonServers":["weather"]}`},
 		"this one":         {one, "❯ Continue without using this MCP server", []string{keyUp, keyUp, "\r"}, `{"enabledMcpjsonServers":["weather"]}`},
-		"all":              {one, "❯ Continue without using this MCP server", []string{keyUp, "\r"}, `{"enableAllProjectMcpServers":true,"enabledMcpjsonServers":["weather"]}`},
+		"all":              {one, "❯ Continue without using this MCP server", []string{keyUp, "\r"}, `{"enabledMcpjsonServers":["weather"],"enableAllProjectMcpServers":true}`},
 		"two, one of them": {two, "❯ [✔] weather", []string{" ", keyDown, keyDown, "\r"}, `{"enabledMcpjsonServers":["second"],"disabledMcpjsonServers":["weather"]}`},
 		"two, Esc":         {two, "❯ [✔] weather", []string{keyEsc}, `{"disabledMcpjsonServers":["weather","second"]}`},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -30,6 +31,7 @@ type Console struct {
 	resized           chan os.Signal
 	faults            *Faults
 	escapeTimer       *time.Timer // fires when an Escape is not the start of a sequence
+	exitPress         exitPress
 	restoreMode       func() error
 	closed            bool
 	stopResizeSignals func()
@@ -39,6 +41,9 @@ const escapeDelay = 30 * time.Millisecond
 
 // ErrQuit reports that the user declined to start the session.
 var ErrQuit = errors.New("the user declined to start the session")
+
+// ErrCancelled is the [ErrQuit] of a user who pressed Esc in a dialog that can be refused. The exit code is then 0.
+var ErrCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrQuit)
 
 // ErrUntrusted is the [ErrQuit] of a user who does not trust the folder. The real CLI then prints UntrustedText.
 var ErrUntrusted = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
@@ -175,7 +180,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 		if err := c.painter.paint(f, c.screen.cols, c.screen.rows); err != nil {
 			return err
 		}
-		keys, err := c.nextKeys(ctx)
+		keys, err := c.nextKeys(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -183,8 +188,12 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 			if d.ignores(k, c.sys.Now()) {
 				continue
 			}
-			if next, done := d.press(k); done {
-				d, keys = next, keys[i+1:]
+			next, done := d.press(k)
+			if k.name == keyCtrlC || k.name == keyCtrlD {
+				next, done = c.pressExitKey(d, k.name)
+			}
+			if done {
+				d, keys, c.exitPress = next, keys[i+1:], exitPress{}
 				break
 			}
 		}
@@ -198,6 +207,30 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	}
 	c.screen.dialog = nil
 	return nil
+}
+
+// exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.ask].
+type exitPress struct {
+	name keyName          // 0 means none
+	over <-chan time.Time // receives when the second press comes too late
+	foot []string         // of the dialog, before a hint replaced it
+}
+
+// pressExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends the run.
+func (c *Console) pressExitKey(d *dialog, name keyName) (next *dialog, done bool) {
+	p := &c.exitPress
+	switch p.name {
+	case name:
+		return d.owner.choose(d, choice{cancelled: true, key: name}), true
+	case 0:
+		p.foot = d.foot
+	}
+	p.name, p.over = name, time.After(claudecode.DialogExitWindow)
+	if len(d.options) > 0 && d.options[0].checkbox == noCheckbox {
+		hint := "Press " + map[keyName]string{keyCtrlC: "Ctrl-C", keyCtrlD: "Ctrl-D"}[name] + " again to " + map[bool]string{true: "cancel", false: "exit"}[d.kind == "bypass"]
+		d.foot = []string{"", strings.Repeat(" ", d.indent) + hint}
+	}
+	return nil, false
 }
 
 func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
@@ -239,8 +272,8 @@ func (c *Console) bufferEarlyKeys(keys []key) error {
 	return nil
 }
 
-// nextKeys waits for keys. When the size of the terminal changes, it returns without keys.
-func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
+// nextKeys waits for keys in a dialog. When the size of the terminal changes, it returns without keys.
+func (c *Console) nextKeys(ctx context.Context, d *dialog) ([]key, error) {
 	select {
 	case data, ok := <-c.input:
 		if !ok {
@@ -249,6 +282,9 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 		return c.decode(data), nil
 	case <-c.escapeTimer.C:
 		return c.keys.flush(), nil
+	case <-c.exitPress.over:
+		d.foot, c.exitPress = c.exitPress.foot, exitPress{}
+		return nil, nil
 	case <-c.resized:
 		c.updateScreenSize()
 		return nil, nil

@@ -128,13 +128,12 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	onInput := d.options[d.selected].isInput
 	pages, _ := d.owner.(formOwner)
 	switch {
-	case (k.name == keyCtrlC || k.name == keyCtrlD) && d.state != StateDialog: // no effect
-	case k.name == keyEscape || k.name == keyCtrlC || k.name == keyCtrlD:
+	case k.name == keyEscape:
 		return d.owner.choose(d, choice{cancelled: true}), true
 	case k.name == keyUp:
-		d.selected = (d.selected + len(d.options) - 1) % len(d.options)
+		d.moveSelection(-1)
 	case k.name == keyDown:
-		d.selected = (d.selected + 1) % len(d.options)
+		d.moveSelection(1)
 	case (k.name == keyTab || k.name == keyRight) && pages != nil:
 		return pages.changePage(1), true
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
@@ -161,6 +160,19 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return d.pressDigits(k.text)
 	}
 	return nil, false
+}
+
+// moveSelection selects the option before or after the selected one. The ends of the list are connected. In a list with
+// check boxes, the last option is the end, and Up moves from the first to the last check box.
+func (d *dialog) moveSelection(by int) {
+	at, n := d.selected+by, len(d.options)
+	switch hasBoxes := d.options[0].checkbox != noCheckbox; {
+	case hasBoxes && at < 0:
+		at = d.listLength() - 1
+	case hasBoxes:
+		at = min(at, n-1)
+	}
+	d.selected = (at + n) % n
 }
 
 func (d *dialog) pressWithoutOptions(k key) (next *dialog, done bool) {
@@ -216,16 +228,17 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 }
 
 // pressUnusedDigit handles a digit from 1 to 9 that no option has. As in the real CLI, it selects the last option of a
-// permission or plan dialog. In the list of MCP servers, it clears all check boxes and then selects the last option.
+// permission or plan dialog. In the list of MCP servers, every character but a space clears all check boxes and then
+// selects the last option.
 func (d *dialog) pressUnusedDigit(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {
-	case r < '1' || r > '9':
-	case servers:
+	case servers && r != ' ':
 		for i := range last {
 			d.options[i].checkbox = unchecked
 		}
 		d.selected = last
+	case r < '1' || r > '9':
 	case d.showNumbers && (d.state == StatePermission || d.state == StatePlan):
 		d.selected = last
 	}
@@ -317,24 +330,28 @@ func frameRows(rule string, body []string, cols int) []string {
 	return append(rows, rule)
 }
 
+// overlayRows returns the rows of a dialog that fills the screen. A plan that is too long is cut off, with an arrow.
 func (d *dialog) overlayRows(cols int) (rows []string, at int) {
-	const margin = "  "
+	const margin, smallScreen = "  ", 26
 	inner := max(1, cols-2*len(margin))
 	rule := margin + strings.Repeat(ruleGlyph, inner)
-	rows = append([]string{strings.Repeat("▔", cols), "", rule}, d.head...)
-	choices, at := d.choiceRows(cols)
-	choices, at = append([]string{rule}, choices...), at+1
+	text, choices := append([]string{"", rule}, d.head...), *d
 	if d.body == nil {
-		return append(rows, choices[1:]...), len(rows) + at - 1
+		rows, at = choices.choiceRows(cols)
+		return slices.Concat([]string{strings.Repeat("▔", cols)}, text, rows), 1 + len(text) + at
 	}
-	body := frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
-	if room := d.screenRows - 2 - len(rows) - len(choices); d.screenRows > 0 && len(body) > room { // keep the last rule
-		body = append(body[:max(1, min(room-1, len(body)-1))], body[len(body)-1])
+	if d.screenRows > 0 && d.screenRows <= smallScreen {
+		text, choices.question = text[2:3], d.question[:1]
+	}
+	text = append(text, frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
+	rows, at = choices.choiceRows(cols)
+	if room := max(1, d.screenRows-4-len(rows)); d.screenRows > 0 && len(text) > room {
+		text = text[:room]
+		text[room-1] += strings.Repeat(" ", max(0, cols-1-textWidth(text[room-1]))) + "↓"
 	} else if d.screenRows > 0 {
-		body = append(body, make([]string, room-len(body))...)
+		text = append(text, make([]string, room-len(text))...)
 	}
-	rows = append(rows, body...)
-	return append(rows, choices...), len(rows) + at
+	return slices.Concat([]string{strings.Repeat("▔", cols)}, text, []string{rule}, rows), 2 + len(text) + at
 }
 
 func (d *dialog) choiceRows(cols int) (rows []string, at int) {
@@ -478,17 +495,3 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	}
 	return rows
 }
-
-func (d *dialog) makeInline(cols int) {
-	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(extraMargin)
-	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
-		for i := range rows {
-			rows[i] = strings.TrimPrefix(rows[i], extraMargin)
-		}
-	}
-	if d.body != nil {
-		d.question = slices.Insert(d.question, 0, "", strings.Repeat(ruleGlyph, cols))
-	}
-}
-
-const extraMargin = "  "

@@ -88,6 +88,7 @@ func TestUnusedDigits(t *testing.T) {
 		"0":           {dialog{state: StatePermission, showNumbers: true, options: three}, "0", 0, ""},
 		"no numbers":  {dialog{state: StatePermission, options: three}, "4", 0, ""},
 		"MCP servers": {dialog{state: StateDialog, kind: "mcp", options: boxes}, "1", 2, "[ ] [ ] "},
+		"a letter":    {dialog{state: StateDialog, kind: "mcp", options: boxes}, "x", 2, "[ ] [ ] "},
 		"a check box": {dialog{state: StateQuestion, kind: "multi", showNumbers: true, options: boxes}, "2", 0, "[✔] [ ] "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,5 +105,30 @@ func TestUnusedDigits(t *testing.T) {
 				t.Errorf("selected %d, boxes %q", d.selected, shown.String())
 			}
 		})
+	}
+}
+
+// TestMoveSelection: Up and Down go around in a list. The end of a list with check boxes is its last option, and Up from
+// the first check box leads to the last one, as in claude 2.1.330.
+func TestMoveSelection(t *testing.T) {
+	boxes := []option{{label: "a", checkbox: checked}, {label: "b", checkbox: checked}, {label: "Enable selected", isAction: true}}
+	for name, tt := range map[string]struct {
+		options []option
+		keys    []keyName
+		want    int
+	}{
+		"up":         {[]option{{label: "a"}, {label: "b"}, {label: "c"}}, []keyName{keyUp}, 2},
+		"down":       {[]option{{label: "a"}, {label: "b"}}, []keyName{keyDown, keyDown}, 0},
+		"boxes up":   {boxes, []keyName{keyUp}, 1},
+		"boxes down": {boxes, []keyName{keyDown, keyDown, keyDown}, 2},
+		"boxes back": {boxes, []keyName{keyDown, keyDown, keyUp}, 1},
+	} {
+		d := &dialog{options: tt.options}
+		for _, k := range tt.keys {
+			d.press(key{name: k})
+		}
+		if d.selected != tt.want {
+			t.Errorf("%s: option %d is selected, want %d", name, d.selected, tt.want)
+		}
 	}
 }

@@ -339,6 +339,20 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
+func (d *dialog) makeInline(cols int) {
+	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(extraMargin)
+	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
+		for i := range rows {
+			rows[i] = strings.TrimPrefix(rows[i], extraMargin)
+		}
+	}
+	if d.body != nil {
+		d.question = slices.Insert(d.question, 0, "", strings.Repeat(ruleGlyph, cols))
+	}
+}
+
+const extraMargin = "  "
+
 func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := modeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,33 @@ func TestSmallScreen(t *testing.T) {
 		rows, _ := d.choiceRows(20)
 		if diff := cmp.Diff(tt.want, rows[:min(len(rows), len(tt.want))]); diff != "" || d.state == StatePermission && len(rows) != len(tt.want) {
 			t.Errorf("%s: %q (-want +got):\n%s", name, rows, diff)
+		}
+	}
+}
+
+// TestPlanOnSmallScreen: up to 26 rows, claude 2.1.330 leaves out parts of the plan dialog. An arrow ends a plan that is
+// too long.
+func TestPlanOnSmallScreen(t *testing.T) {
+	rule, thin := "  "+strings.Repeat(ruleGlyph, 16), "  "+strings.Repeat(thinRuleGlyph, 16)
+	large := []string{strings.Repeat("▔", 20), "", rule, "   Ready to code?", "", "   Here is the plan:", thin, "   a", "   b"}
+	small := []string{strings.Repeat("▔", 20), "   Ready to code?", thin, "   a", "   b"}
+	choices := []string{rule, "   Proceed?", "   ❯ 1. Yes"}
+	for _, tt := range []struct {
+		rows int
+		want []string
+	}{
+		{27, slices.Concat(large, []string{thin}, make([]string, 11), choices[:2], []string{""}, choices[2:])},
+		{26, slices.Concat(small, []string{thin}, make([]string, 15), choices)},
+		{11, slices.Concat(small, []string{thin, choices[0]}, choices[1:])},
+		{10, slices.Concat(small[:4], []string{"   b" + strings.Repeat(" ", 15) + "↓"}, choices)},
+	} {
+		d := &dialog{
+			state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, screenRows: tt.rows, options: []option{{label: "Yes"}},
+			head: []string{"   Ready to code?", "", "   Here is the plan:"}, body: []string{"   a", "   b"}, question: []string{"   Proceed?", ""},
+		}
+		got, at := d.rows(20)
+		if diff := cmp.Diff(tt.want, got); diff != "" || at != len(got)-1 {
+			t.Errorf("%d rows: the cursor is in row %d of %d (-want +got):\n%s", tt.rows, at, len(got), diff)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,11 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 				label = d.options[answer.index].label
 			}
 			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
-			return owner.choose(d, answer)
+			if answer.key == 0 {
+				return owner.choose(d, answer)
+			}
+			s.err = cmp.Or(map[string]error{"trust": ErrUntrusted, "bypass": ErrCancelled}[d.kind], ErrQuit)
+			return nil
 		})
 		if err := c.ask(ctx, d); err != nil {
 			return s.changed, err
@@ -120,7 +125,7 @@ func (s *startup) trustDialog() *dialog {
 	d.owner = chooserFunc(func(c choice) *dialog {
 		next := consent.choose(d, c)
 		if errors.Is(s.err, ErrQuit) {
-			s.err = ErrUntrusted
+			s.err = errors.Join(ErrUntrusted, s.err)
 		}
 		return next
 	})
@@ -130,7 +135,12 @@ func (s *startup) trustDialog() *dialog {
 // consentOwner returns the owner of a dialog: a refusal ends the run, another answer changes a file.
 func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Object) plainjson.Object) dialogOwner {
 	return chooserFunc(func(c choice) *dialog {
-		if s.err = ErrQuit; !c.cancelled && !isRefusal(d.options[c.index].label) {
+		switch {
+		case c.cancelled:
+			s.err = ErrCancelled
+		case isRefusal(d.options[c.index].label):
+			s.err = ErrQuit
+		default:
 			s.changeFile(path, change)
 		}
 		return nil
@@ -234,7 +244,7 @@ func (s *startup) serverDialog(name string) *dialog {
 			s.saveServers(nil, []string{name})
 		case d.options[c.index].label == all:
 			s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-				return addNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
+				return addNames(o, "enabledMcpjsonServers", []string{name}).With("enableAllProjectMcpServers", json.RawMessage("true"))
 			})
 		default:
 			s.saveServers([]string{name}, nil)

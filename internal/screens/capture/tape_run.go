@@ -46,7 +46,11 @@ func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
 }
 
-func (s *tapeRun) projectDir() string { return s.path("project") }
+// projectDir returns a path that has the same length in every run, so that lines break at the same places.
+func (s *tapeRun) projectDir() string {
+	const length = len("/claudeless-screens-4294967295/project")
+	return s.path("project" + strings.Repeat("t", max(0, length-len(filepath.Base(s.temp.Path))-len("//project"))))
+}
 
 func (s *tapeRun) writeFiles() error {
 	files := map[string]string{s.path("settings.json"): s.settingsJSON()}
