@@ -470,7 +470,8 @@ func TestInteractiveQuestions(t *testing.T) {
 		"Enter":        {"one", "Which colour?", []string{"\r"}, `● Chosen Your questions have been answered: "Which colour?"="Red".`},
 		"a digit":      {"one", "Which colour?", []string{"2"}, `● Chosen Your questions have been answered: "Which colour?"="Blue".`},
 		"own words":    {"one", "Which colour?", []string{"3", "Green", "\r"}, `● Chosen The user answered: "Which colour?"="Green".`},
-		"chat":         {"one", "Which colour?", []string{"4"}, "● Chosen The user wants to talk about the questions"},
+		"chat":         {"one", "Which colour?", []string{"4"}, "The user wants to clarify these questions."},
+		"no words":     {"one", "Which colour?", []string{keyUp, "\r"}, "Declined to answer Claude's questions:"},
 		"Esc":          {"one", "Which colour?", []string{keyEsc}, "Declined to answer Claude's questions:"},
 		"several":      {"many", "Which colours?", []string{"\r", keyDown, " ", keyDown, keyDown, "\r", "2", "1"}, `● Chosen Your questions have been answered: "Which colours?"="Red, Blue", "Which size?"="Small".`},
 		"tabs":         {"many", "Which colours?", []string{"1", "\t", "1", "\r"}, `● Chosen Your questions have been answered: "Which colours?"="Red", "Which size?"="Big".`},
@@ -578,6 +579,7 @@ func TestInteractiveAuto(t *testing.T) {
 		"No refuses":  {[]string{"\r", "\r"}, []string{"Interrupted · What should Claude do instead?", "Did not run 1 call", "auto mode on"}, "Enter to stay"},
 		"leaving":     {[]string{shiftTab}, []string{"accept edits on", "No result recorded for 1 call", "Interrupted · What should Claude do instead?"}, "Enter to stay"},
 		"Esc":         {[]string{keyEsc}, []string{"auto mode on", "No result recorded for 1 call"}, "Enter to stay"},
+		"Ctrl-C":      {[]string{keyCtrlC, "\x04", "\r", keyDown, "\r"}, []string{"● Ran: false", "auto mode on"}, "Enter to stay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startInteractive(t, talkScenario, nil, "--settings", "{}")

@@ -286,7 +286,7 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	case c.use.Name == "ExitPlanMode" && refused:
 		v.refusalShown = true
 		title := "Rejected Claude's plan:"
-		v.appendNote(title + "\n" + strings.Join(drawBox(planRows("", plan), textWidth(title)), "\n"))
+		v.appendNote(title + "\n" + strings.Join(drawBox(planRows("", cmp.Or(plan, "No plan found")), textWidth(title)), "\n"))
 		return
 	case c.use.Name == "ExitPlanMode" && !failed && plan == "":
 		title = "Exited plan mode"

@@ -162,21 +162,22 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	return nil, false
 }
 
-// moveSelection selects the option before or after the selected one. The ends of the list are connected. In a list with
-// check boxes, the last option is the end, and Up moves from the first to the last check box.
+// moveSelection selects the option before or after the selected one. In a dialog of a session, and in a list with check
+// boxes, the last option is the end, and Up moves from the first to the last one that scrolls. Other lists go around.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
-	switch hasBoxes := d.options[0].checkbox != noCheckbox; {
-	case hasBoxes && at < 0:
+	ends := slices.Contains([]State{StatePermission, StatePlan, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox
+	switch {
+	case ends && at < 0:
 		at = d.listLength() - 1
-	case hasBoxes:
+	case ends:
 		at = min(at, n-1)
 	}
 	d.selected = (at + n) % n
 }
 
 func (d *dialog) pressWithoutOptions(k key) (next *dialog, done bool) {
-	if !slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC, keyCtrlD}, k.name) {
+	if !slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape}, k.name) {
 		return nil, false
 	}
 	return d.owner.choose(d, choice{key: k.name}), true
@@ -269,9 +270,9 @@ func (d *dialog) indexByDigit(digit string) int {
 func (d *dialog) activate(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
-	case o.isInput && o.detail == "" && !o.amended:
-		return nil, false
-	case o.checkbox != noCheckbox && !o.isInput:
+	case o.isInput && o.detail == "" && !o.amended && o.checkbox == noCheckbox:
+		return d.owner.choose(d, choice{cancelled: true}), true
+	case o.checkbox != noCheckbox && (!o.isInput || o.detail == ""):
 		o.checkbox = unchecked + checked - o.checkbox
 		d.notifyToggled()
 		return nil, false

@@ -108,27 +108,35 @@ func TestUnusedDigits(t *testing.T) {
 	}
 }
 
-// TestMoveSelection: Up and Down go around in a list. The end of a list with check boxes is its last option, and Up from
-// the first check box leads to the last one, as in claude 2.1.330.
+// TestMoveSelection: where Up and Down lead in the dialogs of claude 2.1.330.
 func TestMoveSelection(t *testing.T) {
 	boxes := []option{{label: "a", checkbox: checked}, {label: "b", checkbox: checked}, {label: "Enable selected", isAction: true}}
+	words := []option{{label: "a"}, {label: "Type something.", isInput: true}, {label: "Chat about this", lineAbove: true}}
 	for name, tt := range map[string]struct {
+		state   State
 		options []option
 		keys    []keyName
 		want    int
 	}{
-		"up":         {[]option{{label: "a"}, {label: "b"}, {label: "c"}}, []keyName{keyUp}, 2},
-		"down":       {[]option{{label: "a"}, {label: "b"}}, []keyName{keyDown, keyDown}, 0},
-		"boxes up":   {boxes, []keyName{keyUp}, 1},
-		"boxes down": {boxes, []keyName{keyDown, keyDown, keyDown}, 2},
-		"boxes back": {boxes, []keyName{keyDown, keyDown, keyUp}, 1},
+		"before a session":  {StateDialog, words[:2], []keyName{keyUp}, 1},
+		"after the last":    {StateDialog, words[:2], []keyName{keyDown, keyDown}, 0},
+		"boxes up":          {StateDialog, boxes, []keyName{keyUp}, 1},
+		"boxes down":        {StateDialog, boxes, []keyName{keyDown, keyDown, keyDown}, 2},
+		"question up":       {StateQuestion, words, []keyName{keyUp}, 1},
+		"question down":     {StateQuestion, words, []keyName{keyDown, keyDown, keyDown}, 2},
+		"permission up":     {StatePermission, words[:2], []keyName{keyUp}, 1},
+		"permission bottom": {StatePermission, words[:2], []keyName{keyDown, keyDown}, 1},
 	} {
-		d := &dialog{options: tt.options}
+		d := &dialog{state: tt.state, options: tt.options}
 		for _, k := range tt.keys {
 			d.press(key{name: k})
 		}
 		if d.selected != tt.want {
 			t.Errorf("%s: option %d is selected, want %d", name, d.selected, tt.want)
 		}
+	}
+	d := &dialog{state: StateQuestion, options: []option{{label: "Type something", isInput: true, checkbox: unchecked}}}
+	if _, done := d.press(key{name: keyEnter}); done || d.options[0].checkbox != checked {
+		t.Errorf("Enter on an empty text with a check box: %v, done %v", d.options[0].checkbox, done)
 	}
 }

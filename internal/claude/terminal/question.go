@@ -143,7 +143,7 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 	case c.cancelled:
 		return f.finish(d, "cancelled", refusalAnswer())
 	case c.index == len(d.options)-1:
-		return f.finish(d, d.options[c.index].label, protocol.PermissionAnswer{Message: "The user wants to talk about the questions before answering them."})
+		return f.finish(d, d.options[c.index].label, protocol.PermissionAnswer{Feedback: f.clarificationText()})
 	case !q.MultiSelect && d.options[c.index].isInput:
 		f.answers[i] = c.text
 	case !q.MultiSelect:
@@ -153,6 +153,19 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 		return f.finish(d, f.answers[i], f.allowAnswer())
 	}
 	return f.changePage(1)
+}
+
+// clarificationText tells the model that the user wants to talk about the questions first.
+func (f *form) clarificationText() string {
+	text := "The user wants to clarify these questions.\n\n    Questions asked:"
+	for i, q := range f.questions {
+		answer := "(No answer provided)"
+		if f.answers[i] != "" {
+			answer = "Answer: " + f.answers[i]
+		}
+		text += "\n- \"" + q.Question + "\"\n  " + answer
+	}
+	return text
 }
 
 func (f *form) reviewPage() *dialog {
