@@ -42,11 +42,11 @@ func DeferredByDefault(t protocol.Tool) bool {
 func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	return []protocol.Tool{{
 		Name: toolSearchName, ReadOnly: true,
-		Description: "Finds deferred tools and loads their definitions. The query is `select:Name,Name` for exact names, or words, " +
-			"of which those with a `+` in front must be part of the name.",
+		Description: "Finds deferred tools and loads their definitions. The query is `select:Name,Name` for exact names, or search words. " +
+			"A word with a leading `+` must be part of the name.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"query":{"type":"string","description":"select:NAME,NAME or words"},` +
-			`"max_results":{"type":"number","description":"How many tools at most","default":5}},` +
+			`"query":{"type":"string","description":"select:NAME,NAME or search words"},` +
+			`"max_results":{"type":"number","description":"Maximum number of tools","default":5}},` +
 			`"required":["query"],"additionalProperties":false}`),
 	}}, nil
 }

@@ -44,7 +44,7 @@ func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	d := dialer{server: s, cfg: cfg, log: log}
 	if isFirst && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
-		log.Printf("not asked again: it refused a request without a token")
+		log.Printf("not tried again, because the server refused a request without a token")
 		return dialResult{err: d.needsLogin()}
 	}
 	r := d.negotiate(lifetime, limit)
@@ -76,7 +76,7 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	r := d.dialOnce(lifetime, limit, connection.NegotiateLegacy)
 	refused, failed := errors.AsType[*connection.DialError](r.err)
 	if failed && !refused.NeedsAuth && refused.Status/100 == 4 && refused.Status != http.StatusTooManyRequests {
-		d.log.Printf("no streamable HTTP here, trying sse")
+		d.log.Printf("the server does not support streamable HTTP; trying SSE")
 		d.cfg.Type = typeSSE
 		if old := d.dialOnce(lifetime, limit, connection.NegotiateLegacy); old.err == nil {
 			return old

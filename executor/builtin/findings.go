@@ -42,7 +42,7 @@ func reportFindingsTool() tool.Tool {
 		tool.Optional("line", tool.Integer("The line in it")),
 		tool.Required("summary", tool.String("What is wrong")),
 		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxShortSummaryLength}),
-		tool.Required("failure_scenario", tool.String("What leads to a wrong outcome")),
+		tool.Required("failure_scenario", tool.String("The input or condition that leads to a wrong result")),
 		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCategoryLength}),
 		tool.Optional("severity", tool.String("How much it matters", "important", "pre_existing", "nit")),
 		tool.Optional("verdict", tool.String("Result of a second review", "CONFIRMED", "PLAUSIBLE")),

@@ -125,7 +125,7 @@ func agentTool(name string) tool.Tool {
 			tool.Optional("mode", tool.String("The permission mode of the agent")),
 			tool.Optional("isolation", tool.String("Where the agent works")),
 		),
-		Run: failingRun("has no agents in this session"),
+		Run: failingRun("cannot start agents in this session"),
 	}
 }
 

@@ -81,7 +81,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	case refusal != nil:
 		return *refusal
 	case s.tasks == nil:
-		return tool.FailWithoutResult("CronCreate", "has no background in this session")
+		return tool.FailWithoutResult("CronCreate", "cannot schedule prompts in this session")
 	}
 	j := cronJob{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
@@ -338,7 +338,7 @@ func isWakeup(j task.Job) bool { return !j.At.IsZero() }
 func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.ToolResult {
 	switch {
 	case s.tasks == nil:
-		return tool.FailWithoutResult("ScheduleWakeup", "has no background in this session")
+		return tool.FailWithoutResult("ScheduleWakeup", "cannot schedule prompts in this session")
 	case in.Stop:
 		return s.cancelWakeups()
 	case in.Delay == nil || in.Reason == nil:

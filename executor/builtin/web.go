@@ -42,7 +42,7 @@ func webFetchTool() tool.Tool {
 			case !strings.Contains(u.Hostname(), "."):
 				return tool.Fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")
 			}
-			return tool.FailWithoutResult(call.Name, "does not reach the network here")
+			return tool.FailWithoutResult(call.Name, "is not simulated, because claudeless makes no requests to the web")
 		}),
 	}
 }
@@ -68,7 +68,7 @@ func webSearchTool() tool.Tool {
 			return new(tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request"))
 		}),
 		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ webSearchInput) protocol.ToolResult {
-			return tool.FailWithoutResult(call.Name, "does not reach the network here")
+			return tool.FailWithoutResult(call.Name, "is not simulated, because claudeless makes no requests to the web")
 		}),
 	}
 }

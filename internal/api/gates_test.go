@@ -89,7 +89,7 @@ func TestGates(t *testing.T) {
 		}
 		for _, want := range []string{
 			`"type":"gate","name":"asked","event":"reached"`, `"event":"released"`, `"event":"timeout"`, `"id":"T01"`,
-			`the gate asked was not released: the wait timed out`, "aborted: the client left",
+			`the gate asked was not released: the wait timed out`, "aborted: the client disconnected",
 		} {
 			if !strings.Contains(journal.String(), want) {
 				t.Errorf("no %s in the journal:\n%s", want, journal.String())

@@ -146,10 +146,10 @@ func (s *responseSender) closeConnection(how connectionEnd) {
 }
 
 func (s *responseSender) recordDisconnect() bool {
-	s.disconnects = append(s.disconnects, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
+	s.disconnects = append(s.disconnects, "aborted: the client disconnected after "+strconv.Itoa(s.events)+" events")
 	return false
 }
 
 func (s *responseSender) recordEarlyDisconnect() {
-	s.disconnects = append(s.disconnects, "aborted: the client left before the answer")
+	s.disconnects = append(s.disconnects, "aborted: the client disconnected before the answer")
 }

@@ -138,7 +138,7 @@ func TestCuts(t *testing.T) {
 			}
 		})
 	}
-	journal.until(t, "aborted: the client left")
+	journal.until(t, "aborted: the client disconnected")
 }
 
 func isNil(err error) bool      { return err == nil }
@@ -258,7 +258,7 @@ response = "one two three four five six seven eight nine ten eleven twelve thirt
 	}
 	cancel()
 	resp.Body.Close()
-	journal.until(t, "aborted: the client left after ")
+	journal.until(t, "aborted: the client disconnected after ")
 }
 
 // TestNothingStays checks that a server leaves no goroutine after use.

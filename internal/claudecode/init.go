@@ -96,7 +96,7 @@ func (p Profile) HasTool(name string) bool {
 func unsimulatedRows() []versionRow {
 	return []versionRow{
 		{"no system/informational event about auto mode", "2.1.302"},
-		{"the reasons of faults of settings", "2.1.304"},
+		{"the reasons of problems in settings", "2.1.304"},
 		{"the model fable is claude-fable-5-2", "2.1.321"},
 		{"supportsFastMode of fable", "2.1.321"},
 	}

@@ -87,15 +87,15 @@ const (
 	// FeatureMCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
 	FeatureMCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// FeatureSettingsSources groups the reported problems of settings by source, such as user or project, not by file.
-	FeatureSettingsSources Feature = "faults of settings are reported by source"
+	FeatureSettingsSources Feature = "problems in settings are reported by source"
 	// DescribesServers adds to mcp_status the transport of each server, the host of configured ones, and codes of failures.
 	// Versions between 2.1.307 and the first version with the feature were not measured.
-	DescribesServers Feature = "mcp_status has transports, hosts and error codes"
+	DescribesServers Feature = "mcp_status reports transports, hosts and error codes"
 	// FeatureUserModified reports changes that the host made to the content of a Write or Edit before it permitted the
 	// call.
 	FeatureUserModified Feature = "results report changes made by the host"
 	// FeatureDescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
-	FeatureDescribesJSON Feature = "responses with invalid JSON are described"
+	FeatureDescribesJSON Feature = "responses with invalid JSON are described like other malformed responses"
 	// FeatureDefaultModeDefault starts sessions in permission mode default. The measured versions before this feature
 	// start them in mode auto.
 	FeatureDefaultModeDefault Feature = "sessions start in permission mode default"

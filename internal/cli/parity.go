@@ -26,7 +26,7 @@ type parityCmd struct {
 	DefaultURL    bool          `name:"default-url" help:"Use the default URL of the API on both sides instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string        `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
 	Timeout       time.Duration `default:"30s" help:"Timeout for one run of claude"`
-	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it as flaky unless it differs every time"`
+	Retries       int           `placeholder:"N" help:"If a case differs, run it up to N more times, and report it as flaky unless it differs every time"`
 	Jobs          int           `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
 	Permissions   []string      `sep:"none" placeholder:"FILE" help:"Compare permission decisions about the tool calls listed in FILE instead of cases"`
 	Isolated      bool          `hidden:"" help:"Run the job read from stdin in its own network namespace"`

@@ -269,7 +269,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	case how == playCanned:
 		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is canned"))
 	case how == playDenied:
-		w.toml.WriteRaw(commentLine("it was denied; see tool_execution below"))
+		w.toml.WriteRaw(commentLine("the call was denied; see tool_execution below"))
 	}
 	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input

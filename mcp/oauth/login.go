@@ -328,7 +328,7 @@ func (l *Login) showOutcome(ctx context.Context, w http.ResponseWriter, q url.Va
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
 	if !l.IsAnswer(q) {
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This is not the login that is waiting.</p>")
+		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This page belongs to a different login.</p>")
 		return
 	}
 	err := l.Finish(ctx, q)

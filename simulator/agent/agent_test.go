@@ -356,7 +356,7 @@ func TestBackground(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", input), textReply("main")}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		got, results := s.play(t)
 		want := []string{
-			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully. Its id and its file are for you alone; an answer to the user must not contain them.",
+			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully. Its id and file are for internal use: do not mention them in an answer to the user.",
 		}
 		if diff := cmp.Diff(want, got[:5]); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)

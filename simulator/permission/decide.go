@@ -214,10 +214,10 @@ func (d decider) decideByClass(c *call) Verdict {
 }
 
 // noSurfaceText begins as the text of the real CLI, and has its length, because tokens are estimated from lengths.
-const noSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody sees a permission prompt " +
-	"here, so the denial came by itself and nothing has run. A report must not say that it did, and a second attempt ends in the same way: until the " +
-	"session ends, each action that needs an approval is denied. An answer to the user says what was not possible and what it was needed for; the rest " +
-	"of the task, which needs no approval, can still go on as before. This is what needed that approval: "
+const noSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
+	"here, so the call was denied automatically and did not run. Do not report that it ran, and do not try it a second time: until the session " +
+	"ends, every action that needs an approval is denied. Tell the user what you could not do and for what purpose it was needed. You can " +
+	"continue with all other parts of the task that do not need an approval. This is the action that needed an approval: "
 
 // denyWithoutPrompt replaces a question by a denial if the mode or the options prevent the question from being asked.
 func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {

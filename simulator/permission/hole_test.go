@@ -235,7 +235,7 @@ func TestIdleRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := p.Warnings()
-		if len(w) != 2 || !strings.Contains(w[0], `permission rule "Write(a)" (userSettings): has no effect`) || !strings.Contains(w[1], "write Edit(/sub/**)") {
+		if len(w) != 2 || !strings.Contains(w[0], `permission rule "Write(a)" (userSettings): it has no effect`) || !strings.Contains(w[1], "use Edit(/sub/**)") {
 			t.Errorf("%s: warnings %q", behavior, w)
 		}
 		for _, tool := range []string{"Write", "Edit"} {

@@ -82,7 +82,7 @@ func New(o Options) (*Policy, error) {
 			continue
 		}
 		if parsed.isIneffective() {
-			p.warnings = append(p.warnings, fmt.Sprintf("permission rule %q (%s): has no effect: paths to write are the matter of Edit rules, write Edit(%s)",
+			p.warnings = append(p.warnings, fmt.Sprintf("permission rule %q (%s): it has no effect, because Edit rules decide about writing files; use Edit(%s)",
 				r.Text, r.Source, parsed.content))
 		}
 		p.rules.rules = append(p.rules.rules, parsed)

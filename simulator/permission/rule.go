@@ -58,7 +58,7 @@ func parseRule(r Rule) (rule, error) {
 	if text.HasContent {
 		body := text.Content
 		if body == "" {
-			return fail("nothing in the parentheses")
+			return fail("the parentheses are empty")
 		}
 		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.IsClosed || len(escapes)%2 == 1 {
 			return fail("missing closing parenthesis")
@@ -71,10 +71,10 @@ func parseRule(r Rule) (rule, error) {
 	}
 	out.tool = canonicalName(name)
 	if name == "" || strings.ContainsAny(name, ") \t\n,") {
-		return fail("a rule starts with a tool name")
+		return fail("a rule must start with a tool name")
 	}
 	if out.content != "" && strings.HasPrefix(name, "mcp__") {
-		return fail("rules for MCP tools take nothing in parentheses")
+		return fail("rules for MCP tools cannot have parentheses")
 	}
 	var err error
 	if strings.Contains(name, "*") {

@@ -24,8 +24,8 @@ func (f Fault) String() string {
 // Report formats faults as the real CLI prints them on stderr if its output format is text. The explanations are
 // claudeless's own. It returns "" if there are no faults.
 func Report(faults []Fault) string {
-	said := formatReport(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
-		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
+	said := formatReport(faults, "These settings did not load. Nothing in them is in effect, including hooks and permission rules; "+
+		"variables that they have already set may remain:", "These settings entries were skipped; the rest of each source is in effect:")
 	if said == "" {
 		return ""
 	}
@@ -34,8 +34,8 @@ func Report(faults []Fault) string {
 
 // ReportByFile is like Report, but uses the wording of older versions, which mention only files.
 func ReportByFile(faults []Fault) string {
-	return formatReport(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
-		"until what is listed is mended:", "These settings entries were skipped; the rest of each file is in effect:")
+	return formatReport(faults, "These settings files did not load. Nothing in them is in effect, including hooks and permission rules, "+
+		"until you correct these problems:", "These settings entries were skipped; the rest of each file is in effect:")
 }
 
 func formatReport(faults []Fault, whole, entries string) string {

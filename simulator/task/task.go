@@ -323,8 +323,8 @@ type Notification struct {
 }
 
 // stopNote explains to the model when an agent notifies it. It has the length of the real CLI's text.
-const stopNote = "The notification repeats whenever the agent stops while none of its own background agents runs. A message from the user can wake " +
-	"the agent up, so that another notification with this task id comes."
+const stopNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
+	"agent may go on and send another one with the same task id."
 
 func (t *Task) endNotice(e End) Notification {
 	var b strings.Builder

@@ -76,7 +76,7 @@ type silentTurnReminder struct {
 // silentRepliesBeforeReminder is how many silent replies in a row cause a reminder (observed with 2.1.330).
 const (
 	silentRepliesBeforeReminder = 5
-	silentReminderText          = "Say a word to the user about the state of the work."
+	silentReminderText          = "Tell the user about the state of the work."
 )
 
 const (

@@ -76,9 +76,9 @@ func (in monitorInput) issues() []tool.Issue {
 func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
 	switch {
 	case in.WS != nil:
-		return tool.FailWithoutResult(call.Name, "opens no sockets here")
+		return tool.FailWithoutResult(call.Name, "cannot open a WebSocket, because claudeless does not simulate them")
 	case c.options.Tasks == nil:
-		return tool.FailWithoutResult(call.Name, "has no background in this session")
+		return tool.FailWithoutResult(call.Name, "cannot run in the background in this session")
 	}
 	ms := defaultMonitorTimeoutMS
 	if in.TimeoutMS != nil {

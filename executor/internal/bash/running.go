@@ -213,7 +213,7 @@ func (r *runningCommand) outputFileHint(head, more string) string {
 // startBackground starts a command without waiting for it. The command does not change the shell's directory.
 func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
-		return tool.Fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
+		return tool.Fail("This session cannot run commands in the background. Run the command in the foreground, or give the call a result in the scenario.")
 	}
 	r.info.Background = true
 	err := r.start(ctx)

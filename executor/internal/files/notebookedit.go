@@ -43,7 +43,7 @@ func NotebookEdit(f *Files) tool.Tool {
 		Description: "Replaces, inserts or deletes one cell of a Jupyter notebook.",
 		Input: tool.Object(
 			tool.Required("notebook_path", tool.String("Path of the .ipynb file")),
-			tool.Optional("cell_id", tool.String("Cell to change; with insert the cell to insert after, none = at the start")),
+			tool.Optional("cell_id", tool.String("Cell to change; with insert, the cell after which to insert (default: at the start)")),
 			tool.Required("new_source", tool.String("New source of the cell")),
 			tool.Optional("cell_type", tool.String("Kind of cell; needed to insert", "code", "markdown")),
 			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),

@@ -304,7 +304,7 @@ func builtinAgents() []Agent {
 	return []Agent{
 		{Name: "claude", Description: "Catch-all agent for tasks that fit no other.", Source: "built-in"},
 		{Name: "claude-code-guide", Description: "Answers questions about Claude Code and its SDK.", Source: "built-in", Model: "haiku", Mode: "dontAsk", Tools: []string{"Bash", "Read", "WebFetch", "WebSearch"}},
-		{Name: "Explore", Description: "Finds its way through a code base without changing it.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "Explore", Description: "Explores a code base without changing it.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
 		{Name: "general-purpose", Description: "Works on tasks of several steps.", Source: "built-in"},
 		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
 		{Name: "statusline-setup", Description: "Sets up the status line.", Source: "built-in", Model: "sonnet", Tools: []string{"Read", "Edit"}},

@@ -31,7 +31,7 @@ func changedFilesContext(changes []builtin.ChangedFile) []simulator.ContextFile 
 		_, _ = hash.Write([]byte(file.Content))
 		reread := rereadEntry{Timestamp: file.Modified.UnixMilli(), Hash: strconv.FormatUint(hash.Sum64(), 36), Length: len(file.Content)}
 		all = append(all, simulator.ContextFile{
-			Role: "system", Tool: "Read", Text: "The file " + file.Path + " was changed after you wrote it. Its changed lines, with their numbers:\n" + file.Snippet,
+			Role: "system", Tool: "Read", Text: "The file " + file.Path + " was changed after you wrote it. These are the changed lines with their numbers:\n" + file.Snippet,
 			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: reread},
 		})
 	}

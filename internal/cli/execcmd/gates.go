@@ -54,7 +54,7 @@ func (c *gatesList) Run(s *process.System) error {
 type gatesWait struct {
 	gatesDir `embed:""`
 	Name     string        `arg:"" help:"Name of the gate"`
-	Timeout  time.Duration `default:"30s" help:"Longest time to wait (default 30s)"`
+	Timeout  time.Duration `default:"30s" help:"How long to wait at most (default 30s)"`
 }
 
 // Run returns when a step has reached the gate.

@@ -194,7 +194,7 @@ func TestBrowserLogin_N30(t *testing.T) {
 			want := `Authenticated with "o". Its tools are now available in Claude Code.`
 			switch how {
 			case "browser":
-				for _, visit := range []struct{ at, want string }{{redirect + "?code=c&state=other", "This is not the login"}, {answer, "Authentication successful"}} {
+				for _, visit := range []struct{ at, want string }{{redirect + "?code=c&state=other", "This page belongs to a different login"}, {answer, "Authentication successful"}} {
 					resp, err := http.Get(visit.at)
 					if err != nil {
 						t.Fatal(err)

@@ -204,7 +204,7 @@ func TestServerEnds(t *testing.T) {
 		if n := strings.Count(journal.String(), `"type":"request"`); n != len(conns) {
 			t.Errorf("%d lines for %d requests:\n%s", n, len(conns), journal)
 		}
-		if n := strings.Count(journal.String(), "aborted: the client left"); n != len(conns) {
+		if n := strings.Count(journal.String(), "aborted: the client disconnected"); n != len(conns) {
 			t.Errorf("%d of %d are aborted:\n%s", n, len(conns), journal)
 		}
 	})
@@ -232,7 +232,7 @@ func TestReaderGone(t *testing.T) {
 		}
 		stays.Close()
 		end()
-		if n := strings.Count(journal.String(), "aborted: the client left after"); n != 1 {
+		if n := strings.Count(journal.String(), "aborted: the client disconnected after"); n != 1 {
 			t.Errorf("%d streams were aborted:\n%s", n, journal)
 		}
 	})

@@ -224,8 +224,8 @@ func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).recordEvent},
-		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).handleErrorReport},
-		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).handleErrorReport},
+		{Method: "GET", Path: "/api/com-errors", Summary: "List communication errors", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return Fields{"errors": append([]json.RawMessage{}, c.comErrors...)}, nil

@@ -30,12 +30,12 @@ func breakpointTools() []tool {
 			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: before, doc: "yield follows the default behavior"}},
 		},
 		{
-			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they ran.", run: changeAfterBehavior,
+			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: changeAfterBehavior,
 			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
 			name: "breakpoint_set_replacement", doc: "Run another tool instead of a breakpoint's calls that are not paused.", run: setReplacement,
-			params: []param{name, {name: "replacement_function", kind: kindText, required: true, doc: "a tool with the same schema; empty = none"}},
+			params: []param{name, {name: "replacement_function", kind: kindText, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
 		},
 		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil

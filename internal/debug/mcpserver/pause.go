@@ -46,7 +46,7 @@ func resumeParams() []param {
 		{name: "modified_input_expr", kind: kindText, doc: "expression whose value is the new input"},
 		{name: "modified_result_expr", kind: kindText, doc: "expression whose value is the new result"},
 		{name: "fake_result", doc: "the result of a call that is skipped; a string is the text, anything else its JSON"},
-		{name: "exception_type", kind: kindText, doc: "type of the error of a call that is failed; sent to older clients"},
+		{name: "exception_type", kind: kindText, doc: "type of the error with which the call fails; sent to older clients"},
 		{name: "exception_message", kind: kindText, doc: "the text of the failure"},
 		{name: "replacement_function", kind: kindText, doc: "a tool to run instead; overrides action"},
 	}

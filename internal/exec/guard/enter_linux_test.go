@@ -512,7 +512,7 @@ func TestJoinRefuses(t *testing.T) {
 		{"nothing", func(int) error { return nil }, "cannot watch the network connections of the command"},
 		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the network connections of the command"},
 		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the network connections of the command"},
-		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections: the process in the network namespace sent no sockets"},
+		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections: the process in the network namespace did not pass on its sockets"},
 		{"files", func(link int) error { return sendOverLink(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
 		{"a file for a name server", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
 		{"no watch", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},

@@ -129,7 +129,7 @@ func (w *syscallWatcher) start(n *Network, files []*os.File) error {
 
 func (w *syscallWatcher) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
-		return errors.New("cannot watch the network connections: the process in the network namespace sent no sockets")
+		return errors.New("cannot watch the network connections: the process in the network namespace did not pass on its sockets")
 	}
 	for _, file := range files[2:] {
 		conn, err := net.FilePacketConn(file)

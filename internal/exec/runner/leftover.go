@@ -101,7 +101,7 @@ func leftoverFindings(processes []leftoverProcess) []verdict.Finding {
 		switch {
 		case p.role == "mcp":
 			found = append(found, verdict.Finding{
-				ID: "C15", Level: "error", PID: p.pid, Text: "an MCP server outlived the run: " + strings.Join(p.argv, " "),
+				ID: "C15", Level: "error", PID: p.pid, Text: "an MCP server was still running after the run: " + strings.Join(p.argv, " "),
 				Advice: "make the server exit when its stdin is closed; claudeless has killed it",
 			})
 		case p.isClaude:

@@ -111,7 +111,7 @@ func (l *findings) checkSettings(p *process) {
 	}
 	if p.setup != nil && p.setup.SkipsPermissions {
 		l.add(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
-			"set IS_SANDBOX=1 inside a sandbox; elsewhere allow single tools with --allowedTools")
+			"set IS_SANDBOX=1 inside a sandbox; elsewhere, use --allowedTools to allow only the tools that are needed")
 	}
 }
 

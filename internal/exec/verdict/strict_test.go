@@ -84,7 +84,7 @@ func TestStrictness(t *testing.T) {
 			asked(`"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","interrupt","prompt"]`), false},
 		{"S05", "a step whose process was ended", "", setupLines + turnLines + closedLines + asked(`"left":{"text":"step 2 of 2"}`) +
 			asked(came("Bash", "[Tool call interrupted: the session ended before this call's result was recorded.]")+`,"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","prompt"]`), false},
-		{"S05", "a client that gave up", "", setupLines + turnLines + closedLines + asked(`"findings":["aborted: the client left after 2 events"],"left":{"text":"step 2 of 2"}`), false},
+		{"S05", "a client that gave up", "", setupLines + turnLines + closedLines + asked(`"findings":["aborted: the client disconnected after 2 events"],"left":{"text":"step 2 of 2"}`), false},
 		{"C14", "a base URL that ends in /v1", "", setupLines + turnLines + closedLines + fmt.Sprintf(request, "/v1/v1/messages", 404, "not found"), true},
 		{"C14", "no version", "", setupLines + turnLines + closedLines + fmt.Sprintf(request, "/v1/messages", 400, "anthropic-version: header is required"), true},
 		{"C14", "a call without a result", "", setupLines + turnLines + closedLines + fmt.Sprintf(request, "/v1/messages", 400, "messages.1: `tool_use` ids were found without `tool_result` blocks"), true},

@@ -92,14 +92,14 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 // pauseAfter returns the pause before the stream is reopened. err is nil if the server ended the stream.
 func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	if reopened >= maxReopenings {
-		s.debug.Printf("notifications ended for good: %v", err)
+		s.debug.Printf("the notification stream ended and is not opened again: %v", err)
 		return noLimit
 	}
 	pause := s.pause << reopened
 	if err == nil {
 		pause += s.pause * gracefulPauseFactor
 	}
-	s.debug.Printf("notifications ended, opening them again in %v: %v", pause, err)
+	s.debug.Printf("the notification stream ended and is opened again in %v: %v", pause, err)
 	return pause
 }
 
