@@ -382,7 +382,7 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 		return protocol.UserMessage{}, false
 	}
 	n, ok := s.main.Tasks.NextNotice()
-	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem}, ok
+	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed}, ok
 }
 
 // HasBackgroundWork reports whether background tasks run or a notice about an ended task is pending.

@@ -200,6 +200,22 @@ func TestBashStays(t *testing.T) {
 	}
 }
 
+// A command that stays where it started does not undo the change of directory of a command that runs at the same time.
+func TestBashMovesBesideAnother(t *testing.T) {
+	dir := t.TempDir()
+	tools := newTools(t, Options{CWD: dir})
+	done := make(chan error)
+	go func() {
+		_, err := tools.Execute(t.Context(), protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"touch started; until [ -e d/here ]; do :; done"}`)})
+		done <- err
+	}()
+	moves := protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"until [ -e started ]; do :; done; mkdir d; cd d"}`)}
+	_, err := tools.Execute(t.Context(), moves)
+	if err != nil || os.WriteFile(filepath.Join(dir, "d", "here"), nil, 0o600) != nil || <-done != nil || tools.Dir() != filepath.Join(dir, "d") {
+		t.Errorf("the shell is in %s (%v)", tools.Dir(), err)
+	}
+}
+
 func TestBashLargeOutputWithoutStore(t *testing.T) {
 	r := call(t, newTools(t, Options{}), "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
 	if !strings.HasSuffix(r.Content.Text, "... [10925 lines truncated] ...") || r.IsError {

@@ -109,6 +109,12 @@ func (f ModelFacts) ExplainsAutoMode() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
 
+// IsToldTokens reports whether the CLI tells the model with each request how many tokens are left (observed with
+// 2.1.330).
+func (f ModelFacts) IsToldTokens() bool {
+	return f.IsKnown && !slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-2", "claude-mythos-5-2"}, f.Name)
+}
+
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return slices.Clone(knownModels[:]) }
 

@@ -48,8 +48,8 @@ type Tool struct {
 	Deferred bool
 	// Unsimulated tools are listed but have no effect; a scenario can define their results.
 	Unsimulated bool
-	// MainOnly tools do not exist for sub-agents.
-	MainOnly bool
+	// MainOnly tools do not exist for sub-agents. ForegroundOnly tools do not exist for sub-agents in the background.
+	MainOnly, ForegroundOnly bool
 	// BareDenial tools show the reason of a hook that denies a call in its JSON output without the name of the hook
 	// (observed with 2.1.330).
 	BareDenial bool
@@ -70,9 +70,9 @@ var tools = [...]Tool{
 	{Name: "Bash", Class: ToolClassShell, Listing: ListAlways, Subject: "command"},
 	{Name: "BashOutput", Class: ToolClassNeverAsk},
 	{Name: "Brief"},
-	{Name: "CronCreate", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "CronDelete", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
-	{Name: "CronList", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true},
+	{Name: "CronCreate", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true, ForegroundOnly: true},
+	{Name: "CronDelete", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true, ForegroundOnly: true},
+	{Name: "CronList", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true, ForegroundOnly: true},
 	{Name: "DesignSync", Listing: ListAlways, Unsimulated: true},
 	{Name: "Edit", Class: ToolClassWrite, Listing: ListAlways, Subject: "file_path", BareDenial: true},
 	{Name: "EnterPlanMode", Class: ToolClassNeverAsk, Listing: ListWithUser, Deferred: true},
@@ -83,7 +83,7 @@ var tools = [...]Tool{
 	{Name: "Grep", Class: ToolClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
 	{Name: "LS", Class: ToolClassRead, UnknownToRules: true},
 	{Name: "LSP"},
-	{Name: "ListAgents", Class: ToolClassNeverAsk, Listing: ListAlways, Unsimulated: true},
+	{Name: "ListAgents", Class: ToolClassNeverAsk, Listing: ListAlways, Unsimulated: true, ForegroundOnly: true},
 	{Name: "ListMcpResources"},
 	{Name: "ListMcpResourcesTool", Class: ToolClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "Monitor", Class: ToolClassShell, Listing: ListAlways, Subject: "command", Deferred: true, BareDenial: true, since: "2.1.310"},
@@ -96,7 +96,7 @@ var tools = [...]Tool{
 	{Name: "ReadMcpResourceDirTool", Class: ToolClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "ReadMcpResourceTool", Class: ToolClassNeverAsk, Listing: ListWithResources, Deferred: true},
 	{Name: "RemoteTrigger", Listing: ListAlways, Unsimulated: true},
-	{Name: "ReportFindings", Class: ToolClassNeverAsk, Listing: ListAlways},
+	{Name: "ReportFindings", Class: ToolClassNeverAsk, Listing: ListAlways, ForegroundOnly: true},
 	{Name: "ScheduleWakeup", Class: ToolClassNeverAsk, Listing: ListAlways, MainOnly: true},
 	{Name: "SendMessage", Class: ToolClassNeverAsk, Listing: ListAlways, Deferred: true, Unsimulated: true, BareDenial: true},
 	{Name: "SendUserFile"},

@@ -204,11 +204,12 @@ func callerConversationID(call protocol.ToolUse) string {
 
 // RecordCall records that a conversation calls a tool.
 func (a *Agents) RecordCall(call protocol.ToolUse) {
-	a.recordTool(callerConversationID(call), call.Name, call.Round)
+	a.recordTool(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordTool records that a conversation knows a tool. isNew is false if it knew the tool before this round.
-func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
+// recordTool records that a conversation knows a tool. isNew is false if it knew the tool before this round; for an
+// agent in the background, also if it learned of the tool in this round.
+func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.announced == nil {
@@ -221,7 +222,7 @@ func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	if !known {
 		a.announced[conversation][tool] = round
 	}
-	return !known || first >= round
+	return !known || first >= round && !inBackground
 }
 
 // findDefinition finds an agent type by its name, first exactly, then ignoring case.

@@ -548,6 +548,27 @@ func TestToolsOfADefinition(t *testing.T) {
 	}
 }
 
+// A list of tools determines their order. Without Bash there is no Monitor, and with it are no search tools.
+func TestOfferedTools(t *testing.T) {
+	session := []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Workflow", "Write"}
+	for _, tt := range []struct {
+		r    agent.Requester
+		want []string
+	}{
+		{agent.Requester{}, session},
+		{agent.Requester{Definition: agent.Definition{Name: "x"}}, []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Write"}},
+		{agent.Requester{Definition: agent.Definition{Name: "x"}, InBackground: true}, []string{"Agent", "Bash", "Monitor", "Read", "Write"}},
+		{agent.Requester{Definition: agent.Definition{Name: "x", DisallowedTools: []string{"Bash", "Task"}}}, []string{"CronList", "Read", "Write"}},
+		{agent.Requester{Definition: agent.Definition{Name: "x", Tools: []string{"Write", "Grep", "Read", "Nothing"}}}, []string{"Write", "Grep", "Read"}},
+		{agent.Requester{Definition: agent.Definition{Name: "x", Tools: []string{"Grep", "Bash(ls)", "Task"}}}, []string{"Bash", "Agent"}},
+		{agent.Requester{Definition: agent.Definition{Name: "x", Tools: []string{"*"}}}, []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Write"}},
+	} {
+		if diff := cmp.Diff(tt.want, tt.r.OfferedTools(session, func(string) bool { return true })); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.r, diff)
+		}
+	}
+}
+
 func TestFailedAgent(t *testing.T) {
 	fails := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "bad"}}
 	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {fails}}, false, nil)

@@ -58,7 +58,10 @@ func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	u := *k.currentUsage(t)
 	u.ToolUses++
-	u.TotalTokens = k.lastUsage.InputTokens + max(1, k.firstPiece/4)
+	u.TotalTokens = k.lastUsage.InputTokens
+	if k.firstPiece > 1 { // otherwise the input is empty
+		u.TotalTokens += max(1, k.firstPiece/4)
+	}
 	return u
 }
 
@@ -267,7 +270,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 func (w *agentRun) toolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
-		if w.agents.recordTool(callerConversationID(w.call), name, w.call.Round) {
+		if w.agents.recordTool(callerConversationID(w.call), name, w.call.Round, w.task.Background) {
 			names = append(names, name)
 		}
 	}

@@ -80,16 +80,63 @@ func rejectExcludedTools(session executor.Executor) executor.Middleware {
 	})
 }
 
-// allows reports whether the agent may use a tool. Only the tool of a rule counts, so Bash(git *) permits every Bash
-// command. mcp__server permits all tools of the server.
+// allows reports whether the agent may use a tool.
 func (d Definition) allows(tool protocol.Tool) bool {
-	names := func(rule string) bool {
-		rule = claudecode.ParseRuleText(rule).Tool
-		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
-			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
-	}
+	names := func(rule string) bool { return ruleNames(rule, tool.Name) }
 	if claudecode.ToolNamed(tool.Name).MainOnly {
 		return false
 	}
 	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
+}
+
+// ruleNames reports whether an entry of a list of tools names a tool. Only the tool of a rule counts, so Bash(git *)
+// permits every Bash command. mcp__server permits all tools of the server.
+func ruleNames(rule, tool string) bool {
+	rule = claudecode.ParseRuleText(rule).Tool
+	return rule == tool || rule == "*" || IsCall(rule) && IsCall(tool) ||
+		strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool, strings.TrimSuffix(rule, "__*")+"__")
+}
+
+// Requester describes the agent whose model is asked. The zero value is the main conversation.
+type Requester struct {
+	Definition
+	ModelName    string // full name
+	IsForked     bool   // the agent runs a skill
+	InBackground bool
+}
+
+// Requester returns the agent with this id, or the zero value for the main conversation.
+func (a *Agents) Requester(id string) Requester {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.workers {
+		if w.task.ID == id {
+			return Requester{w.definition, w.model, w.skill != "", w.task.Background}
+		}
+	}
+	return Requester{}
+}
+
+// HasServerTool reports whether the agent may use a tool of an MCP server.
+func (r Requester) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allows(t) }
+
+// OfferedTools selects the tools that the agent's requests contain from those of the session. A list in the
+// definition of the agent determines the order, and may name tools that only exist for agents.
+func (r Requester) OfferedTools(session []string, exists func(name string) bool) []string {
+	if r.Name == "" {
+		return session
+	}
+	offered := slices.Clone(session)
+	if r.Tools != nil && !slices.Contains(r.Tools, "*") {
+		offered = nil
+		for _, rule := range r.Tools {
+			if name := claudecode.ToolNamed(claudecode.ParseRuleText(rule).Tool).Name; name != "" && exists(name) {
+				offered = append(offered, name)
+			}
+		}
+	}
+	hasShell := slices.Contains(offered, "Bash") && r.allows(protocol.Tool{Name: "Bash"})
+	return slices.DeleteFunc(offered, func(name string) bool {
+		return !r.allows(protocol.Tool{Name: name}) || name == "Monitor" && !hasShell || hasShell && (name == "Glob" || name == "Grep") || r.InBackground && claudecode.ToolNamed(name).ForegroundOnly
+	})
 }

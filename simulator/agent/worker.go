@@ -192,7 +192,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	}
 	end := task.End{Status: task.StatusCompleted, Summary: w.noticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report = w.answerText()
+		end.Report, end.ToolsUsed = w.answerText(), w.toolsUsedLine()
 	}
 	return end
 }
@@ -252,7 +252,10 @@ func (w *agentRun) noticeText(end string) string {
 
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
-	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode()), Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"})}
+	ref := protocol.AgentRef{
+		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode()),
+		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"}),
+	}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), rejectExcludedTools(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},

@@ -72,9 +72,10 @@ type AgentRef struct {
 	Dir   string // worktree in which the agent works; empty means the directory of the session
 	// NoPrompts is true if no user may be asked about the agent's calls, as in the agent of a skill that the user typed.
 	// Calls that need permission are denied, without an event.
-	NoPrompts bool
-	Mode      string // permission mode of the agent's calls; empty means the mode of the session
-	Searches  bool   // the agent's type lists its tools without Bash, so it has Glob and Grep if it lists them
+	NoPrompts    bool
+	Mode         string // permission mode of the agent's calls; empty means the mode of the session
+	InBackground bool
+	Searches     bool // the agent's type lists its tools without Bash, so it has Glob and Grep if it lists them
 }
 
 // HookVerdict is the decision of a PreToolUse hook. "allow" permits a call that would need a question, but does not

@@ -23,6 +23,8 @@ type UserMessage struct {
 	// Typed is the shell command that a user has typed in a terminal, with its "!". Content then has two blocks: the
 	// command and its output. Rules match Typed. Empty means another prompt.
 	Typed string
+	// Preamble is a reminder that precedes a prompt about an ended task in the transcript; empty means none.
+	Preamble string
 }
 
 // UnclassifiedOrigin is the origin of a synthetic prompt.

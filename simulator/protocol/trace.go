@@ -28,6 +28,7 @@ type PromptAccepted struct {
 	Timestamp      string
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
+	Preamble       string // see [UserMessage.Preamble]
 	Origin         json.RawMessage
 	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
 	OfHook         bool   // the first message, from a SessionStart hook

@@ -65,6 +65,7 @@ type End struct {
 	Summary      string
 	Notice       string // the summary for the model; empty means Summary
 	Report       string // the report of a background agent; empty means none
+	ToolsUsed    string // tools that a background agent used, for the model; empty means none that are new to it
 	Usage        *Usage // agents only
 	Error        string // the error for observers; empty means none
 	KnownToModel bool   // the model was already notified
@@ -317,7 +318,8 @@ func wireStatus(s Status) string {
 
 // Notification is a message about a task for the model, usually about its end.
 type Notification struct {
-	Text string // text for the model
+	Text      string // text for the model
+	ToolsUsed string // see [End.ToolsUsed]
 	// Origin is the "origin" of the prompt that delivers the notification, and of its result.
 	Origin json.RawMessage
 }
@@ -349,7 +351,7 @@ func (t *Task) endNotice(e End) Notification {
 		fmt.Fprintf(&b, "<usage><subagent_tokens>%d</subagent_tokens><tool_uses>%d</tool_uses><duration_ms>%d</duration_ms></usage>\n", e.Usage.TotalTokens, e.Usage.ToolUses, e.Usage.DurationMS)
 	}
 	b.WriteString("</task-notification>")
-	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
+	return Notification{b.String(), e.ToolsUsed, runOrigin(t.RunID)}
 }
 
 // runOrigin returns the origin of a turn that begins with a notification about a task. runID is empty if it still runs.

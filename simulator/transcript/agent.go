@@ -22,14 +22,28 @@ type attribution struct {
 	modelReplied bool                 // the model has written since the last result
 	messageID    string               // id of the model's last message
 	ofMessage    protocol.Attribution // attribution of the last message; calls that end while it is streamed do not change it
-	agents       map[string]string    // skill that a sub-agent runs, by agent id
+	isForked     bool                 // the conversation is that of an agent that runs a skill
+	agents       map[string]*attribution
+}
+
+// of returns the attribution of an agent, which begins with the skill of the main conversation.
+func (c *attribution) of(agentID string) *attribution {
+	if agentID == "" {
+		return c
+	}
+	if c.agents == nil {
+		c.agents = map[string]*attribution{}
+	}
+	if c.agents[agentID] == nil {
+		c.agents[agentID] = &attribution{Attribution: protocol.Attribution{Skill: c.Skill, Plugin: c.Plugin}}
+	}
+	return c.agents[agentID]
 }
 
 func (c *attribution) recordFork(agentID, skill string) {
-	if c.agents == nil {
-		c.agents = map[string]string{}
-	}
-	c.agents[agentID] = skill
+	agent := c.of(agentID)
+	agent.isForked = true
+	agent.recordSkill(skill)
 }
 
 func (c *attribution) recordSkill(name string) {
@@ -39,14 +53,9 @@ func (c *attribution) recordSkill(name string) {
 	}
 }
 
-func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protocol.Attribution {
-	if skill := c.agents[agentID]; skill != "" {
-		var of attribution
-		of.recordSkill(skill)
-		return of.Attribution
-	}
-	if agentID != "" {
-		return protocol.Attribution{Agent: ev.SubagentType}
+func (c *attribution) forMessage(ev *protocol.Assistant) protocol.Attribution {
+	if !c.isForked {
+		c.Agent = ev.SubagentType
 	}
 	c.modelReplied = true
 	if c.messageID != ev.Message.ID || c.messageID == "" {

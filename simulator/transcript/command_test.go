@@ -249,10 +249,10 @@ func TestTerminalLines(t *testing.T) {
 	want := []string{
 		"mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
 		"user permissionMode=default promptSource=typed origin=map[kind:human] turnPosition=map[promptIndex:1 turnIndex:1]",
-		"api-request querySource=repl_main_thread", "assistant query", "system subtype=turn_duration messageCount=9 durationMs=7",
+		"api-request querySource=", "assistant query", "system subtype=turn_duration messageCount=9 durationMs=7",
 		"last-prompt lastPrompt=hi 1", "mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
 		"user permissionMode=default promptSource=typed origin=map[kind:human] turnPosition=map[promptIndex:2 turnIndex:2]",
-		"api-request querySource=repl_main_thread", "assistant query", "system subtype=turn_duration messageCount=12 durationMs=7",
+		"api-request querySource=", "assistant query", "system subtype=turn_duration messageCount=12 durationMs=7",
 		"last-prompt lastPrompt=hi 2", "cost-state",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

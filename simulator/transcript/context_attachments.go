@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -17,6 +18,7 @@ type contextAttachments struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
+	tokensTold         bool   // the reminder of the tokens that are left is written for the next request
 	planMode           bool   // the model was told that plan mode is active
 	describedModel     string // model that the last attachment describes; empty means none
 }
@@ -30,8 +32,9 @@ type (
 	}
 	environmentChange struct {
 		Field   string   `json:"field"`
-		Added   []string `json:"added"`
-		Removed []string `json:"removed"`
+		From    string   `json:"from,omitempty"`
+		Added   []string `json:"added,omitzero"`
+		Removed []string `json:"removed,omitzero"`
 	}
 	environmentSnapshot struct {
 		WorkingDirectory string   `json:"workingDirectory"`
@@ -116,26 +119,24 @@ type (
 	}
 )
 
-func (l *contextAttachments) sessionContext() SessionContext {
+func (l *contextAttachments) sessionContext(agentID string) SessionContext {
 	if l.conversation.options.Context == nil {
 		return SessionContext{}
 	}
-	return l.conversation.options.Context.SessionContext()
+	return l.conversation.options.Context.SessionContext(agentID)
 }
 
 // writeEnvironment writes the environment with the first prompt of a conversation. In a terminal, it writes what has
 // changed since with each later prompt.
 func (l *contextAttachments) writeEnvironment() error {
-	now, terminal := l.sessionContext(), l.conversation.options.Machine.IsTerminal
+	now, terminal := l.sessionContext(""), l.conversation.options.Machine.IsTerminal
 	var lines []any
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(l.changeAttachments("", now), l.listingAttachments("", now, true)...)
-		steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
-		if steers && bypass || auto && (steers || now.ExplainsAuto) {
-			lines = append(lines, l.conversation.reminderLine("", autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
-				"In this permission mode Bash is welcome wherever it is the simpler tool."))
+		lines = append(append(l.changeAttachments("", now), l.listingAttachments("", now, true)...), l.autoModeLines("", now)...)
+		if now.TokensLeft > 0 {
+			lines, l.tokensTold = append(lines, l.tokenLine("", now.TokensLeft)), true
 		}
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelLine("", now)}, l.commitTextAttachment("")...)
@@ -172,17 +173,39 @@ func (l *contextAttachments) writeChanges() error {
 // repeatListings returns the listings and the environment, which must be written again after a compaction.
 func (l *contextAttachments) repeatListings() []any {
 	l.environmentWritten = true
-	now := l.sessionContext()
+	now := l.sessionContext("")
 	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
+// autoModeLines returns the attachment about a permission mode in which the user does not approve calls, if any.
+func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) []any {
+	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
+	if !(steers && bypass) && !(auto && (steers || now.ExplainsAuto)) {
+		return nil
+	}
+	return []any{l.conversation.reminderLine(agentID, autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
+		"In this permission mode Bash is welcome wherever it is the simpler tool.")}
+}
+
+func (l *contextAttachments) tokenLine(agentID string, left int) protocol.AttachmentLine {
+	text := "<total_tokens>" + strconv.Itoa(left) + " tokens left</total_tokens>"
+	return l.conversation.reminderLine(agentID, textAttachment{"total_tokens_reminder", text}, text)
+}
+
 func (l *contextAttachments) agentListings(id string) []any {
-	now := l.sessionContext()
-	now.Agents = nil
+	now := l.sessionContext(id)
 	lists := l.listingAttachments(id, SessionContext{Deferred: now.Deferred}, false)
 	lists = append(lists, l.changeAttachments(id, now)...)
 	lists = append(lists, l.listingAttachments(id, SessionContext{Skills: now.Skills}, false)...)
 	return append(lists, l.firstRequestLines(id)...)
+}
+
+func (l *contextAttachments) secondRequestLines(agentID string) (lines []protocol.AttachmentLine) {
+	now := l.sessionContext(agentID)
+	for _, line := range append(l.listingAttachments(agentID, SessionContext{Agents: now.Agents}, false), l.autoModeLines(agentID, now)...) {
+		lines = append(lines, line.(protocol.AttachmentLine))
+	}
+	return lines
 }
 
 func (l *contextAttachments) changeAttachments(agentID string, now SessionContext) []any {
@@ -215,15 +238,17 @@ func (l *contextAttachments) modelLine(agentID string, now SessionContext) proto
 
 // directoryReminder returns the line that reminds the model of added or removed directories; nil means no change.
 func (th *conversation) directoryReminder(before, after []string) *protocol.AttachmentLine {
-	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, after), missingFrom(after, before)}
+	change := environmentChange{Field: "additionalWorkingDirectories", Added: missingFrom(before, after), Removed: missingFrom(after, before)}
 	if len(change.Added)+len(change.Removed) == 0 {
 		return nil
 	}
+	return new(th.environmentReminder(after, change, "The additional working directories are now: "+strings.Join(after, ", ")))
+}
+
+func (th *conversation) environmentReminder(dirs []string, change environmentChange, text string) protocol.AttachmentLine {
 	m := th.options.Machine
-	line := th.reminderLine("", environmentAttachment{
-		"environment", m.snapshot(th.options.CWD, after, m.IsWorktree), []environmentChange{change},
-	}, "The additional working directories are now: "+strings.Join(after, ", "))
-	return &line
+	snapshot := m.snapshot(th.dirOf(""), append([]string{}, dirs...), m.IsWorktree)
+	return th.reminderLine("", environmentAttachment{"environment", snapshot, []environmentChange{change}}, text)
 }
 
 // missingFrom returns the elements of the list all that are not in the list known; the result is never nil.
@@ -286,12 +311,9 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 }
 
 func (l *contextAttachments) commitTextAttachment(agentID string) []any {
-	author := ""
-	if l.conversation.options.Context != nil {
-		author = l.conversation.options.Context.CurrentModel().Name
-	}
+	now := l.sessionContext(agentID)
 	signed := remoteSessionAttachment{
-		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
+		Type: "remote_session_change", Commit: "Co-Authored-By: " + now.Signature + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	}
 	for given, text := range map[*string]*string{l.conversation.options.Commit: &signed.Commit, l.conversation.options.PR: &signed.PR} {
@@ -299,7 +321,7 @@ func (l *contextAttachments) commitTextAttachment(agentID string) []any {
 			*text = *given
 		}
 	}
-	if signed.Commit+signed.PR == "" {
+	if signed.Commit+signed.PR == "" || now.WithoutShell {
 		return nil
 	}
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)

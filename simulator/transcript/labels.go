@@ -101,7 +101,7 @@ func (l *sessionListWriter) currentMode() protocol.PermissionMode {
 	if l.conversation.options.Context == nil {
 		return l.mode
 	}
-	return cmp.Or(l.conversation.options.Context.SessionContext().ShellMode, l.mode)
+	return cmp.Or(l.conversation.options.Context.SessionContext("").ShellMode, l.mode)
 }
 
 func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {

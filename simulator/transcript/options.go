@@ -60,15 +60,15 @@ type Clock interface {
 
 // ContextSource provides the current context of the model.
 type ContextSource interface {
-	SessionContext() SessionContext
+	// SessionContext and RequestContext return the context of a sub-agent; an empty id means the main conversation.
+	SessionContext(agentID string) SessionContext
 	CurrentModel() ModelContext
 	// CurrentDirectory returns the directory in which commands run now; empty means the directory at the start.
 	CurrentDirectory() string
 	// AgentDir returns the worktree in which an agent works; empty means the directory of the session.
 	AgentDir(agentID string) string
-	// RequestContext returns what requests to the model contain in addition to messages. kind is the type of the
-	// sub-agent that sends them, or empty for the main conversation.
-	RequestContext(kind string) RequestContext
+	// RequestContext returns what requests to the model contain in addition to messages.
+	RequestContext(agentID string) RequestContext
 }
 
 // fileRecorder is a [ContextSource] that records the files before a prompt. It is called before the lines of the prompt
@@ -85,10 +85,13 @@ type ModelContext struct {
 // RequestContext describes the requests to the model.
 type RequestContext struct {
 	Params protocol.RequestParams
-	// Tools are the tools in the request, sorted by name. Deferred are the names of tools that the model must load with
+	Source string // conversation that sends the request: "sdk", "agent:builtin:Explore" …
+	// Tools are the tools in the request. Deferred are the names of tools that the model must load with
 	// ToolSearch before it can call them.
 	Tools    []protocol.Tool
 	Deferred []string
+	// Placeholder is true if a tool stands for those that ToolSearch loads.
+	Placeholder bool
 	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user messages.
 	SystemTurns bool
 	// MessageConfig is the model configuration that the first system message repeats from the request. Nil means that
@@ -97,6 +100,7 @@ type RequestContext struct {
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	ChecksCalls    bool // a server checks the calls of the model
+	TokensLeft     int  // tokens that the model is told are left; 0 means that it is not told
 	// VendorAPI is true if the requests go to the vendor's own address, which caches more of a request.
 	VendorAPI bool
 }
@@ -123,10 +127,12 @@ type Machine struct {
 type SessionContext struct {
 	Model           string
 	ModelName       string // display name; empty means unknown
+	Signature       string // name that signs commits
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
-	// not have both Bash and Edit.
-	ShellMode protocol.PermissionMode
+	// not have both Bash and Edit. WithoutShell is true if the model does not have Bash.
+	ShellMode    protocol.PermissionMode
+	WithoutShell bool
 	// BashSteer is how the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all. ExplainsAuto is
 	// true if mode auto is explained to the model even if BashSteer is empty.
 	BashSteer    string
@@ -135,6 +141,7 @@ type SessionContext struct {
 	Agents       []Listing // agents listed for the tool Agent
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
+	TokensLeft     int       // see [RequestContext]
 	Skills         []Listing // skills listed for the tool Skill
 }
 

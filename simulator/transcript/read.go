@@ -176,6 +176,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 		ToolUseID string          `json:"toolUseID"`
 		Path      string          `json:"path"`
 		HookEvent string          `json:"hookEvent"`
+		Changes   json.RawMessage `json:"changes"`
 		Content   json.RawMessage `json:"content"`
 	}
 	decodeKey(keys, "attachment", &a)
@@ -186,7 +187,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	case deferredAttachmentType:
 		t.deferred = a.ToolUseID
 	case "environment":
-		t.environmentWritten, t.contextPending = true, true
+		t.environmentWritten, t.contextPending = true, t.contextPending || a.Changes == nil
 	case "session_context":
 		t.contextPending = false
 	case "nested_memory":

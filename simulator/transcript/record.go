@@ -35,7 +35,7 @@ func newRecorder(th *conversation) *recorder {
 	r.lines = &lineWriter{conversation: th, labels: r.labels}
 	r.attachments = &contextAttachments{conversation: th, lines: r.lines}
 	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments}
-	r.requests = &requestLog{conversation: th}
+	r.requests = &requestLog{conversation: th, attachments: r.attachments}
 	th.writer.valuesSinceRequest = nil
 	return r
 }
@@ -135,6 +135,14 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.lostResultLines(ev.PromptID)
+	if ev.Preamble != "" {
+		e := r.conversation.newEnvelope("", "", ev.Timestamp)
+		e.PromptID = r.conversation.promptIDOf(ev)
+		mended = append(mended, protocol.UserLine{
+			LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
+			Message: userText(protocol.Reminder(ev.Preamble)), IsMeta: true, Companion: true, SkipAttachments: true,
+		})
+	}
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptIDOf(ev)
 	line := protocol.UserLine{
@@ -310,7 +318,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: "5m",
-		Attribution: r.attribution.forMessage(agentID, ev),
+		Attribution: r.attribution.of(agentID).forMessage(ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
 	if r.requests.inputOf(agentID).context.ChecksCalls {
@@ -396,8 +404,8 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.ToolEndsTurn = endsTurn
 	setCallRefusal(&line, ev)
-	if agentID == "" && ev.Tool != "" {
-		r.attribution.addResult(executedMCPCall(ev))
+	if ev.Tool != "" {
+		r.attribution.of(agentID).addResult(executedMCPCall(ev))
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly

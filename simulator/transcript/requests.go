@@ -15,7 +15,9 @@ import (
 // line contains, and the requests. The text of the system prompt is our own.
 type requestLog struct {
 	conversation  *conversation
+	attachments   *contextAttachments
 	conversations map[string]*modelInput // by agent id; "" is the main conversation
+	reminded      map[string]bool        // uuids of the attachments that were added together with their request
 	written       map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
@@ -26,6 +28,7 @@ type modelInput struct {
 	replyID       string         // id of the message that answered the last request
 	context       RequestContext // context of the last request
 	snapshots     int
+	describedDir  string    // working directory at the last request; empty before the first request
 	describedDirs *[]string // additional directories at the last request; nil before the first request
 	effortSent    bool      // the model was told its effort
 	silentReplies int       // number of consecutive replies with calls but no text
@@ -40,36 +43,8 @@ type inputMessage struct {
 	isRendered bool   // the content differs from the transcript's lines, for example by a reminder
 }
 
-// promptSnapshot is the attachment with the prompt: first the system prompt, and after the first reply also the tools.
-type (
-	promptSnapshot struct {
-		Type         string   `json:"type"` // "prompt_snapshot"
-		SystemPrompt []string `json:"systemPrompt"`
-		*snapshotTools
-		ReminderFold bool `json:"reminderFold"`
-		*snapshotFlags
-		EchoInputs       bool   `json:"echoWireToolInputs"`
-		ContextRendering string `json:"contextRendering"`
-	}
-	snapshotTools struct {
-		Tools     []snapshotTool `json:"tools"`
-		CLIPrefix string         `json:"cliPrefix"`
-	}
-	snapshotFlags struct {
-		SystemTurns      bool `json:"systemTurns"`
-		ToolChangeHeader bool `json:"toolChangeHeader"`
-		InlineTools      bool `json:"inlineTools"`
-		KeptReminders    bool `json:"keptReminders"`
-	}
-	snapshotTool struct {
-		Name        string               `json:"name"`
-		Description string               `json:"description"`
-		Schema      protocol.RequestTool `json:"schema"`
-	}
-)
-
-type silentTurnReminder struct {
-	Type string `json:"type"` // "silent_turn_reminder"
+type textAttachment struct {
+	Type string `json:"type"` // "silent_turn_reminder" or "total_tokens_reminder"
 	Text string `json:"text"`
 }
 
@@ -79,15 +54,9 @@ const (
 	silentReminderText          = "Tell the user about the state of the work."
 )
 
-const (
-	systemPromptIntroduction = "You are a scripted model."
-	systemPromptText         = "Answer as the scenario says."
-	toolPlaceholder          = "DeferredToolPlaceholder"
-)
-
 func (l *requestLog) inputOf(agentID string) *modelInput {
 	if l.conversations == nil {
-		l.conversations, l.written = map[string]*modelInput{}, map[string]bool{}
+		l.conversations, l.written, l.reminded = map[string]*modelInput{}, map[string]bool{}, map[string]bool{}
 	}
 	c := l.conversations[agentID]
 	if c == nil {
@@ -108,9 +77,7 @@ func (l *requestLog) addLine(value any) {
 			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 		}
 	case protocol.AttachmentLine:
-		_, silent := line.Attachment.(silentTurnReminder)
-		environment, _ := line.Attachment.(environmentAttachment)
-		if !silent && environment.Changes == nil { // these reminders were already added with their request
+		if !l.reminded[line.UUID] {
 			l.inputOf(line.AgentID).addAttachmentText(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
@@ -188,6 +155,12 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 }
 
 func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
+	if n := len(c.messages); role == "assistant" && n > c.sentMessages+1 && c.messages[n-2].role == role && c.messages[n-2].id == id {
+		// A call of this message has ended before its next block was complete.
+		reply := &c.messages[n-2]
+		reply.content, reply.isRendered, c.messages[n-1].isRendered = append(reply.content, content...), true, true
+		return
+	}
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
 		if k := len(last.content); role == "user" && k > 0 && len(content) > 0 {
@@ -214,13 +187,30 @@ func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
 			at := m.countReminders()
-			if len(m.content) > 0 && isBlockOfType(m.content[0], "tool_result") {
-				at = len(m.content)
+			if n := len(m.content); n > 0 && isBlockOfType(m.content[0], "tool_result") {
+				if at = n; appendToResult(&m.content[n-1], text) {
+					m.isRendered = true
+					return
+				}
 			}
 			m.content, m.isRendered = slices.Insert(m.content, at, textBlock(text+"\n")), true
 			return
 		}
 	}
+}
+
+// appendToResult adds a reminder to the text of a result; false means that the block has no text.
+func appendToResult(block *json.RawMessage, reminder string) bool {
+	var result protocol.ToolResultBlock
+	if json.Unmarshal(*block, &result) != nil || result.Content.Blocks != nil {
+		return false
+	}
+	result.Content.Text += "\n\n" + reminder
+	raw, err := protocol.Marshal(result)
+	if err == nil {
+		*block = raw
+	}
+	return err == nil
 }
 
 // countSilentReplies updates silentReplies with the messages that were not sent yet.
@@ -299,7 +289,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	l.conversation.writer.valuesSinceRequest = nil
 	var now RequestContext
 	if l.conversation.options.Context != nil {
-		now = l.conversation.options.Context.RequestContext(ev.SubagentType)
+		now = l.conversation.options.Context.RequestContext(agentID)
 	}
 	c.context = now
 	var lines []any
@@ -309,11 +299,10 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
-	if c.countSilentReplies(); agentID == "" {
-		for _, line := range l.reminders(c, now) {
-			c.addAttachmentText(line.RenderedRole, line.Rendered)
-			lines = append(lines, line)
-		}
+	c.countSilentReplies()
+	for _, line := range l.reminders(agentID, c, now, lines != nil && c.snapshots == 2) {
+		c.addAttachmentText(line.RenderedRole, line.Rendered)
+		lines, l.reminded[line.UUID] = append(lines, line), true
 	}
 	c.placeReminders(now.SystemTurns)
 	shape := requestShape(now)
@@ -322,7 +311,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		names[i] = t.Name
 	}
 	at := l.conversation.timestampOrNow("")
-	shapeHash := hashOf(agentID, strings.Join(names, " "))
+	shapeHash := hashOf(now.Source, strings.Join(names, " "))
 	if l.recordBlobHash(agentID, shapeHash) {
 		lines = append(lines, protocol.RequestShapeLine{
 			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
@@ -335,15 +324,16 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: l.querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
 	}
 	if c.request != "" {
 		line.Keep = c.sentMessages
 	}
-	for _, m := range c.messages[line.Keep:] {
-		line.Tail = append(line.Tail, m.hash)
+	hashes := make([]string, len(c.messages))
+	for i, m := range c.messages {
+		hashes[i] = m.hash
 	}
-	line.RequestDigest = hashOf(line.ID, shapeHash)
+	line.Tail, line.RequestDigest = hashes[line.Keep:], hashOf(shapeHash, strings.Join(hashes, " "))
 	c.request, c.sentMessages = line.ID, len(c.messages)
 	if !failed {
 		c.replyID = ev.Message.ID
@@ -351,27 +341,34 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	return append(lines, line)
 }
 
-func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
-	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
-		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentReminderText}, silentReminderText))
+// reminders returns the attachments of a request. An agent gets the list of agents, and is asked to prefer Bash, with
+// its second request.
+func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext, isSecond bool) (lines []protocol.AttachmentLine) {
+	if agentID != "" {
+		if isSecond {
+			lines = l.attachments.secondRequestLines(agentID)
+		}
+		if now.TokensLeft > 0 && c.request != "" {
+			lines = append(lines, l.attachments.tokenLine(agentID, now.TokensLeft))
+		}
+		return lines
 	}
+	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
+		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", silentReminderText}, silentReminderText))
+	}
+	if dir := l.conversation.dirOf(""); c.describedDir != dir && c.describedDir != "" {
+		lines = append(lines, l.conversation.environmentReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: c.describedDir}, "The working directory is now: "+dir))
+	}
+	c.describedDir = l.conversation.dirOf("")
 	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
 		lines = append(lines, *line)
 	}
 	c.describedDirs = &now.AdditionalDirs
+	if now.TokensLeft > 0 && !l.attachments.tokensTold {
+		lines = append(lines, l.attachments.tokenLine("", now.TokensLeft))
+	}
+	l.attachments.tokensTold = false
 	return lines
-}
-
-func requestShape(now RequestContext) protocol.RequestShape {
-	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools)}
-	if now.VendorAPI {
-		shape.System = append(shape.System, protocol.Text(systemPromptText))
-	}
-	if len(now.Deferred) > 0 {
-		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectSchema), DeferLoading: true}
-		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
-	}
-	return shape
 }
 
 func (l *requestLog) lastRequestID(agentID string) string {
@@ -420,51 +417,6 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 		marks = append(marks, protocol.CacheMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})
 	}
 	return marks
-}
-
-// snapshotWithTools returns the attachment with an agent's prompt and tools. Only the first call after the agent's first
-// reply returns it; all other calls return nil.
-func (l *requestLog) snapshotWithTools(agentID string) []any {
-	c := l.inputOf(agentID)
-	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
-		return nil
-	}
-	c.snapshots++
-	snapshot := promptSnapshot{
-		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},
-		snapshotFlags: &snapshotFlags{SystemTurns: c.context.SystemTurns, ToolChangeHeader: c.context.SystemTurns, KeptReminders: c.context.VendorAPI},
-	}
-	for _, t := range requestTools(c.context.Tools) {
-		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
-	}
-	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
-}
-
-const anyObjectSchema = `{"type":"object"}`
-
-func requestTools(list []protocol.Tool) []protocol.RequestTool {
-	var tools []protocol.RequestTool
-	for _, t := range list {
-		schema := t.InputSchema
-		if schema == nil {
-			schema = json.RawMessage(anyObjectSchema)
-		}
-		tools = append(tools, protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema})
-	}
-	return tools
-}
-
-func (l *requestLog) querySource(kind string) string {
-	switch {
-	case kind == "" && l.conversation.options.Machine.IsTerminal:
-		return "repl_main_thread"
-	case kind == "":
-		return "sdk"
-	case newAgentMeta(kind, "", "").IsBuiltIn:
-		return "agent:builtin:" + kind
-	}
-	return "agent:custom"
 }
 
 func hashOf(kind, text string) string {

@@ -43,7 +43,7 @@ func TestAttributionOfMessage(t *testing.T) {
 	var c attribution
 	var got []string
 	reply := func(id string) {
-		got = append(got, c.forMessage("", &protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
+		got = append(got, c.forMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
 	}
 	reply("msg_1")
 	c.recordSkill("tidy")
@@ -51,5 +51,18 @@ func TestAttributionOfMessage(t *testing.T) {
 	reply("msg_2")
 	if diff := cmp.Diff([]string{"", "", "tidy"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A message whose first call ends before its last block is complete is one message of the next request.
+func TestReplyAroundResult(t *testing.T) {
+	var c modelInput
+	text := func(s string) []json.RawMessage { return []json.RawMessage{textBlock(s)} }
+	c.addMessage("assistant", "m1", text("a"), false)
+	c.addMessage("user", "", text("result 1"), false)
+	c.addMessage("assistant", "m1", text("b"), false)
+	c.addMessage("user", "", text("result 2"), false)
+	if len(c.messages) != 2 || len(c.messages[0].content) != 2 || !c.messages[0].isRendered || !c.messages[1].isRendered {
+		t.Errorf("messages %+v", c.messages)
 	}
 }

@@ -180,7 +180,7 @@ func toolResult(id string) protocol.ToolResultBlock {
 // lowEffortContext is the environment description for a model with low effort.
 type lowEffortContext transcript.SessionContext
 
-func (t lowEffortContext) SessionContext() transcript.SessionContext {
+func (t lowEffortContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext(t)
 }
 

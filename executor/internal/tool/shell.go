@@ -86,10 +86,11 @@ func (s *Shell) Close() {
 // ShellCommand is a command that runs or has exited. The caller must first wait for Done or call Stop, then call Wait
 // once, and finally call Close to keep the output file, or DiscardOutput to remove it.
 type ShellCommand struct {
-	shell  *Shell
-	job    *proc.Job
-	output *os.File
-	dir    string // working directory after the command has run; "" means unknown
+	shell    *Shell
+	job      *proc.Job
+	output   *os.File
+	startDir string // working directory in which the command started
+	dir      string // working directory after the command has run; "" means unknown
 }
 
 // cwdFD is the file descriptor to which the shell writes its directory after a command. The number is above those that
@@ -119,12 +120,13 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 	if s.options.Script != nil {
 		script = s.options.Script()
 	}
-	job, err := startWrapper(ctx, s.newCommand(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
+	command := s.newCommand()
+	job, err := startWrapper(ctx, command, file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
 	if err != nil {
 		file.Close()
 		return nil, err
 	}
-	return &ShellCommand{shell: s, job: job, output: file}, nil
+	return &ShellCommand{shell: s, job: job, output: file, startDir: resolveLinks(command.Dir)}, nil
 }
 
 func (s *Shell) isClosed() bool {
@@ -248,10 +250,11 @@ func exitCode(e proc.Exit) int {
 }
 
 // UpdateShellDir moves the shell to the directory in which the command ended. If the shell may not change to this
-// directory, it returns to its root, and left is the forbidden directory. A failed command does not move the shell.
+// directory, it returns to its root, and left is the forbidden directory. A command that failed or stayed where it
+// started does not move the shell: another command may have moved it in the meantime.
 // UpdateShellDir must not be called for a command that ran in the background.
 func (c *ShellCommand) UpdateShellDir() (left string) {
-	if c.dir == "" {
+	if c.dir == "" || c.dir == c.startDir {
 		return ""
 	}
 	s := c.shell

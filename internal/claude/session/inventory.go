@@ -105,7 +105,8 @@ func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
 	search := isSearch(t.Name)
 	lacks := search && !v.hiddenTools && !v.isListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)
-	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) && !lacks {
+	background := t.ForegroundOnly && call.Agent != nil && call.Agent.InBackground
+	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) && !lacks && !background {
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name

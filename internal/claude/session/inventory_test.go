@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -88,5 +89,15 @@ func TestWithMCP(t *testing.T) {
 	})
 	if diff := cmp.Diff([]string{"Task", "Write", "mcp__a__z", "mcp__S__A", "mcp__s__b"}, got); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+// Agents in the background lack tools that other agents have (observed with 2.1.330).
+func TestForegroundOnlyTools(t *testing.T) {
+	v := &toolInventory{profile: claudecode.ProfileFor(claudecode.DefaultVersion), state: &simulator.SessionState{}}
+	for background, want := range map[bool]string{false: "", true: "Error: No such tool available: CronList. CronList is not among the tools available here. Continue with the tools you have."} {
+		if got, _ := v.refusal(protocol.ToolUse{Name: "CronList", Agent: &protocol.AgentRef{InBackground: background}}); got != want {
+			t.Errorf("background %t: %q, want %q", background, got, want)
+		}
 	}
 }

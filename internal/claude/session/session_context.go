@@ -14,6 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -153,20 +154,23 @@ func (s *sessionContext) warnAboutUnknownModel() {
 }
 
 // SessionContext returns the context that the model sees in addition to the first prompt.
-func (s *sessionContext) SessionContext() transcript.SessionContext {
-	name := claudecode.ResolveModel(s.state.Model())
-	facts := claudecode.FactsOfModel(name)
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: facts.KnowledgeCutoff, BashSteer: facts.BashPreference(), ExplainsAuto: facts.ExplainsAutoMode()}
-	now.Deferred = s.tools.deferredNames(s.tools.servers.callContext)
+func (s *sessionContext) SessionContext(agentID string) transcript.SessionContext {
+	requester, name := s.requester(agentID)
+	listed := s.offeredTools(requester)
+	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.BashPreference(), ExplainsAuto: facts.ExplainsAutoMode()}
+	_, now.Deferred = s.toolDefinitions(requester, listed)
 	now.AdditionalDirs = s.additionalDirs()
+	now.TokensLeft = tokensLeft(name)
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
-	listed := s.tools.inventory.offeredTools(false)
-	if slices.Contains(listed, "Bash") && slices.Contains(listed, "Edit") {
+	now.Signature = "Claude " + cmp.Or(now.ModelName, "Code")
+	now.WithoutShell = !slices.Contains(listed, "Bash")
+	if !now.WithoutShell && slices.Contains(listed, "Edit") {
 		now.ShellMode = s.tools.Mode()
 	}
-	if slices.Contains(listed, "Task") {
+	if slices.Contains(listed, "Agent") {
 		for _, a := range s.plan.Catalog.Agents() {
 			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + agentTools(a) + ")", BuiltIn: a.Source == "built-in"})
 		}
@@ -182,6 +186,45 @@ func (s *sessionContext) SessionContext() transcript.SessionContext {
 		}
 	}
 	return now
+}
+
+// tokensLeft returns the size of the context window if the model is told about it, or 0.
+func tokensLeft(model string) int {
+	if facts := claudecode.FactsOfModel(model); facts.IsToldTokens() {
+		return facts.ContextWindow
+	}
+	return 0
+}
+
+// requester returns the agent that sends requests, and its model.
+func (s *sessionContext) requester(agentID string) (agent.Requester, string) {
+	r := s.tools.agents.Requester(agentID)
+	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
+}
+
+// offeredTools lists the built-in tools that the model can call.
+func (s *sessionContext) offeredTools(r agent.Requester) []string {
+	names := s.tools.inventory.offeredTools(s.tools.servers.hasResources())
+	if i := slices.Index(names, "Task"); i >= 0 {
+		names[i] = "Agent" // the name used in calls
+	}
+	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
+}
+
+// toolDefinitions returns the tools of a model, and the names of those that it must load with ToolSearch. An agent
+// without that tool loads nothing.
+func (s *sessionContext) toolDefinitions(r agent.Requester, offered []string) (tools []protocol.Tool, deferred []string) {
+	tools, _ = s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
+	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })
+	deferred = []string{}
+	for _, def := range tools {
+		isListed := def.Server != "" || slices.Contains(offered, def.Name)
+		if isListed && s.tools.servers.isDeferred(def) && slices.Contains(offered, "ToolSearch") {
+			deferred = append(deferred, def.Name)
+		}
+	}
+	slices.Sort(deferred)
+	return tools, slices.Compact(deferred)
 }
 
 func agentTools(a catalog.Agent) string {
@@ -242,15 +285,15 @@ func (s *sessionContext) CurrentModel() transcript.ModelContext {
 }
 
 // RequestContext returns the parts of requests to the model other than messages.
-func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
-	name := claudecode.ResolveModel(s.state.Model())
+func (s *sessionContext) RequestContext(agentID string) transcript.RequestContext {
+	requester, name := s.requester(agentID)
+	offered := s.offeredTools(requester)
 	facts := claudecode.FactsOfModel(name)
-	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
-	deferred := s.tools.filterDeferred(tools)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs()}
-	updates := kind == "" && (s.plan.Output.Format == "stream-json" || s.plan.Records.Run.Interactive)
+	tools, deferred := s.toolDefinitions(requester, offered)
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: tokensLeft(name)}
+	updates := (agentID == "" || requester.InBackground) && (s.plan.Output.Format == "stream-json" || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
-	now.ChecksCalls = kind == "" && s.plan.Records.Run.Interactive && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
+	now.ChecksCalls = agentID == "" && s.plan.Records.Run.Interactive && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
 		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls,
@@ -271,6 +314,7 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 			now.MessageConfig = now.Params.OutputConfig
 		}
 	}
+	now.Placeholder = len(deferred) > 0 || agentID == "" && !s.plan.Tools.NoSearch && !s.plan.Customization.Bare
 	defined := map[string]protocol.Tool{}
 	for _, t := range tools {
 		defined[t.Name] = t
@@ -278,17 +322,32 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 			now.Tools = append(now.Tools, t)
 		}
 	}
-	for _, name := range s.tools.inventory.offeredTools(false) {
-		if name == "Task" {
-			name = "Agent"
-		}
+	for _, name := range offered {
 		if t := defined[name]; !slices.Contains(deferred, name) {
 			t.Name = name
 			now.Tools = append(now.Tools, t)
 		}
 	}
-	slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareNames(a.Name, b.Name) })
+	if requester.Tools == nil {
+		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareNames(a.Name, b.Name) })
+	}
+	now.Source = s.requestSource(requester)
 	return now
+}
+
+func (s *sessionContext) requestSource(r agent.Requester) string {
+	a, _ := s.plan.Catalog.Agent(r.Name)
+	switch {
+	case r.Name == "" && s.plan.Records.Run.Interactive:
+		return "repl_main_thread"
+	case r.Name == "":
+		return "sdk"
+	case r.IsForked:
+		return "agent:custom"
+	case a.Source == "built-in":
+		return "agent:builtin:" + r.Name
+	}
+	return "agent:custom:" + r.Name
 }
 
 // SessionDirSource marks the working directories that a host added while the session runs.

@@ -192,26 +192,6 @@ func (t *toolbox) withToolSearch(all executor.Executor) executor.Executor {
 	})
 }
 
-func (t *toolbox) deferredNames(ctx context.Context) []string {
-	tools, err := t.Tools(ctx)
-	if err != nil {
-		return nil
-	}
-	return t.filterDeferred(tools)
-}
-
-func (t *toolbox) filterDeferred(tools []protocol.Tool) []string {
-	exists := t.inventory.offeredTools(t.servers.hasResources())
-	names := []string{}
-	for _, def := range tools {
-		if t.servers.isDeferred(def) && (def.Server != "" || slices.Contains(exists, def.Name)) {
-			names = append(names, def.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // callGates are the breakpoints around calls: those of the scenario outside, those of the debugger inside. So the
 // scenario's breakpoints handle a call before the debugger, and its result after the debugger.
 type callGates struct {

@@ -1,0 +1,90 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// promptSnapshot is the attachment with the prompt: first the system prompt, and after the first reply also the tools.
+type (
+	promptSnapshot struct {
+		Type         string   `json:"type"` // "prompt_snapshot"
+		SystemPrompt []string `json:"systemPrompt"`
+		*snapshotTools
+		ReminderFold bool `json:"reminderFold"`
+		*snapshotFlags
+		EchoInputs       bool   `json:"echoWireToolInputs"`
+		ContextRendering string `json:"contextRendering"`
+	}
+	snapshotTools struct {
+		Tools     []snapshotTool `json:"tools"`
+		CLIPrefix string         `json:"cliPrefix"`
+	}
+	snapshotFlags struct {
+		SystemTurns      bool `json:"systemTurns"`
+		ToolChangeHeader bool `json:"toolChangeHeader"`
+		InlineTools      bool `json:"inlineTools"`
+		KeptReminders    bool `json:"keptReminders"`
+	}
+	snapshotTool struct {
+		Name        string               `json:"name"`
+		Description string               `json:"description"`
+		Schema      protocol.RequestTool `json:"schema"`
+	}
+)
+
+const (
+	systemPromptIntroduction = "You are a scripted model."
+	systemPromptText         = "Answer as the scenario says."
+	toolPlaceholder          = "DeferredToolPlaceholder"
+)
+
+func requestShape(now RequestContext) protocol.RequestShape {
+	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools)}
+	if now.VendorAPI {
+		shape.System = append(shape.System, protocol.Text(systemPromptText))
+	}
+	if now.Placeholder {
+		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectSchema), DeferLoading: true}
+		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
+	}
+	return shape
+}
+
+// snapshotWithTools returns the attachment with an agent's prompt and tools. Only the first call after the agent's first
+// reply returns it; all other calls return nil.
+func (l *requestLog) snapshotWithTools(agentID string) []any {
+	c := l.inputOf(agentID)
+	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
+		return nil
+	}
+	c.snapshots++
+	snapshot := promptSnapshot{
+		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
+		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},
+	}
+	if c.context.SystemTurns {
+		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.VendorAPI}
+	}
+	for _, t := range requestTools(c.context.Tools) {
+		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
+	}
+	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
+}
+
+const anyObjectSchema = `{"type":"object"}`
+
+func requestTools(list []protocol.Tool) []protocol.RequestTool {
+	var tools []protocol.RequestTool
+	for _, t := range list {
+		schema := t.InputSchema
+		if schema == nil {
+			schema = json.RawMessage(anyObjectSchema)
+		}
+		tools = append(tools, protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema})
+	}
+	return tools
+}

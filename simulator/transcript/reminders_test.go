@@ -1,0 +1,92 @@
+package transcript_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// remindingContext describes a model that is told how many tokens are left and that agents exist.
+type remindingContext struct{ movedContext }
+
+func (*remindingContext) SessionContext(string) transcript.SessionContext {
+	return transcript.SessionContext{
+		Model: "m", BashSteer: "relaxed", ShellMode: protocol.ModeBypass, TokensLeft: 9, Agents: []transcript.Listing{{Name: "Plan", Text: "- Plan"}},
+	}
+}
+
+func (*remindingContext) RequestContext(string) transcript.RequestContext {
+	return transcript.RequestContext{SystemTurns: true, TokensLeft: 9, Tools: []protocol.Tool{{Name: "Bash"}}}
+}
+
+// Reminders precede the requests whose model they inform (observed with 2.1.330).
+func TestRemindersOfRequests(t *testing.T) {
+	w := newWorld(t)
+	where := &remindingContext{}
+	s := w.mustOpen(t, transcript.Options{Context: where})
+	parent, prompts := "toolu_9", 0
+	conversation := func(agent string) {
+		prompt := &protocol.User{UUID: w.id(), Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "task"}}, AgentID: agent}
+		result := &protocol.User{UUID: w.id(), Tool: "Bash", AgentID: agent, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{toolResult("t1")}}}}
+		replies := [2]*protocol.Assistant{}
+		for i, b := range []protocol.Block{call("t1"), protocol.Text("done")} {
+			replies[i] = &protocol.Assistant{UUID: w.id(), AgentID: agent, Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{b}}}
+		}
+		if agent != "" {
+			prompt.ParentToolUseID, result.ParentToolUseID, replies[0].ParentToolUseID, replies[1].ParentToolUseID = &parent, &parent, &parent, &parent
+			record(t, s, prompt)
+		} else {
+			prompts++
+			accepted := &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}
+			if prompts == 2 {
+				accepted.Source, accepted.Preamble = "system", "Bash is known"
+			}
+			record(t, s, accepted, &protocol.Init{})
+		}
+		record(t, s, replies[0])
+		if agent == "" {
+			where.dir = filepath.Join(w.cwd, strings.Repeat("x", prompts))
+		}
+		record(t, s, result, replies[1])
+	}
+	conversation("a1")
+	conversation("")
+	conversation("")
+	closeAll(t, s)
+	informs := func(kind string) bool {
+		return strings.HasPrefix(kind, "user") || kind == "api-request" || slices.Contains([]string{
+			"attachment:environment", "attachment:total_tokens_reminder", "attachment:agent_listing_delta", "attachment:auto_mode",
+		}, kind)
+	}
+	kinds := func(path string) []string {
+		lines := readLines(t, path)
+		var all []string
+		for i, kind := range lineKinds(lines) {
+			message, _ := lines[i]["message"].(line)
+			if text, _ := message["content"].(string); strings.Contains(text, "Bash is known") {
+				kind += " preamble"
+			}
+			if informs(kind) {
+				all = append(all, strings.TrimPrefix(kind, "attachment:"))
+			}
+		}
+		return all
+	}
+	want := []string{"user", "environment", "api-request", "user", "agent_listing_delta", "auto_mode", "total_tokens_reminder", "api-request"}
+	if diff := cmp.Diff(want, kinds(filepath.Join(filepath.Dir(s.Path()), s.ID(), "subagents", "agent-a1.jsonl"))); diff != "" {
+		t.Errorf("agent (-want +got):\n%s", diff)
+	}
+	want = []string{
+		"user", "environment", "agent_listing_delta", "auto_mode", "total_tokens_reminder", "api-request", "user", "environment", "total_tokens_reminder", "api-request",
+		"user preamble", "user", "total_tokens_reminder", "api-request", "user", "environment", "total_tokens_reminder", "api-request",
+	}
+	if diff := cmp.Diff(want, kinds(s.Path())); diff != "" {
+		t.Errorf("main conversation (-want +got):\n%s", diff)
+	}
+}
