@@ -24,8 +24,7 @@ type Manager struct {
 	*managerState
 
 	mu              sync.Mutex
-	started         bool
-	closed          bool
+	started, closed bool
 	servers         []*server  // config order
 	cachedCatalogue *catalogue // nil means not built yet
 }

@@ -119,9 +119,8 @@ type Files interface {
 
 // ElicitRequest is a server's question to the user.
 type ElicitRequest struct {
-	Server  string
-	Message string
-	Schema  json.RawMessage // requestedSchema; nil means none
+	Server, Message string
+	Schema          json.RawMessage // requestedSchema; nil means none
 	// URL is a page that the user is asked to open instead of filling in a form; empty means a form. ID is the
 	// elicitationId of the server.
 	URL, ID string

@@ -51,9 +51,8 @@ type Engine struct {
 }
 
 type activeSequence struct {
-	rule     int
-	nextTurn int
-	groups   map[string]string // named captures of the prompts so far
+	rule, nextTurn int
+	groups         map[string]string // named captures of the prompts so far
 }
 
 // NewEngine creates an engine for a new session. It compiles a scenario built in Go, and panics if that is not valid.

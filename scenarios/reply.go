@@ -52,15 +52,13 @@ type Result struct {
 
 // Vars is the part of the session state that expressions can use.
 type Vars struct {
-	Model          string
-	PermissionMode string
-	SystemPrompt   string
-	CWD            string                     // "" means the engine's directory
-	Tools          []string                   // canonical names
-	Context        []string                   // texts that were added for the model in this turn, for example by hooks
-	Schemas        map[string]json.RawMessage // canonical name → input schema
-	Session        Session
-	Call           Call
+	Model, PermissionMode, SystemPrompt string
+	CWD                                 string                     // "" means the engine's directory
+	Tools                               []string                   // canonical names
+	Context                             []string                   // texts that were added for the model in this turn, for example by hooks
+	Schemas                             map[string]json.RawMessage // canonical name → input schema
+	Session                             Session
+	Call                                Call
 }
 
 // Call contains the request's properties for expressions, as JSON values. Only claudeless serve sets more than Attempt.

@@ -31,9 +31,8 @@ type Tool struct {
 
 // Prompt is a prompt that the model received.
 type Prompt struct {
-	Text      string
-	SessionID string
-	PID       int
+	Text, SessionID string
+	PID             int
 }
 
 // New creates a claude that answers one prompt with these steps: the first prompt that any of its processes receives. A

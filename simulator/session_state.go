@@ -21,13 +21,11 @@ type SessionState struct {
 
 // Snapshot is the session state at one moment. Zero fields are unknown.
 type Snapshot struct {
-	SessionID      string
-	TranscriptPath string
-	PromptID       string // id of the running or the last prompt
-	Model          string // model as given at the start or set later; empty means the default model
-	Effort         string // effort level; the model's default if none is set
-	OutputStyle    string
-	Title          string
+	SessionID, TranscriptPath string
+	PromptID                  string // id of the running or the last prompt
+	Model                     string // model as given at the start or set later; empty means the default model
+	Effort                    string // effort level; the model's default if none is set
+	OutputStyle, Title        string
 }
 
 // Snapshot returns the current values.

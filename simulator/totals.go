@@ -137,8 +137,7 @@ type sessionTotals struct {
 	costs             map[string]protocol.ModelUsage // by model
 	modelsSinceResult map[string]protocol.ModelUsage
 	requests          int // number of replies
-	apiTime           time.Duration
-	wallTime          time.Duration
+	apiTime, wallTime time.Duration
 	budgetExhausted   bool
 }
 

@@ -11,10 +11,9 @@ import (
 
 // Skill is a loaded skill: its text for the model, and the tools that need no permission while the model follows it.
 type Skill struct {
-	Name  string
-	Text  string
-	Tools []string
-	Model string // full name of the model in the skill's file; empty means none
+	Name, Text string
+	Tools      []string
+	Model      string // full name of the model in the skill's file; empty means none
 	// Previous is the text of this skill that is already in the conversation; empty means none.
 	Previous string
 }

@@ -11,10 +11,9 @@ import (
 type replayer struct {
 	idSource
 
-	scenario           *scenarios.Scenario
-	initialEngine      *scenarios.Engine // engine of a new conversation; each request gets a fork of it
-	usesContext        bool
-	hasSubagentScripts bool
+	scenario                        *scenarios.Scenario
+	initialEngine                   *scenarios.Engine // engine of a new conversation; each request gets a fork of it
+	usesContext, hasSubagentScripts bool
 }
 
 func newReplayer(o Options, ids idSource) *replayer {
@@ -27,19 +26,18 @@ func newReplayer(o Options, ids idSource) *replayer {
 
 // replay replays the history of one request. It must not be used by several goroutines.
 type replay struct {
-	replayer        *replayer
-	memory          *namespaceMemory
-	request         *history.Request
-	vars            scenarios.Vars
-	salt            history.Digest // digest of everything that answers depend on, except the history
-	findings        []string
-	unofferedTools  []string // tools that the answer calls and the request does not offer; nil for Claude Code
-	missingValues   []missingValue
-	groups          []replayedGroup
-	prefill         string // text of an assistant message that ends the history
-	attempt         int    // how often this history was requested, from 1
-	stateBeforeLast *conversationState
-	finalState      *conversationState
+	replayer                    *replayer
+	memory                      *namespaceMemory
+	request                     *history.Request
+	vars                        scenarios.Vars
+	salt                        history.Digest // digest of everything that answers depend on, except the history
+	findings                    []string
+	unofferedTools              []string // tools that the answer calls and the request does not offer; nil for Claude Code
+	missingValues               []missingValue
+	groups                      []replayedGroup
+	prefill                     string // text of an assistant message that ends the history
+	attempt                     int    // how often this history was requested, from 1
+	stateBeforeLast, finalState *conversationState
 }
 
 // replayedGroup is a group of the history with the digests of the history up to it.

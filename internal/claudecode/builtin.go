@@ -6,12 +6,10 @@ import (
 
 // BuiltinCommand is a built-in slash command of the CLI.
 type BuiltinCommand struct {
-	Name         string
-	Description  string
-	ArgumentHint string
-	Aliases      []string
-	Skill        bool                 // init lists the command among the skills
-	condition    environmentCondition // environments that have the command; nil means all
+	Name, Description, ArgumentHint string
+	Aliases                         []string
+	Skill                           bool                 // init lists the command among the skills
+	condition                       environmentCondition // environments that have the command; nil means all
 }
 
 // BuiltinCommands lists the built-in commands and skills in the order of init. The list does not contain the

@@ -65,11 +65,10 @@ func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 // Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
 	// Name is a canonical tool name, "server/tool", or a glob over either, as the user wrote it.
-	Name        string
-	Before      Behavior
-	After       Behavior
-	When        string // condition; empty means always
-	Replacement string // tool that runs if the call is not stopped; empty means the called tool
+	Name          string
+	Before, After Behavior
+	When          string // condition; empty means always
+	Replacement   string // tool that runs if the call is not stopped; empty means the called tool
 	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
 	ConditionError string
 }

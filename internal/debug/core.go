@@ -70,9 +70,8 @@ func (c *hubState) Now() time.Time { return c.options.Now() }
 
 // Error is a refused request. Code is part of the wire format; Detail holds additional members of the response.
 type Error struct {
-	Code    string
-	Message string
-	Detail  map[string]any
+	Code, Message string
+	Detail        map[string]any
 }
 
 func (e *Error) Error() string {

@@ -27,11 +27,10 @@ const (
 // records keeps the newest max records, or fewer if their values are large.
 type records struct {
 	*hubState
-	breakpoints *breakpointSet
-	maxRecords  int
-	total       int
-	bytes       int // size of the list in bytes
-	list        []*Record
+	breakpoints       *breakpointSet
+	maxRecords, total int
+	bytes             int // size of the list in bytes
+	list              []*Record
 }
 
 // add keeps a record; r.mu is held.

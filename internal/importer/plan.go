@@ -119,9 +119,8 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 		return "", "", false
 	}
 	var in struct {
-		FilePath string `json:"file_path"`
-		Path     string
-		Command  string
+		FilePath      string `json:"file_path"`
+		Path, Command string
 
 		Offset, Limit, Pages json.RawMessage
 	}

@@ -17,20 +17,19 @@ import (
 )
 
 type scenarioWriter struct {
-	options     *Options
-	files       *FileSet
-	file        *OutputFile // the scenario
-	patterns    *patternChooser
-	plans       *playPlans
-	notes       []string
-	toml        tomltext.Writer
-	prompt      int // number of the prompt over all sessions
-	resultFiles int // number of the prompt's results stored in files
-	seenAnswers map[string]bool
-	inputs      int
-	sections    int
-	results     []string // results of the current prompt, for references
-	expected    expectedCalls
+	options          *Options
+	files            *FileSet
+	file             *OutputFile // the scenario
+	patterns         *patternChooser
+	plans            *playPlans
+	notes            []string
+	toml             tomltext.Writer
+	prompt           int // number of the prompt over all sessions
+	resultFiles      int // number of the prompt's results stored in files
+	seenAnswers      map[string]bool
+	inputs, sections int
+	results          []string // results of the current prompt, for references
+	expected         expectedCalls
 }
 
 func (w *scenarioWriter) writeSessions(sessions []*session.Session) {

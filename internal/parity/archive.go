@@ -15,10 +15,9 @@ import (
 )
 
 type archiveFile struct {
-	archive string
-	name    string
-	line    int // number of the file's first line in the archive
-	data    []byte
+	archive, name string
+	line          int // number of the file's first line in the archive
+	data          []byte
 }
 
 // withArchivePosition converts a position in the file to one in the archive.

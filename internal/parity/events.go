@@ -17,33 +17,27 @@ type event struct {
 }
 
 type eventHead struct {
-	Type       string
-	Subtype    string
-	Hook       string `json:"hook_event_name"`
-	HookEvent  string `json:"hook_event"`
-	From       string
-	Operation  string
-	IsMeta     bool
-	Error      string
-	Method     string
-	Event      struct{ Type string }
-	Request    struct{ Subtype string }
-	Response   struct{ Subtype string }
-	Attachment struct{ Type string }
-	Message    json.RawMessage
+	Type, Subtype   string
+	Hook            string `json:"hook_event_name"`
+	HookEvent       string `json:"hook_event"`
+	From, Operation string
+	IsMeta          bool
+	Error, Method   string
+	Event           struct{ Type string }
+	Request         struct{ Subtype string }
+	Response        struct{ Subtype string }
+	Attachment      struct{ Type string }
+	Message         json.RawMessage
 }
 
 type eventMessage struct {
-	Model   string
-	Method  string
-	Content json.RawMessage
+	Model, Method string
+	Content       json.RawMessage
 }
 
 type block struct {
-	Type      string
-	Name      string
-	ID        string
-	ToolUseID string `json:"tool_use_id"`
+	Type, Name, ID string
+	ToolUseID      string `json:"tool_use_id"`
 }
 
 // kindOf returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or

@@ -23,9 +23,8 @@ import (
 // Login is a login that waits for the user. The user opens URL, and the authorization server redirects the browser to
 // RedirectURI. Finish receives the query of this redirect; Wait waits for End.
 type Login struct {
-	URL         string
-	RedirectURI string
-	State       string // is in the URL and in the query of the redirect
+	URL, RedirectURI string
+	State            string // is in the URL and in the query of the redirect
 
 	client   *Client
 	flow     *flow

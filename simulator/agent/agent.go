@@ -270,11 +270,9 @@ type Skills interface {
 
 // ForkedSkill is the prompt and the options of a skill that runs in an agent.
 type ForkedSkill struct {
-	Name        string
-	Description string
-	Prompt      string
-	AgentType   string // empty or an unknown type means general-purpose
-	Model       string // empty means the model of the agent type
+	Name, Description, Prompt string
+	AgentType                 string // empty or an unknown type means general-purpose
+	Model                     string // empty means the model of the agent type
 }
 
 // runSkill runs a skill in an agent. For other skills it returns [executor.ErrUnknownTool].

@@ -13,18 +13,16 @@ import (
 const blockExitCode = 2
 
 type hookCall struct {
-	event         string
-	name          string // "EVENT" or "EVENT:SUBJECT"
-	toolUseID     string
-	cwd           string
-	sessionID     string
-	stdin         []byte
-	prompt        string        // prompt id; set for events that belong to a prompt
-	effort        string        // empty means that the event has none
-	unchecked     *sync.Once    // the runner's uncheckedOnce
-	slowestDenial time.Duration // duration of the hook whose denial is the text of the refused call
-	startShown    bool          // the hook_started events have been shown
-	ids           []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
+	event                     string
+	name                      string // "EVENT" or "EVENT:SUBJECT"
+	toolUseID, cwd, sessionID string
+	stdin                     []byte
+	prompt                    string        // prompt id; set for events that belong to a prompt
+	effort                    string        // empty means that the event has none
+	unchecked                 *sync.Once    // the runner's uncheckedOnce
+	slowestDenial             time.Duration // duration of the hook whose denial is the text of the refused call
+	startShown                bool          // the hook_started events have been shown
+	ids                       []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
 }
 
 type hookResult struct {

@@ -36,15 +36,14 @@ type Options struct {
 	// answers are merged in this order. The caller handles disableAllHooks.
 	Settings []Source
 
-	CWD            string // directory in which commands run, unless Input.Base sets another
-	DisplayCWD     string // working directory that hook inputs report; empty means the directory in which commands run
-	ProjectDir     string // CLAUDE_PROJECT_DIR; empty means CWD
-	SessionID      string
-	TranscriptPath string
-	Environ        []string // environment of commands, and source of the variables that headers may use
-	PID            int      // CLAUDE_PID; 0 means not set
-	AgentType      string   // agent type that the main conversation runs as; empty means none
-	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
+	CWD                       string // directory in which commands run, unless Input.Base sets another
+	DisplayCWD                string // working directory that hook inputs report; empty means the directory in which commands run
+	ProjectDir                string // CLAUDE_PROJECT_DIR; empty means CWD
+	SessionID, TranscriptPath string
+	Environ                   []string // environment of commands, and source of the variables that headers may use
+	PID                       int      // CLAUDE_PID; 0 means not set
+	AgentType                 string   // agent type that the main conversation runs as; empty means none
+	Entrypoint                string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
 	// EnvDir is the directory of the files into which hooks write variables for the shell (CLAUDE_ENV_FILE). It is
 	// created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart, CwdChanged and FileChanged. If EnvDir is
 	// empty, CLAUDE_ENV_FILE is never set.

@@ -239,14 +239,13 @@ func isHiddenFromHost(in protocol.HookInput) bool {
 
 // Report counts the hooks that ran for one event.
 type Report struct {
-	Event, Name string // Name includes the matched subject, such as "PreToolUse:Read"
-	Hooks       int
-	Blocked     int
-	Failed      int // hooks that failed without blocking
-	Cancelled   int
-	Duration    time.Duration // duration of the slowest hook
-	Output      int           // bytes on standard output
-	Context     int           // bytes of additional context
+	Event, Name    string // Name includes the matched subject, such as "PreToolUse:Read"
+	Hooks, Blocked int
+	Failed         int // hooks that failed without blocking
+	Cancelled      int
+	Duration       time.Duration // duration of the slowest hook
+	Output         int           // bytes on standard output
+	Context        int           // bytes of additional context
 }
 
 // recordHookReport records which hooks ran, if Options.Reports is set.

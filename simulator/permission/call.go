@@ -217,12 +217,11 @@ type Verdict struct {
 	ToolError   bool // Message goes into <tool_use_error>
 
 	// Suggestions and the next five fields are for the can_use_tool request of an Ask.
-	Suggestions  []protocol.PermissionUpdate
-	BlockedPath  string
-	Safety       protocol.SafetyFinding
-	Reason       string
-	ReasonType   string
-	RequiresUser bool
+	Suggestions        []protocol.PermissionUpdate
+	BlockedPath        string
+	Safety             protocol.SafetyFinding
+	Reason, ReasonType string
+	RequiresUser       bool
 	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that answers
 	// "allow" overrules a refusal by the mode, but not these two.
 	DenyRule bool

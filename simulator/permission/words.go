@@ -14,13 +14,10 @@ import (
 )
 
 type approvalRequest struct {
-	message        string
-	reasonType     string
-	reason         string
-	blockedPath    string
-	safety         protocol.SafetyFinding
-	code           string // reason code; empty means unknown
-	circuitBreaker string // name of the circuit breaker that caused the refusal, or empty
+	message, reasonType, reason, blockedPath string
+	safety                                   protocol.SafetyFinding
+	code                                     string // reason code; empty means unknown
+	circuitBreaker                           string // name of the circuit breaker that caused the refusal, or empty
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }

@@ -366,11 +366,10 @@ type APIRetry struct {
 
 // System is any other system event. Its keys are type, subtype, then Fields in order, then session_id and uuid.
 type System struct {
-	Subtype    string
-	Fields     []Field
-	SessionID  string
-	UUID       string
-	StreamOnly bool // not recorded in transcripts
+	Subtype         string
+	Fields          []Field
+	SessionID, UUID string
+	StreamOnly      bool // not recorded in transcripts
 }
 
 // CompactMetadata describes a compaction, in system/compact_boundary.

@@ -109,18 +109,16 @@ const (
 
 // PermissionRequest asks a host for a decision about one call.
 type PermissionRequest struct {
-	Use         ToolUse
-	DisplayName string
-	Description string
+	Use                      ToolUse
+	DisplayName, Description string
 	// Suggestions are the updates that a host may return; they may be nil.
-	Suggestions        []PermissionUpdate
-	BlockedPath        string
-	Safety             SafetyFinding // set when DecisionReasonType is "safetyCheck"
-	DecisionReason     string
-	DecisionReasonType string
-	RuleSource         string       // source of the rule that requires the question; may be empty
-	Hook               *HookVerdict // the hook's decision that requires the question; may be nil
-	Server             *ServerRef
+	Suggestions                        []PermissionUpdate
+	BlockedPath                        string
+	Safety                             SafetyFinding // set when DecisionReasonType is "safetyCheck"
+	DecisionReason, DecisionReasonType string
+	RuleSource                         string       // source of the rule that requires the question; may be empty
+	Hook                               *HookVerdict // the hook's decision that requires the question; may be nil
+	Server                             *ServerRef
 	// ServerAskOnly is the value of server_policy_ask_only. It is false if a rule requires the question, and true for an
 	// MCP tool without such a rule. It is nil for other tools, and in plan mode for all MCP tools. Nil omits the key.
 	ServerAskOnly *bool

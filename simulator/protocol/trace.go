@@ -104,13 +104,11 @@ type UnmetExpectation struct {
 
 // CLIRetry records in the transcript an API failure that is retried.
 type CLIRetry struct {
-	Status     int    // 0 if there was no response
-	Message    string // message of the API
-	Body       string // the response as clients quote it
-	RequestID  string // empty if there was no JSON response
-	RetryInMS  int
-	Attempt    int
-	MaxRetries int
+	Status                         int    // 0 if there was no response
+	Message                        string // message of the API
+	Body                           string // the response as clients quote it
+	RequestID                      string // empty if there was no JSON response
+	RetryInMS, Attempt, MaxRetries int
 }
 
 // Warning is text for the user on stderr.

@@ -118,25 +118,22 @@ type Attribution struct {
 
 // Settings is the merged result of all sources.
 type Settings struct {
-	Layers      []Layer // in rising precedence
-	Permissions Permissions
-	Model       string
-	OutputStyle string
-	Attribution Attribution
-	Env         map[string]string
-	Hooks       []Hooks // in rising precedence, without disabled hooks
-	Agent       string  // agent of the session
+	Layers             []Layer // in rising precedence
+	Permissions        Permissions
+	Model, OutputStyle string
+	Attribution        Attribution
+	Env                map[string]string
+	Hooks              []Hooks // in rising precedence, without disabled hooks
+	Agent              string  // agent of the session
 	// AvailableModels are the models that may be used in addition to the default model; nil means all models.
 	AvailableModels []string
 	MemoryDir       string // directory of memories; empty means the default
 	NoMemory        bool
 
-	DisableAllHooks            bool // hooks are switched off, except those of managed settings
-	AllowedServers             *ServerList
-	DeniedServers              *ServerList
-	EnableAllProjectMCPServers bool
-	EnabledMCPJSONServers      []string
-	DisabledMCPJSONServers     []string
+	DisableAllHooks                               bool // hooks are switched off, except those of managed settings
+	AllowedServers, DeniedServers                 *ServerList
+	EnableAllProjectMCPServers                    bool
+	EnabledMCPJSONServers, DisabledMCPJSONServers []string
 
 	// ManagedFaults are lines for stderr about managed settings.
 	ManagedFaults []string

@@ -22,10 +22,9 @@ type MemoryFile struct {
 
 // LoadedContext is the part of the context that the session has loaded in addition to the conversation.
 type LoadedContext struct {
-	MCPTools    []UsageItem
-	MemoryFiles []MemoryFile
-	Agents      []UsageItem
-	Skills      []UsageItem
+	MCPTools       []UsageItem
+	MemoryFiles    []MemoryFile
+	Agents, Skills []UsageItem
 }
 
 // UsageCategory is one line of the table of context usage.

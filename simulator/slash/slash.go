@@ -99,10 +99,9 @@ func Unavailable(name string) Outcome {
 
 // Model is the usage of one model, shown as one line of /cost.
 type Model struct {
-	Name                string
-	Input, Output       int
-	CacheRead, CacheNew int
-	USD                 float64
+	Name                               string
+	Input, Output, CacheRead, CacheNew int
+	USD                                float64
 }
 
 // Cost contains the figures of /cost.

@@ -70,10 +70,9 @@ type Set struct {
 }
 
 type queuedEvent struct {
-	ev           protocol.Event
-	task         *Task
-	inBackground bool
-	isInterrupt  bool
+	ev                        protocol.Event
+	task                      *Task
+	inBackground, isInterrupt bool
 }
 
 // New creates an empty set; it starts nothing.

@@ -30,16 +30,15 @@ const (
 
 // Info describes a task at its start.
 type Info struct {
-	Kind        Kind
-	ToolUseID   string
-	Description string
-	AgentType   string // agents only
-	Prompt      string // agents only
-	Command     string // commands only
-	Depth       int    // agents only; 1 means started by the main conversation
-	ParentID    string // task that started this one; empty means the main conversation
-	Background  bool   // the tool call does not wait for the task
-	IsAmbient   bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
+	Kind                   Kind
+	ToolUseID, Description string
+	AgentType              string // agents only
+	Prompt                 string // agents only
+	Command                string // commands only
+	Depth                  int    // agents only; 1 means started by the main conversation
+	ParentID               string // task that started this one; empty means the main conversation
+	Background             bool   // the tool call does not wait for the task
+	IsAmbient              bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
 
 	// ID is the id of the task. A task that continues after its end keeps its id. Empty means that Start generates an
 	// id: "a" and 16 characters for an agent, or "b" and 8 for a command.

@@ -23,6 +23,11 @@ type contextAttachments struct {
 	describedModel     string // model that the last attachment describes; empty means none
 }
 
+type textAttachment struct {
+	Type string `json:"type"` // "silent_turn_reminder" or "total_tokens_reminder"
+	Text string `json:"text"`
+}
+
 // Attachments with which a transcript records a [SessionContext].
 type (
 	environmentAttachment struct {

@@ -10,8 +10,7 @@ import (
 // conversation is the state of one transcript file: its session, its origin, and the parent of its next line.
 type conversation struct {
 	options    Options
-	id         string
-	path       string
+	id, path   string
 	sourceID   string // id of the session that was resumed; differs from id after a fork
 	resumed    bool
 	forked     bool // resumed as a copy with a new id

@@ -113,14 +113,12 @@ func (c RequestContext) hasTool(name string) bool {
 
 // Machine describes the computer in the environment attachment of a transcript.
 type Machine struct {
-	Platform   string // "linux"
-	OSVersion  string
-	GitBranch  string
-	Shell      string
-	IsGitRepo  bool
-	IsTerminal bool                      // a user types the prompts in a terminal
-	IsWorktree bool                      // the directory is a linked git worktree
-	Worktree   *protocol.WorktreeSession // worktree in which the session was started; nil means none
+	Platform                    string // "linux"
+	OSVersion, GitBranch, Shell string
+	IsGitRepo                   bool
+	IsTerminal                  bool                      // a user types the prompts in a terminal
+	IsWorktree                  bool                      // the directory is a linked git worktree
+	Worktree                    *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }
 
 // SessionContext is context for the model besides the first prompt. Nil lists are omitted from transcripts.

@@ -54,27 +54,6 @@ func requestShape(now RequestContext) protocol.RequestShape {
 	return shape
 }
 
-// snapshotWithTools returns the attachment with an agent's prompt and tools. Only the first call after the agent's first
-// reply returns it; all other calls return nil.
-func (l *requestLog) snapshotWithTools(agentID string) []any {
-	c := l.inputOf(agentID)
-	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
-		return nil
-	}
-	c.snapshots++
-	snapshot := promptSnapshot{
-		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},
-	}
-	if c.context.SystemTurns {
-		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.VendorAPI}
-	}
-	for _, t := range requestTools(c.context.Tools) {
-		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
-	}
-	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
-}
-
 const anyObjectSchema = `{"type":"object"}`
 
 func requestTools(list []protocol.Tool) []protocol.RequestTool {

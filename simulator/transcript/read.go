@@ -29,8 +29,7 @@ type parsedTranscript struct {
 	leaf               string // uuid of the last line of the conversation
 	hasConversation    bool   // at least one line is a message
 	sessionID          string // session id of the last line that has one
-	title              string
-	aiTitle            string
+	title, aiTitle     string
 	tools              []string
 	prompt             string // prompt of the last line of type last-prompt
 	costs              *protocol.CostStateLine
@@ -45,12 +44,10 @@ type parsedTranscript struct {
 }
 
 type entry struct {
-	raw         []byte
-	kind        string
-	uuid        string
-	parent      string
-	isSidechain bool
-	isPrompt    bool // a user line that is not a tool result, not injected, and not a summary
+	raw                []byte
+	kind, uuid, parent string
+	isSidechain        bool
+	isPrompt           bool // a user line that is not a tool result, not injected, and not a summary
 
 	isResult      bool
 	isLastMessage bool   // the line is a message that ends its turn
@@ -152,10 +149,9 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 
 func (t *parsedTranscript) recordFileResult(keys map[string]json.RawMessage) {
 	var result struct {
-		FilePath  string
-		Content   *string
-		OldString *string
-		File      struct {
+		FilePath           string
+		Content, OldString *string
+		File               struct {
 			FilePath, Content    string
 			NumLines, TotalLines int
 		}

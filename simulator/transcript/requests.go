@@ -43,11 +43,6 @@ type inputMessage struct {
 	isRendered bool   // the content differs from the transcript's lines, for example by a reminder
 }
 
-type textAttachment struct {
-	Type string `json:"type"` // "silent_turn_reminder" or "total_tokens_reminder"
-	Text string `json:"text"`
-}
-
 // silentRepliesBeforeReminder is how many silent replies in a row cause a reminder (observed with 2.1.330).
 const (
 	silentRepliesBeforeReminder = 5
@@ -417,6 +412,27 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 		marks = append(marks, protocol.CacheMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})
 	}
 	return marks
+}
+
+// snapshotWithTools returns the attachment with an agent's prompt and tools. Only the first call after the agent's first
+// reply returns it; all other calls return nil.
+func (l *requestLog) snapshotWithTools(agentID string) []any {
+	c := l.inputOf(agentID)
+	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
+		return nil
+	}
+	c.snapshots++
+	snapshot := promptSnapshot{
+		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
+		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},
+	}
+	if c.context.SystemTurns {
+		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.VendorAPI}
+	}
+	for _, t := range requestTools(c.context.Tools) {
+		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
+	}
+	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
 }
 
 func hashOf(kind, text string) string {

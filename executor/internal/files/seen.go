@@ -26,9 +26,8 @@ type seenContent struct {
 
 // writtenFile is a file that the session wrote and that is not known to have changed since.
 type writtenFile struct {
-	path     string
-	content  string
-	modified time.Time
+	path, content string
+	modified      time.Time
 }
 
 func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }

@@ -23,14 +23,13 @@ import (
 type Request struct {
 	Client
 
-	Model         string
-	MaxTokens     int
-	hasMaxTokens  bool
-	Stream        bool
-	StopSequences []string
-	Messages      []*Message // must not be modified
-	System        json.RawMessage
-	Tools         *Toolset
+	Model                string
+	MaxTokens            int
+	hasMaxTokens, Stream bool
+	StopSequences        []string
+	Messages             []*Message // must not be modified
+	System               json.RawMessage
+	Tools                *Toolset
 
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 

@@ -39,25 +39,22 @@ type Step struct {
 
 // Result is a tool_result block.
 type Result struct {
-	index   int // index of the block
-	ID      string
-	Text    string
-	Content json.RawMessage // as received
-	IsError bool
-	digest  Digest
+	index    int // index of the block
+	ID, Text string
+	Content  json.RawMessage // as received
+	IsError  bool
+	digest   Digest
 }
 
 // ToolUse is a tool_use block.
 type ToolUse struct {
-	ID    string
-	Name  string
-	Input json.RawMessage
+	ID, Name string
+	Input    json.RawMessage
 }
 
 // contentPart is one content block of a message, reduced to the parts that are needed to interpret it.
 type contentPart struct {
-	kind           string
-	text           string
+	kind, text     string
 	result         *Result
 	hasAttachments bool
 	isUnsigned     bool // thinking without a signature

@@ -326,14 +326,13 @@ func (b *Binding) reportWrongType(v Value, key, want string) {
 type structFields struct{ fields []structField }
 
 type structField struct {
-	name     string
-	index    []int
-	required bool
-	nonEmpty bool
-	enum     []string
-	aliases  []string // wrong keys that users often write instead of this key
-	inside   []string // keys of this table that users often write next to the table, not inside it
-	min, max *float64
+	name               string
+	index              []int
+	required, nonEmpty bool
+	enum               []string
+	aliases            []string // wrong keys that users often write instead of this key
+	inside             []string // keys of this table that users often write next to the table, not inside it
+	min, max           *float64
 }
 
 func (p *structFields) find(key string) int {

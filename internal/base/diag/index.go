@@ -13,10 +13,9 @@ type Path []any
 
 // SourceIndex contains the position of every key and value of a file. It may be used by many goroutines.
 type SourceIndex struct {
-	file    string
-	src     string
-	root    Value
-	problem *syntaxProblem
+	file, src string
+	root      Value
+	problem   *syntaxProblem
 
 	once  sync.Once
 	lines []int32 // offset of the beginning of each line; see lineStarts

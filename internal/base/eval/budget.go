@@ -93,8 +93,7 @@ const (
 // budget holds the numbers of steps and bytes that one run may still use.
 type budget struct {
 	contextError func() error
-	steps        int
-	bytes        int
+	steps, bytes int
 }
 
 func (b *budget) spendSteps(n int) error {

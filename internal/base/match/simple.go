@@ -10,10 +10,9 @@ import (
 // groups, alternatives and single quantifiers. Such an expression is valid, so that scenarios with thousands of them
 // load without the full parser.
 type regexScan struct {
-	expr    string
-	at      int
-	depth   int
-	hasAtom bool // a quantifier may follow
+	expr      string
+	at, depth int
+	hasAtom   bool // a quantifier may follow
 
 	runStart       int // start of the current literal text outside of groups; -1 means none
 	hasAlternative bool

@@ -23,8 +23,7 @@ type Redactor interface{ Hide(text string) string }
 // Captures are the captured parts of a text: Groups[0] is the matched part, then the groups of the regular
 // expression. Names holds the name of each group, "" for unnamed ones.
 type Captures struct {
-	Groups []string
-	Names  []string
+	Groups, Names []string
 }
 
 // Named returns the named groups.

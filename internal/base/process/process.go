@@ -32,17 +32,15 @@ import (
 // System is the process as the program sees it. Every field except Lifetime must be
 // set; [NewSystem] returns the real one.
 type System struct {
-	Args           []string // including the program's name
-	Environ        []string // KEY=value; of duplicate keys the last counts
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Getwd          func() (string, error)
-	Executable     func() (string, error)
-	Now            func() time.Time
-	NewID          func() string // returns a new UUID
-	StdinIsTTY     bool
-	StdoutIsTTY    bool
-	StderrIsTTY    bool
+	Args                                 []string // including the program's name
+	Environ                              []string // KEY=value; of duplicate keys the last counts
+	Stdin                                io.Reader
+	Stdout, Stderr                       io.Writer
+	Getwd                                func() (string, error)
+	Executable                           func() (string, error)
+	Now                                  func() time.Time
+	NewID                                func() string // returns a new UUID
+	StdinIsTTY, StdoutIsTTY, StderrIsTTY bool
 	// Terminal is the terminal of stdin and stdout; nil means that one of them is not a terminal.
 	Terminal Terminal
 	UID      int // -1 on systems without user ids

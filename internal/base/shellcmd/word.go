@@ -176,14 +176,13 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 }
 
 type wordExpander struct {
-	startsAtHome bool // the script does not set HOME, so $HOME is the home directory
-	values       map[string]string
-	usesValues   bool // the word contains a variable with a known value
-	inHome       bool // the word begins with the home directory
-	inWorkDir    bool // the word begins with the working directory
-	hasGlob      bool
-	name         strings.Builder
-	pattern      strings.Builder
+	startsAtHome  bool // the script does not set HOME, so $HOME is the home directory
+	values        map[string]string
+	usesValues    bool // the word contains a variable with a known value
+	inHome        bool // the word begins with the home directory
+	inWorkDir     bool // the word begins with the working directory
+	hasGlob       bool
+	name, pattern strings.Builder
 }
 
 func (s *wordExpander) path() Path {

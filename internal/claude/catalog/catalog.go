@@ -67,11 +67,10 @@ type Command struct {
 	Description  string
 	ArgumentHint string // the key argument-hint of the front matter
 	// Arguments are the names of the arguments, in order; nil means the arguments have no names.
-	Arguments []string
-	Body      string
-	Source    string
-	Skill     bool
-	Dir       string // directory of a skill; empty means a command
+	Arguments    []string
+	Body, Source string
+	Skill        bool
+	Dir          string // directory of a skill; empty means a command
 	// Title is a second name, from the front matter of a skill.
 	Title string
 	Tools []string // tools that the command may use without permission questions
@@ -312,12 +311,11 @@ func builtinAgents() []Agent {
 }
 
 type loader struct {
-	catalog  *Catalog
-	commands []Command // commands that the catalog already contains
-	skills   []Command
-	files    []Command
-	parts    []PluginParts
-	warnings []string
+	catalog       *Catalog
+	commands      []Command // commands that the catalog already contains
+	skills, files []Command
+	parts         []PluginParts
+	warnings      []string
 	// pluginDir is the directory of the plugin that is being read, and namePrefix is the prefix of the names in it.
 	pluginDir, namePrefix string
 }

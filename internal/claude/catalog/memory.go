@@ -143,11 +143,10 @@ const (
 
 // memoryReader reads each file once, in the order in which the model receives the files.
 type memoryReader struct {
-	home     string
-	cwd      string
-	seen     map[string]bool
-	target   string // file that was read or written: only files with matching Globs are read; empty: only files without Globs
-	memories []Memory
+	home, cwd string
+	seen      map[string]bool
+	target    string // file that was read or written: only files with matching Globs are read; empty: only files without Globs
+	memories  []Memory
 }
 
 // read reads one file, whose path, type, parent and base are set, and then its imports.

@@ -53,9 +53,8 @@ type History struct {
 }
 
 type checkpoint struct {
-	uuid  string
-	time  string
-	files map[string]backup // backup of each file, by the name that trackingPath returns
+	uuid, time string
+	files      map[string]backup // backup of each file, by the name that trackingPath returns
 }
 
 type backup struct {

@@ -43,91 +43,70 @@ type Flags struct {
 
 // OutputFlags configure input and output.
 type OutputFlags struct {
-	Print                  bool
-	Interactive            bool   // the run has a terminal, and -p is not given; set by the caller of Parse
-	OutputFormat           string // text, json or stream-json; never empty
-	InputFormat            string // text or stream-json; never empty
-	Verbose                bool
-	IncludePartialMessages bool
-	IncludeHookEvents      bool
-	ReplayUserMessages     bool
-	ForwardSubagentText    bool
-	JSONSchema             string
+	Print                                                                                       bool
+	Interactive                                                                                 bool   // the run has a terminal, and -p is not given; set by the caller of Parse
+	OutputFormat                                                                                string // text, json or stream-json; never empty
+	InputFormat                                                                                 string // text or stream-json; never empty
+	Verbose, IncludePartialMessages, IncludeHookEvents, ReplayUserMessages, ForwardSubagentText bool
+	JSONSchema                                                                                  string
 }
 
 // SessionFlags select the conversation.
 type SessionFlags struct {
-	Continue             bool
-	Resume               string // id, title or path of a transcript
-	Worktree             string // name of the git worktree to work in
-	WorktreeDir          string // directory of the worktree, once created; empty means the run stays in its start directory
-	ResumeSessionAt      string
-	ResumeDropsTurn      string
-	ForkSession          bool
-	SessionID            string
-	SessionMirror        bool
-	NoSessionPersistence bool
-	SessionName          string
+	Continue                            bool
+	Resume                              string // id, title or path of a transcript
+	Worktree                            string // name of the git worktree to work in
+	WorktreeDir                         string // directory of the worktree, once created; empty means the run stays in its start directory
+	ResumeSessionAt, ResumeDropsTurn    string
+	ForkSession                         bool
+	SessionID                           string
+	SessionMirror, NoSessionPersistence bool
+	SessionName                         string
 }
 
 // ModelFlags configure the model and its limits.
 type ModelFlags struct {
-	Model             string
-	FallbackModel     string
-	Effort            string
-	Betas             []string
-	MaxTurns          int // 0 means no limit; negative means only one turn
-	MaxBudgetUSD      float64
-	MaxThinkingTokens int
-	Thinking          string
-	ThinkingDisplay   string
-	TaskBudget        int
-	Autocompact       string // auto, or a number of tokens
+	Model, FallbackModel, Effort string
+	Betas                        []string
+	MaxTurns                     int // 0 means no limit; negative means only one turn
+	MaxBudgetUSD                 float64
+	MaxThinkingTokens            int
+	Thinking, ThinkingDisplay    string
+	TaskBudget                   int
+	Autocompact                  string // auto, or a number of tokens
 }
 
 // PromptFlags configure the system prompt; [Flags.Check] adds the texts of the files.
 type PromptFlags struct {
-	SystemPrompt       string
-	SystemPromptFile   string
-	AppendSystemPrompt string
-	AppendPromptFile   string
+	SystemPrompt, SystemPromptFile, AppendSystemPrompt, AppendPromptFile string
 }
 
 // ToolFlags configure tools and permissions. The tool lists are split at commas and spaces outside parentheses.
 type ToolFlags struct {
-	Tools                           []string
-	AllowedTools                    []string
-	DisallowedTools                 []string
-	PermissionMode                  string // in camelCase; "manual" becomes "default"; "" means that it is not set
-	PermissionPromptTool            string
-	PermissionPrompts               string // host or none
-	DangerouslySkipPermissions      bool
-	AllowDangerouslySkipPermissions bool
+	Tools, AllowedTools, DisallowedTools                        []string
+	PermissionMode                                              string // in camelCase; "manual" becomes "default"; "" means that it is not set
+	PermissionPromptTool                                        string
+	PermissionPrompts                                           string // host or none
+	DangerouslySkipPermissions, AllowDangerouslySkipPermissions bool
 }
 
 // EnvironmentFlags configure the environment of the run.
 type EnvironmentFlags struct {
-	MCPConfig         []string
-	StrictMCPConfig   bool
-	AddDirs           []string
-	Settings          []string // at most one value: the last one given
-	SettingSources    []string // user, project, local; empty means none if Has("setting-sources"), otherwise all
-	ManagedSettings   string
-	ProjectConfigRoot string
-	InitSetup         bool
-	Maintenance       bool
+	MCPConfig                          []string
+	StrictMCPConfig                    bool
+	AddDirs                            []string
+	Settings                           []string // at most one value: the last one given
+	SettingSources                     []string // user, project, local; empty means none if Has("setting-sources"), otherwise all
+	ManagedSettings, ProjectConfigRoot string
+	InitSetup, Maintenance             bool
 }
 
 // CustomFlags configure agents, plugins and other additions of users.
 type CustomFlags struct {
-	Agent                string
-	Agents               string // JSON object
-	PluginDirs           []string
-	PluginDirsNoMCP      []string
-	DisableSlashCommands bool
-	Bare                 bool
-	SafeMode             bool
-	Restricted           bool
+	Agent                                            string
+	Agents                                           string // JSON object
+	PluginDirs, PluginDirsNoMCP                      []string
+	DisableSlashCommands, Bare, SafeMode, Restricted bool
 }
 
 // DebugFlags configure the debug log.
@@ -139,8 +118,7 @@ type DebugFlags struct {
 
 // HostFlags announce properties of the initialize request that the host will send.
 type HostFlags struct {
-	AwaitInitialize             bool
-	AwaitClaim                  bool
+	AwaitInitialize, AwaitClaim bool
 	InitializeFields            string
 	ManagedSettingsInInitialize bool
 }
@@ -148,17 +126,12 @@ type HostFlags struct {
 // ClaudelessFlags are the flags that only claudeless has. A program with the name claude does not accept them, but it
 // reads the corresponding environment variables.
 type ClaudelessFlags struct {
-	Scenario      string
-	Failure       string
-	Capture       string
-	MCPDebug      bool
-	MCPRequire    bool
-	ClaudeVersion string
-	Defer         bool // another process checks the expectations, later
-	Strict        bool
-	Expect        bool
-	Debugger      string
-	CWD           string
+	Scenario, Failure, Capture string
+	MCPDebug, MCPRequire       bool
+	ClaudeVersion              string
+	Defer                      bool // another process checks the expectations, later
+	Strict, Expect             bool
+	Debugger, CWD              string
 }
 
 // Has reports whether the flag with this long name was given, with any value.

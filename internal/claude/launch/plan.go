@@ -106,14 +106,12 @@ type Settings struct {
 
 // Customization specifies which additions of the user apply.
 type Customization struct {
-	Agent      string // agent that the session runs as; empty means none
-	Title      string // --name
-	Setup      string // "init" or "maintenance" runs the Setup hooks for it; empty means that none run
-	NoCommands bool   // --disable-slash-commands
-	Bare       bool
-	Restricted bool
-	SafeMode   bool
-	Memories   []catalog.Memory // instruction files
+	Agent                      string // agent that the session runs as; empty means none
+	Title                      string // --name
+	Setup                      string // "init" or "maintenance" runs the Setup hooks for it; empty means that none run
+	NoCommands                 bool   // --disable-slash-commands
+	Bare, Restricted, SafeMode bool
+	Memories                   []catalog.Memory // instruction files
 	// MemorySources specifies where to find further instruction files; nil means none.
 	MemorySources *catalog.MemoryOptions
 }
@@ -155,20 +153,19 @@ type SystemPrompt struct {
 
 // Limits bound a run in turns, money, attempts and time. Zero means the default of the package that uses the limit.
 type Limits struct {
-	MaxTurns          int
-	MaxBudgetUSD      float64
-	MaxRetries        int               // -1 means none
-	RetryScale        float64           // factor for the waits between retries; 1 means as in the real CLI
-	ResponseDelay     time.Duration     // wait before the first reply to every prompt
-	Pace              claudecode.Delays // minimum time until the session has started, and until a request is answered
-	StopBlockCap      int
-	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
-	NoAutoCompact     bool   // a full conversation is not compacted
-	NoCompactCommand  bool   // DISABLE_COMPACT: the command /compact does not compact either
-	GatewayHost       string // host of an API that is not the vendor's; empty means the vendor's API
-	HookTimeout       time.Duration
-	CompactDelay      time.Duration
-	BackgroundCeiling time.Duration // how long background work may continue after the last prompt
+	MaxTurns                  int
+	MaxBudgetUSD              float64
+	MaxRetries                int               // -1 means none
+	RetryScale                float64           // factor for the waits between retries; 1 means as in the real CLI
+	ResponseDelay             time.Duration     // wait before the first reply to every prompt
+	Pace                      claudecode.Delays // minimum time until the session has started, and until a request is answered
+	StopBlockCap              int
+	ContextWindow             int    // tokens to which a conversation may grow; 0 means the model's limit
+	NoAutoCompact             bool   // a full conversation is not compacted
+	NoCompactCommand          bool   // DISABLE_COMPACT: the command /compact does not compact either
+	GatewayHost               string // host of an API that is not the vendor's; empty means the vendor's API
+	HookTimeout, CompactDelay time.Duration
+	BackgroundCeiling         time.Duration // how long background work may continue after the last prompt
 }
 
 // Tools specifies which built-in tools the session has.

@@ -112,9 +112,8 @@ func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 
 // gitCheckout is what transcripts record about the session's git repository.
 type gitCheckout struct {
-	isRepository     bool
-	isLinkedWorktree bool
-	branch           string // "HEAD" if no branch is checked out
+	isRepository, isLinkedWorktree bool
+	branch                         string // "HEAD" if no branch is checked out
 }
 
 // findCheckout looks for a repository around dir without running git.

@@ -30,20 +30,19 @@ type recorderState struct {
 
 // conversationState is the state of one conversation: the main one, or that of an agent.
 type conversationState struct {
-	requestSent   time.Time // time of the event that made the CLI send the running request
-	answerStarted time.Time
-	messageID     string
-	text          strings.Builder
-	requestID     string    // request id of the last reply
-	attempts      int       // failed attempts of the running request
-	firstFailure  time.Time // time of the first failed attempt of the running request
-	skill         string    // last skill that the turn has loaded
-	server        string    // server and tool are the MCP call whose result the running request contains; empty means none
-	tool          string
-	agent         string // kind of the agent; empty means the main conversation
-	messages      int
-	tools         int
-	startedAt     time.Time
+	requestSent     time.Time // time of the event that made the CLI send the running request
+	answerStarted   time.Time
+	messageID       string
+	text            strings.Builder
+	requestID       string    // request id of the last reply
+	attempts        int       // failed attempts of the running request
+	firstFailure    time.Time // time of the first failed attempt of the running request
+	skill           string    // last skill that the turn has loaded
+	server          string    // server and tool are the MCP call whose result the running request contains; empty means none
+	tool            string
+	agent           string // kind of the agent; empty means the main conversation
+	messages, tools int
+	startedAt       time.Time
 }
 
 // Record takes an event of the session. A nil recorder ignores it.

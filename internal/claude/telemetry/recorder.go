@@ -20,21 +20,18 @@ import (
 // Options configures a [Recorder].
 type Options struct {
 	Config
-	Version       string // version of claude
-	Machine       Machine
-	SessionID     string
-	Resumed       bool
-	CustomBaseURL bool
-	Interactive   bool
-	Clock         *clock.Source
-	Hooks         []Hook // hooks of the settings
+	Version                             string // version of claude
+	Machine                             Machine
+	SessionID                           string
+	Resumed, CustomBaseURL, Interactive bool
+	Clock                               *clock.Source
+	Hooks                               []Hook // hooks of the settings
 }
 
 // SessionMoment is the state of the session at the time of an event.
 type SessionMoment struct {
-	Mode   protocol.PermissionMode
-	Effort string
-	Model  string
+	Mode          protocol.PermissionMode
+	Effort, Model string
 }
 
 // Hook is a hook of the settings.
@@ -42,14 +39,13 @@ type Hook struct{ Event, Kind, Source, Matcher string }
 
 // HookRun counts the hooks that ran for one event.
 type HookRun struct {
-	Event, Name string // Name is Event with the matched subject, such as "PreToolUse:Read"
-	Hooks       int
-	Blocked     int
-	Failed      int // hooks that failed without blocking
-	Cancelled   int
-	Duration    time.Duration // duration of the slowest hook
-	Output      int           // bytes on standard output
-	Context     int           // bytes of additional context
+	Event, Name    string // Name is Event with the matched subject, such as "PreToolUse:Read"
+	Hooks, Blocked int
+	Failed         int // hooks that failed without blocking
+	Cancelled      int
+	Duration       time.Duration // duration of the slowest hook
+	Output         int           // bytes on standard output
+	Context        int           // bytes of additional context
 }
 
 // Machine describes the computer on which the session runs.

@@ -5,10 +5,9 @@ import "strings"
 // signalRow describes one metric, event or span. It has the names of the attributes in the order of the real CLI,
 // without the attributes that all rows share. Attributes that have no value are not sent.
 type signalRow struct {
-	name        string
-	attributes  string
-	description string // description of a metric, shortened if that of the real CLI is long
-	unit        string
+	name, attributes string
+	description      string // description of a metric, shortened if that of the real CLI is long
+	unit             string
 }
 
 func metricTable() []signalRow {

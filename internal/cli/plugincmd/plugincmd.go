@@ -20,11 +20,10 @@ import (
 
 // Options configure [Run]. All of them are required.
 type Options struct {
-	Dir    string // configuration directory
-	CWD    string // base of relative paths
-	Now    func() time.Time
-	Stdout io.Writer
-	Stderr io.Writer
+	Dir            string // configuration directory
+	CWD            string // base of relative paths
+	Now            func() time.Time
+	Stdout, Stderr io.Writer
 }
 
 // ErrNotSimulated is returned for commands that are not simulated.

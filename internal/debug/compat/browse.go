@@ -23,9 +23,8 @@ type callPages struct {
 }
 
 type pageData struct {
-	name  string
-	Title string
-	Data  any
+	name, Title string
+	Data        any
 	// Choices are the choices of the status filter; nil means no filter.
 	Choices []string
 

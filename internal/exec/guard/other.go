@@ -13,11 +13,10 @@ type syscallWatcher struct{}
 
 // WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
-	PID                   int
-	Log                   *Log
-	OwnFiles              OwnFiles
-	ExpectsReal           bool
-	OwnNetwork, NoNetwork bool
+	PID                                int
+	Log                                *Log
+	OwnFiles                           OwnFiles
+	ExpectsReal, OwnNetwork, NoNetwork bool
 }
 
 // NewLink always fails with [ErrStrictUnsupported].

@@ -175,13 +175,12 @@ func (n *Network) Close() {
 
 // watchedSyscall is a system call that waits for a decision: struct seccomp_notif.
 type watchedSyscall struct {
-	ID    uint64
-	PID   uint32
-	Flags uint32
-	NR    int32
-	Arch  uint32
-	IP    uint64
-	Args  [6]uint64
+	ID         uint64
+	PID, Flags uint32
+	NR         int32
+	Arch       uint32
+	IP         uint64
+	Args       [6]uint64
 }
 
 // syscallDecision is the decision about a [watchedSyscall], in the form of struct seccomp_notif_resp.

@@ -38,13 +38,11 @@ type Wrapper struct {
 	started time.Time
 	fault   *faultState
 
-	mu              sync.Mutex
-	controlRequests map[string]controlRequest // control requests that the process sent, by their ids
-	resultsWritten  int
-	messagesRead    int
-	stdinEOF        bool
-	ended           bool
-	signal          string
+	mu                           sync.Mutex
+	controlRequests              map[string]controlRequest // control requests that the process sent, by their ids
+	resultsWritten, messagesRead int
+	stdinEOF, ended              bool
+	signal                       string
 }
 
 // controlRequest is the state of a control request of the process: open, withdrawn or answered.

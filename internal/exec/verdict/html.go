@@ -34,10 +34,9 @@ type HTMLInput struct {
 
 type page struct {
 	document
-	Policy string
-	Style  template.CSS
-	Script template.JS
-	Data   template.JS
+	Policy       string
+	Style        template.CSS
+	Script, Data template.JS
 }
 
 // WriteHTML writes the HTML report of a run: one self-contained page with the verdict, its causes, and everything

@@ -25,21 +25,17 @@ type document struct {
 }
 
 type commandView struct {
-	Line     string
-	Outcome  string
-	Duration string
+	Line, Outcome, Duration string
 }
 
 // problem is a finding, an expectation or an unmatched prompt.
 type problem struct {
-	ID     string // id of the finding, or "expect" for an expectation
-	Level  string // "error", "warn", "info" or "met"
-	Text   string
-	Advice string
-	File   string
-	Line   int
-	Source []sourceLine // lines around File:Line
-	Link   string       // link to the documentation; empty means none
+	ID                 string // id of the finding, or "expect" for an expectation
+	Level              string // "error", "warn", "info" or "met"
+	Text, Advice, File string
+	Line               int
+	Source             []sourceLine // lines around File:Line
+	Link               string       // link to the documentation; empty means none
 	// Anchors are the runs and events that show the problem, one for each time that it was found.
 	Anchors []string
 	Count   int  // number of times that the problem was found

@@ -259,9 +259,8 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 
 // expectedTurns is a rule that still expects some of its turns: turn nextTurn and all later ones.
 type expectedTurns struct {
-	rule      int
-	nextTurn  int
-	positions []diag.Position
+	rule, nextTurn int
+	positions      []diag.Position
 }
 
 // parseRuleName parses the name of a rule: "responses[2].turns[0]" is rule 2, turn 0. A name without a turn means the

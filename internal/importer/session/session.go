@@ -39,8 +39,7 @@ func (e *Error) Error() string {
 
 // Session is one conversation. The zero value is an empty one.
 type Session struct {
-	ID      string
-	CWD     string
+	ID, CWD string
 	Version string // version of the CLI
 	Mode    string // permission mode at the start
 	Date    string // date of the first line, YYYY-MM-DD
@@ -168,28 +167,25 @@ type Call struct {
 
 // Agent is a conversation of a sub-agent.
 type Agent struct {
-	ID, Type   string
-	Prompt     string
-	Background bool
-	Messages   []*Message
+	ID, Type, Prompt string
+	Background       bool
+	Messages         []*Message
 }
 
 // Result is the result of a call.
 type Result struct {
-	At         Place
-	Text       string
-	IsError    bool
-	Denied     bool
-	OtherParts int             // number of parts other than text
-	Raw        json.RawMessage // MCP result as the server sent it; nil means not recorded
-	File       *File           // content shown by a Read call
+	At              Place
+	Text            string
+	IsError, Denied bool
+	OtherParts      int             // number of parts other than text
+	Raw             json.RawMessage // MCP result as the server sent it; nil means not recorded
+	File            *File           // content shown by a Read call
 }
 
 // File is a part of a file that a call has printed.
 type File struct {
-	Path       string
-	Content    string
-	IsComplete bool
+	Path, Content string
+	IsComplete    bool
 }
 
 // SplitToolName splits an MCP tool's name into the server and its name for the tool; ok is false for built-in tools.

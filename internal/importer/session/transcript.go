@@ -151,13 +151,12 @@ type conversationLine struct {
 
 // transcriptReader stores the lines of a file, because which branch is imported is known only after the last line.
 type transcriptReader struct {
-	set    *sessionSet
-	file   string
-	agent  string // id of the sub-agent of the file; empty means the main conversation
-	nodes  []conversationLine
-	texts  map[string]string
-	parent map[string]string
-	last   string // newest line of the main conversation
+	set           *sessionSet
+	file          string
+	agent         string // id of the sub-agent of the file; empty means the main conversation
+	nodes         []conversationLine
+	texts, parent map[string]string
+	last          string // newest line of the main conversation
 	// hasDamage is set if a line could not be read. Other lines may then refer to a parent that is missing.
 	hasDamage bool
 }

@@ -7,8 +7,7 @@ import (
 
 // rule describes one form of secrets. Its expression is matched only near its keywords.
 type rule struct {
-	id              string
-	expr            string
+	id, expr        string
 	keywords        string  // keywords in lower case, separated by bars
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
 	group           int     // group with the secret; 0 means the first group that matched, or the whole match if there are no groups

@@ -43,12 +43,11 @@ func LoadTape(name string) (*tape.Tape, error) {
 }
 
 type castWriter struct {
-	mu         sync.Mutex
-	cols, rows int
-	events     bytes.Buffer
-	raw        bytes.Buffer
-	partial    []byte // incomplete bytes of a character
-	lastTime   float64
+	mu          sync.Mutex
+	cols, rows  int
+	events, raw bytes.Buffer
+	partial     []byte // incomplete bytes of a character
+	lastTime    float64
 }
 
 func (c *castWriter) Record(e tape.Event) {

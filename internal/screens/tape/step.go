@@ -54,9 +54,8 @@ func (r *Playback) screenText() string { return r.Screen.Screen().Text() }
 
 func (r *Playback) waitForScreen(ctx context.Context, s *Step) error {
 	for _, w := range []struct {
-		given string
-		what  string
-		ok    func() bool
+		given, what string
+		ok          func() bool
 	}{
 		{s.Wait, "waited for the text " + backquote(s.Wait), func() bool { return strings.Contains(r.screenText(), s.Wait) }},
 		{s.WaitRE, "waited for a match of " + backquote(s.WaitRE), func() bool { return s.pattern.MatchString(r.screenText()) }},

@@ -22,8 +22,7 @@ type fileFormat struct {
 }
 
 type field struct {
-	key      string
-	doc      string
+	key, doc string
 	typ      ast.Expr
 	tag      reflect.StructTag
 	required bool
