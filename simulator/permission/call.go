@@ -39,8 +39,8 @@ type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// afterBypass is true if the mode before plan mode was bypassPermissions. Then no classifier decides in plan mode.
-	afterBypass bool
+	// plansAlone is true if no classifier decides in plan mode: the mode before was bypassPermissions, or the settings say so.
+	plansAlone bool
 }
 
 type ruleset struct {
@@ -75,7 +75,7 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.isComplete = hasString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
 	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
-		path := firstString(in.FilePath, in.NotebookPath, in.Path)
+		path := protocol.TrimPath(firstString(in.FilePath, in.NotebookPath, in.Path))
 		c.isComplete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
@@ -167,7 +167,7 @@ func normalizeName(s string) string {
 }
 
 func (j *judge) hasClassifier() bool {
-	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.afterBypass
+	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.plansAlone
 }
 
 func (j *judge) allowsEdits() bool {
@@ -395,20 +395,38 @@ func splitUnparsable(text string) []string {
 	}
 	pieces, start, quote := []string{text}, 0, rune(0)
 	for i, r := range text {
+		before := text[start:i]
 		switch {
 		case r == quote:
 			quote = 0
+			if r == '\n' { // the end of a comment
+				start = i + 1
+			}
 		case quote != 0:
 		case r == '\'' || r == '"':
 			quote = r
-		case r == '{' && strings.HasSuffix(text[:i], "$"):
+		case r == '{' && strings.HasSuffix(before, "$"):
 			quote = '}'
-		case strings.ContainsRune("\n;&|(){}`", r):
-			pieces, start = append(pieces, text[start:i]), i+1
+		case r == '#' && strings.Trim(before[max(0, len(before)-1):], " \t") == "":
+			pieces, start, quote = append(pieces, before), i, '\n'
+		case strings.HasSuffix(before, `\`), r == '&' && (strings.HasSuffix(before, ">") || strings.HasPrefix(text[i:], "&>")):
+		case strings.ContainsRune("\n;&|()`", r):
+			pieces, start = append(pieces, before), i+1
 		}
 	}
-	return append(pieces, text[start:])
+	if quote != '\n' {
+		pieces = append(pieces, text[start:])
+	}
+	for i := range pieces {
+		pieces[i] = leadingWords().ReplaceAllString(pieces[i], "")
+	}
+	return pieces
 }
+
+// leadingWords matches the words that may precede the name of a command in a text that cannot be parsed.
+var leadingWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*((then|else|elif|do|if|while|until|fi|done|esac|!|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
+})
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), oneSimpleCommand) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {

@@ -111,12 +111,13 @@ type wordResolver struct{ *pathResolver }
 
 type commandLine struct {
 	*call
-	lookup    wordResolver
-	startDirs []string // directories in which the command line may start
+	lookup     wordResolver
+	startDirs  []string // directories in which the command line may start
+	isFragment bool     // it is a piece of a text that cannot be parsed
 }
 
 func newCommandLine(c *call) commandLine {
-	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.resolveCallPath("")}}
+	return commandLine{call: c, lookup: wordResolver{c.judge.resolver}, startDirs: []string{c.judge.resolver.resolveCallPath("")}}
 }
 
 type fileOperand struct {

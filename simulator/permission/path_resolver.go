@@ -117,7 +117,7 @@ func (p *pathResolver) resolveShellPath(path string) string {
 }
 
 func (p *pathResolver) absFrom(dir, path string) string {
-	if rest, found := strings.CutPrefix(path, "~/"); found && p.home != "" {
+	if rest, found := strings.CutPrefix(path+"/", "~/"); found && p.home != "" {
 		path = filepath.Join(p.home, rest)
 	}
 	if !filepath.IsAbs(path) {

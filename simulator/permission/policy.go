@@ -44,6 +44,8 @@ type Options struct {
 	PlanDir string
 	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
 	NoBypass, NoAuto bool
+	// PlansAlone is true if the settings forbid that a classifier decides in plan mode.
+	PlansAlone bool
 	// OnDirectories receives the working directories, CWD first, when an update changed them; nil means none.
 	OnDirectories func(dirs []string)
 }
@@ -74,7 +76,7 @@ func New(o Options) (*Policy, error) {
 			at.addDirectory(d)
 		}
 	}
-	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}}}
+	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}, plansAlone: o.PlansAlone}}
 	for _, r := range o.Rules {
 		parsed, err := parseRule(r)
 		if err != nil {
@@ -189,7 +191,7 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 	}
 	if m == protocol.ModePlan && p.mode != m {
-		p.modeBeforePlan, p.afterBypass = p.mode, p.mode == protocol.ModeBypass
+		p.modeBeforePlan, p.plansAlone = p.mode, p.opts.PlansAlone || p.mode == protocol.ModeBypass
 	}
 	p.mode = m
 	return nil

@@ -16,6 +16,7 @@ func TestRealDecisions(t *testing.T) {
 		"bypass":    newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass})),
 		"allow":     newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
 		"sensitive": newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
+		"accepting": newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits})),
 		"default":   newPolicy(t, files(permission.Options{HasAsker: true})),
 		"removal":   newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Bash(rm:*)"),
 		"denied":    newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Read(./.env)"),

@@ -52,13 +52,16 @@ var hiddenScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
 })
 
+// hiddenStart matches the start of a command that the real CLI cannot parse and searches for such scripts.
+var hiddenStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`) })
+
 // unclearScriptApproval returns the question about a script that is an argument of a shell, removes files, and cannot be
 // analysed: it uses a variable or argument whose value is unclear, or a function or case contains it.
 func (c commandLine) unclearScriptApproval() *approvalRequest {
-	if text := strings.TrimSpace(c.command); (strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScript().MatchString(text) {
+	if text := strings.TrimSpace(c.command); (hiddenStart().MatchString(text) || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScript().MatchString(text) {
 		return hiddenScriptApproval()
 	}
-	for _, cmd := range slices.Concat(c.script.Commands, c.script.Coprocesses) {
+	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValues().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved
 		if isUnread && hiddenScript().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
@@ -103,20 +106,16 @@ func (c commandLine) withClosedQuote() []commandLine {
 }
 
 // fragments splits a text that cannot be parsed at line ends, operators, and parentheses, and returns the pieces as command
-// lines. It returns nil for other texts, and in mode bypassPermissions (observed with 2.1.330).
+// lines. It returns nil for other texts. In mode bypassPermissions only ${HOME} matters in them (observed with 2.1.330).
 func fragments(c commandLine) []commandLine {
-	if c.parseErr == nil || c.judge.mode == protocol.ModeBypass {
+	if c.parseErr == nil {
 		return nil
 	}
 	var out []commandLine
 	for _, piece := range splitUnparsable(c.command) {
-		words := strings.Fields(piece)
-		for len(words) > 0 && slices.Contains([]string{"then", "else", "do", "if", "while", "until", "time", "!"}, words[0]) {
-			words = words[1:]
-		}
 		if piece != c.command {
-			fragment := scriptLine(c, strings.Join(words, " "))
-			fragment.script.IsBroken = true
+			fragment := scriptLine(c, strings.Join(strings.Fields(piece), " "))
+			fragment.script.IsBroken, fragment.isFragment = true, true
 			out = append(out, fragment)
 		}
 	}
@@ -127,7 +126,7 @@ func scriptLine(c commandLine, script string) commandLine {
 	call := *c.call
 	call.command = script
 	call.script, call.parseErr = shellcmd.Parse(script)
-	return commandLine{&call, c.lookup, c.startDirs}
+	return commandLine{call: &call, lookup: c.lookup, startDirs: c.startDirs}
 }
 
 // directRemovalApproval is like removalApproval but ignores nested scripts.
@@ -141,11 +140,6 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 			return q
 		}
 	}
-	for _, cmd := range c.script.Coprocesses {
-		if q := cmp.Or(variableApproval(c.script, cmd), unsetRemovalApproval(cmd)); q != nil {
-			return q
-		}
-	}
 	return nil
 }
 
@@ -154,7 +148,7 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 func variableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
 	assignments := outer.Assignments()
 	for _, one := range nestedCommands(assignments, cmd) {
-		if q := variableRemovalApproval(one.Innermost()); q != nil {
+		if q := variableRemovalApproval(one); q != nil {
 			return q
 		}
 	}
@@ -166,11 +160,14 @@ func variableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequ
 			return q
 		}
 	}
-	return variableRemovalApproval(cmd.Innermost())
+	return variableRemovalApproval(cmd)
 }
 
 // nestedCommands returns the commands of the script that a command passes to another shell, after assignments.
 func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command {
+	if cmd.Name() == "coproc" {
+		cmd.Args, cmd.Words = cmd.Args[1:], cmd.Words[1:]
+	}
 	script := cmd.NestedScript()
 	if script == "" {
 		return nil
@@ -206,6 +203,9 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 // commandRemovalApproval returns the question that one command requires if it removes important files. moves is true if
 // the command line changes the directory.
 func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
+	if c.isFragment {
+		return c.targetApproval(cmd, moves)
+	}
 	if inner := (shellcmd.Script{IsBroken: true}).UnwrappedForRemoval(cmd); baseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.Clear {
 		operands, recursive := removalOperands(inner)
 		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
@@ -231,11 +231,11 @@ func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalR
 		return nil
 	}
 	operands, _ := removalOperands(inner)
-	if isBypass && (cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
+	if isBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
 		if !strings.Contains(cmd.Text, "${HOME}") || cmd.Clarity > shellcmd.Unresolved {
 			return nil
 		}
-		operands = slices.DeleteFunc(operands, func(target string) bool { return target != string(shellcmd.PlaceholderHome) })
+		operands = slices.DeleteFunc(operands, func(target string) bool { return strings.TrimRight(target, "/") != string(shellcmd.PlaceholderHome) })
 	}
 	if cmd.IsHidden {
 		operands = slices.DeleteFunc(operands, func(target string) bool {
@@ -244,6 +244,9 @@ func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalR
 		})
 	}
 	for _, target := range operands {
+		if moves && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
+			continue // neither the directory nor the other words are known
+		}
 		if q := c.dangerousTargetApproval(name, target, moves); q != nil {
 			return q
 		}
@@ -252,9 +255,9 @@ func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalR
 }
 
 func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
-	name := baseName(cmd)
+	name, cmd := cmd.UnquotedRemoval()
 	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderDirectory) })
-	if at < 0 || name != "rm" && name != "rmdir" {
+	if at < 0 || name == "" {
 		return nil
 	}
 	return dangerousApproval("Dangerous "+name+" operation detected: this command sets the variable in "+cmd.Words[at].Source+" to the working directory, to a directory found from it, or to a path that is the root if a variable is empty.",
@@ -354,9 +357,9 @@ const unknownVariables = string(shellcmd.PlaceholderVariable) + string(shellcmd.
 
 // unsetRemovalApproval asks about removing what may be the root because a variable is not set.
 func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
-	name, inner := cmd.UnquotedProgram()
+	name, inner := cmd.UnquotedRemoval()
 	operands, _ := removalOperands(inner)
-	if (name == "rm" || name == "rmdir") && slices.ContainsFunc(operands, func(target string) bool { return rootIfUnset().MatchString(target) }) {
+	if name != "" && slices.ContainsFunc(operands, func(target string) bool { return rootIfUnset().MatchString(target) }) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}

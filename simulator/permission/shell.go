@@ -141,7 +141,7 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 		!cmd.HasOnlyHarmlessAssignments(), !wrapperPattern().MatchString(strings.Join(own, " ") + " "):
 		return false
 	case inner.Name() == "touch":
-		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
+		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return a != "" && strings.ContainsRune("- \t\n\\", rune(a[0])) })
 	case inner.Name() == "sed":
 		return inner.IsPlainSubstitution() || inner.IsReadOnly()
 	}

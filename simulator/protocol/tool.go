@@ -1,6 +1,10 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
 
 // Tool is one callable tool.
 type Tool struct {
@@ -60,6 +64,11 @@ type MCPCall struct {
 	// NotReadOnly is why the tool may have changed something: "declared" or "no_hint". It is empty if the tool is
 	// read-only or the call failed.
 	NotReadOnly string
+}
+
+// TrimPath returns a path of a tool's input as tools read it: without the white space, as JavaScript defines it, at its ends.
+func TrimPath(path string) string {
+	return strings.TrimFunc(path, func(r rune) bool { return r == '\ufeff' || r != '\u0085' && unicode.IsSpace(r) })
 }
 
 // ErrorResult is a tool error whose text is shown unchanged.

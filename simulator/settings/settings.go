@@ -76,6 +76,7 @@ type Permissions struct {
 	Directories   []Directory
 	DisableBypass bool // bypassPermissions is not available at all
 	DisableAuto   bool
+	PlansAlone    bool // no classifier decides in plan mode
 	ManagedOnly   bool // only rules of managed settings are used
 }
 

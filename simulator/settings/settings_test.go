@@ -40,6 +40,20 @@ func load(t *testing.T, o settings.Options, files map[string]string) settings.Se
 	return s
 }
 
+// A later source can switch on again that a classifier decides in plan mode.
+func TestPlansAlone(t *testing.T) {
+	user, local := state+"/settings.json", cwd+"/.claude/settings.local.json"
+	for want, files := range map[string]map[string]string{
+		"false":       {user: "{}"},
+		"true":        {user: `{"useAutoModeDuringPlan":false}`, local: "{}"},
+		"false again": {user: `{"useAutoModeDuringPlan":false}`, local: `{"useAutoModeDuringPlan":true}`},
+	} {
+		if s := load(t, settings.Options{}, files); s.Permissions.PlansAlone != (want == "true") {
+			t.Errorf("%v: %t, want %s", files, s.Permissions.PlansAlone, want)
+		}
+	}
+}
+
 // Rows 40 and 41: the settings of the state directory are used, later sources have precedence, and --setting-sources
 // filters.
 func TestPrecedence(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // ShellOptions configure a Shell. CWD is required.
@@ -47,10 +48,10 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
-// Path returns an absolute path. A relative path is relative to the current directory, and "~/" is the home directory.
+// Path returns an absolute path. A relative path is relative to the current directory, and "~" is the home directory.
 func (s *Shell) Path(p string) string {
-	p = strings.TrimSpace(p)
-	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+	p = protocol.TrimPath(p)
+	if rest, ok := strings.CutPrefix(p+"/", "~/"); ok {
 		if home := s.Getenv("HOME"); home != "" {
 			return filepath.Join(home, rest)
 		}

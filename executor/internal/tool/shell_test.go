@@ -27,6 +27,17 @@ func runShell(t *testing.T, s *tool.Shell, line string) string {
 	return c.Output(1 << 20)
 }
 
+// Paths of tools are read without white space at their ends, and ~ is the home directory.
+func TestPaths(t *testing.T) {
+	s := tool.NewShell(tool.ShellOptions{CWD: "/w", Environ: []string{"HOME=/h"}})
+	defer s.Close()
+	for path, want := range map[string]string{" a ": "/w/a", "\ufeffa\u00a0\n": "/w/a", "a\u0085": "/w/a\u0085", "~": "/h", " ~/x": "/h/x", "~x": "/w/~x", "/x/": "/x", "": "/w"} {
+		if got := s.Path(path); got != want {
+			t.Errorf("%q is %s, want %s", path, got, want)
+		}
+	}
+}
+
 // A process that a command leaves in the background runs while the shell is open, and its output goes to the same file.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()

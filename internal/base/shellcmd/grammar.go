@@ -147,7 +147,7 @@ var grammars = sync.OnceValue(func() map[string]optionGrammar {
 		"ss":       {flags: "tlnpasuxemori46", longNames: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "},
 		"man":      {flags: "kfwa", longNames: " apropos whatis all "},
 		"help":     {flags: "d"},
-		"tput":     {flags: "V", maxOperands: -1},
+		"tput":     {flags: "Vx", flagsWithValue: "T"},
 		"hostname": {flags: "fsiIdA", maxOperands: -1},
 		"ifconfig": {maxOperands: 1},
 		"grep": {

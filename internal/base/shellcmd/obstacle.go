@@ -279,7 +279,7 @@ func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 				hidden = true
 			}
 			switch r.parents[max(0, i-2)].(type) {
-			case *syntax.TimeClause, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CoprocClause:
+			case *syntax.TimeClause, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause:
 				hidden = true
 			}
 		case *syntax.Subshell:
@@ -318,24 +318,6 @@ func (r *scriptReader) isPiped(s *syntax.Stmt) bool {
 		}
 	}
 	return false
-}
-
-// readCoprocess adds the commands of a coprocess, except of one with a name, in a subshell or after time.
-func (r *scriptReader) readCoprocess(n *syntax.CoprocClause) {
-	_, isSubshell := n.Stmt.Cmd.(*syntax.Subshell)
-	if _, isTimed := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause); isSubshell || isTimed || n.Name != nil {
-		return
-	}
-	inner := *r
-	inner.script, inner.parents = Script{}, append(slices.Clip(r.parents), n)
-	syntax.Walk(n.Stmt, func(node syntax.Node) bool { return inner.visit(node) })
-	hidden, _ := r.isHidden(n.Stmt)
-	for _, c := range inner.script.Commands {
-		if hidden {
-			c.Args, c.Words = nil, nil // only its text matters
-		}
-		r.script.Coprocesses = append(r.script.Coprocesses, c)
-	}
 }
 
 // scope returns the function or case that contains the current node; nil means the top level.
@@ -415,13 +397,11 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 }
 
 // isSkipped reports whether the real CLI ignores the current assignment: of a constant after || or in the background,
-// of a directory in a subshell, and of both in a coprocess (observed with 2.1.330).
+// of a directory in a subshell (observed with 2.1.330).
 func (r *scriptReader) isSkipped(ofDirectory bool) bool {
 	for i, parent := range r.parents {
 		skipped := false
 		switch n := parent.(type) {
-		case *syntax.CoprocClause:
-			return true
 		case *syntax.Subshell:
 			skipped = ofDirectory
 		case *syntax.Stmt:

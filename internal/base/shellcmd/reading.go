@@ -60,19 +60,66 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
+// plainWord matches words in a statement that has a syntax error, see [replaceWord].
+var plainWord = lazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
+
 // parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
 func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
-	// The parser continues to yield after an error, so the loop does not stop.
-	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
-		switch {
-		case mistake != nil:
-		case err != nil:
-			mistake = err
-		default:
-			stmts = append(stmts, stmt)
+	for replaced := true; replaced; {
+		stmts, mistake = nil, nil
+		// The parser continues to yield after an error, so the loop does not stop.
+		for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
+			switch {
+			case mistake != nil:
+			case err != nil:
+				mistake = err
+			default:
+				stmts = append(stmts, stmt)
+			}
 		}
+		text, replaced = replaceWord(text, stmts, mistake)
 	}
 	return stmts, mistake
+}
+
+// replaceWord replaces the second letter of the word coproc, or of time before a compound command except a subshell. These
+// words are names of commands for the parser of the real CLI (observed with 2.1.330). In the statements of a text without
+// such words, it restores the names.
+func replaceWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
+	at := -1
+	visit := func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.CoprocClause:
+			at = int(n.Coproc.Offset())
+		case *syntax.TimeClause:
+			if n.Stmt != nil && (n.Stmt.Negated || isTimedAsWord(n.Stmt.Cmd)) {
+				at = int(n.Time.Offset())
+			}
+		case *syntax.Lit:
+			if n.Value == "c\x02proc" || n.Value == "t\x02me" {
+				n.Value = strings.NewReplacer("c\x02", "co", "t\x02", "ti").Replace(n.Value)
+			}
+		}
+		return true
+	}
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, visit)
+	}
+	if word := plainWord().FindStringSubmatchIndex(text); mistake != nil && word != nil {
+		at = max(word[2], word[4])
+	}
+	if at < 0 {
+		return text, false
+	}
+	return text[:at+1] + "\x02" + text[at+2:], true
+}
+
+func isTimedAsWord(cmd syntax.Command) bool {
+	switch cmd.(type) {
+	case *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl:
+		return true
+	}
+	return false
 }
 
 // isBrokenExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
@@ -143,7 +190,7 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			c.ambiguous = c.ambiguous || !c.wordsAdjacent(call, n.Redirs)
-			if len(call.Args) > 0 && isMisplacedWord(call.Args[0].Lit()) {
+			if c.misplaced == nil && len(call.Args) > 0 && isMisplacedWord(c.text[call.Args[0].Pos().Offset():call.Args[0].End().Offset()]) {
 				c.ambiguous = c.ambiguous || len(call.Assigns) > 0
 				c.misplaced = call
 			}
@@ -254,7 +301,7 @@ func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 // isMisplacedWord reports whether a word, which the parser accepts as the name of a command, continues or ends another
 // command.
 func isMisplacedWord(word string) bool {
-	return slices.Contains([]string{"then", "elif", "else", "fi", "do", "done", "esac"}, word)
+	return slices.Contains([]string{"then", "elif", "else", "fi", "do", "done", "esac"}, word) || word[0] == '}'
 }
 
 // isReservedWord reports whether a word is a reserved word whose position the parser does not record.
@@ -307,6 +354,7 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 var (
 	misplaced     = lazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
 	openList      = lazyPattern(`^[\s;]*(#|$)`)
+	statementText = lazyPattern(`^[^;&|)\n]+`)
 	misplacedText = lazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
 )
 
@@ -314,6 +362,12 @@ var (
 // one line, it adds a semicolon.
 func skipMisplaced(text string, mistake error) (string, bool) {
 	var wrong syntax.ParseError
+	var foreign syntax.LangError
+	if errors.As(mistake, &foreign) && strings.Contains(foreign.Feature, "functions") { // a function without a body
+		at := int(foreign.Pos.Offset())
+		size := len(statementText().FindString(text[at:]))
+		return text[:at] + ":" + strings.Repeat(" ", size-1) + text[at+size:], true
+	}
 	if !errors.As(mistake, &wrong) {
 		return "", false
 	}

@@ -35,7 +35,7 @@ func (c Command) IsReadOnly() bool {
 	case "test":
 		return !expands && isKnownTest(c.Args[1:])
 	case "[":
-		return !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsTests()
+		return len(c.Redirects)+len(c.Assignments) == 0 && c.Args[len(c.Args)-1] == "]" && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsTests()
 	}
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
@@ -107,7 +107,7 @@ func isAlwaysReadOnly(name string) bool {
 // isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
-		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args)) && (name != "ifconfig" || !slices.Contains(args, "--"))
+		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args)) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
 	}
 	switch name {
 	case "find":
@@ -135,6 +135,9 @@ func isReadOnlyWith(name string, args []string) bool {
 	}
 	return false
 }
+
+// tputEffects are the capabilities of terminals that need permission, because they clear, reset or program the terminal.
+const tputEffects = "clear init reset rs1 rs2 rs3 is1 is2 is3 iprog if rf flash mc0 mc4 mc5 mc5p pfkey pfloc pfx pfxl smcup rmcup"
 
 // isReadOnlyDocker reports whether a docker command only reads. An option that selects another server or configuration
 // is refused (observed with 2.1.330).

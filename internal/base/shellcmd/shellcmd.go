@@ -29,8 +29,6 @@ type Script struct {
 	IsPipeline bool
 	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
 	SubshellList bool
-	// Coprocesses are commands that run as coprocesses. Commands does not contain them.
-	Coprocesses []Command
 	// IsBroken is true if the script has a syntax error, HasOpenQuote if a single quote is never closed.
 	IsBroken, HasOpenQuote bool
 	// Unclear are the variables to which the script assigns values that the real CLI does not determine, such as ~.
@@ -175,17 +173,9 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		r.readStatement(n)
 	case *syntax.DeclClause:
 		r.addDeclaration(n)
-	case *syntax.CoprocClause:
-		r.script.IsOpaque = true
-		for _, redir := range n.Stmt.Redirs {
-			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.readRedirect(redir)}})
-		}
-		r.readCoprocess(n)
-		return false // most checks ignore its commands (observed with 2.1.330)
 	case *syntax.TimeClause:
-		if r.isTimedGroup(n) {
-			return false
-		}
+		_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
+		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
 	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.IsOpaque = true
 	case *syntax.TestClause:
@@ -246,21 +236,6 @@ func (r *scriptReader) isTimed() (timed, option bool) {
 	}
 	clause, ok := r.parents[len(r.parents)-1].(*syntax.TimeClause)
 	return ok, ok && clause.PosixFormat
-}
-
-// isTimedGroup reports whether a clause is time { … }, which the real CLI cannot parse (observed with 2.1.330).
-func (r *scriptReader) isTimedGroup(n *syntax.TimeClause) bool {
-	_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
-	r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
-	if n.Stmt == nil {
-		return false
-	}
-	_, isGroup := n.Stmt.Cmd.(*syntax.Block)
-	if isGroup {
-		r.script.IsOpaque = true
-		r.script.Commands = append(r.script.Commands, Command{Text: r.sourceText(n), IsHidden: true})
-	}
-	return isGroup
 }
 
 func (r *scriptReader) readStatement(s *syntax.Stmt) {

@@ -181,7 +181,7 @@ func (c Command) Innermost() Command {
 			return c
 		}
 		rest := w.operandsAfter(c.Args[1:])
-		if len(rest) == 0 {
+		if len(rest) == 0 || c.Args[0] != "stdbuf" && isOpaqueWrapper(path.Base(c.Args[0]), c.Words[1:len(c.Words)-len(rest)]) || len(c.Args) == len(rest)+1 && c.Args[0] == "stdbuf" {
 			return c
 		}
 		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
@@ -189,28 +189,33 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// UnquotedProgram returns the name of the program, in lower case and without its directory, and the command without the
-// words before it: wrappers, their options, and unquoted expansions, which may be empty. The name is empty if the program
-// or a wrapper is quoted, or if the wrapper is not among those that the real CLI searches for removals of variables
-// (observed with 2.1.330).
-func (c Command) UnquotedProgram() (name string, rest Command) {
-	for len(c.Words) > 0 {
-		source := strings.TrimPrefix(c.Words[0].Source, `\`)
-		name = strings.ToLower(path.Base(source))
-		w, found := wrappers()[name]
-		switch {
-		case strings.ContainsAny(source, `'"\`):
-			return "", c
-		case strings.HasPrefix(source, "$") || source == "--":
-			w = wrapper{}
-		case !found || !slices.Contains(strings.Fields("sudo doas pkexec env nice ionice nohup timeout stdbuf setsid xargs time command exec busybox"), name):
-			return name, c
+// UnquotedRemoval returns the rm or rmdir that the command runs, in lower case and without its directory, and the command
+// from this word on. The real CLI (observed with 2.1.330) looks for it after unquoted wrappers, their options, numbers and
+// assignments, and expansions, which may be empty. It takes any word after an option for its value, if that leads to a
+// removal. The name is empty if there is no removal, or if the program or a wrapper is quoted.
+func (c Command) UnquotedRemoval() (name string, rest Command) {
+	reached, wrapped := make([]bool, len(c.Words)+2), c.IsTimed
+	reached[0] = true
+	for i, w := range c.Words {
+		source := strings.TrimPrefix(w.Source, `\`)
+		if !reached[i] || strings.ContainsAny(source, `'"\`) {
+			continue
 		}
-		args := w.operandsAfter(c.Args[1:])
-		c.Args, c.Words = args, c.Words[len(c.Words)-len(args):]
+		switch name = strings.ToLower(path.Base(source)); {
+		case name == "rm" || name == "rmdir":
+			c.Args, c.Words = c.Args[i:], c.Words[i:]
+			return name, c
+		case slices.Contains(strings.Fields("sudo doas pkexec env nice ionice nohup timeout stdbuf setsid xargs time command exec busybox"), name), name == "coproc" && i == 0 && !c.IsTimed:
+			reached[i+1], wrapped = true, true
+		case strings.HasPrefix(source, "$"), source == "--", source == "{" && i > 0 && c.Words[i-1].Source == "coproc", wrapped && wrapperArgument().MatchString(source):
+			reached[i+1] = true
+			reached[i+2] = reached[i+2] || source[0] == '-' && source != "--"
+		}
 	}
 	return "", c
 }
+
+var wrapperArgument = lazyPattern(`^(-|\d|\w+=)`)
 
 // Assignments returns the assignments that precede the first command of the script, each with a line end.
 func (s Script) Assignments() string {
@@ -269,8 +274,12 @@ func (c Command) Programs() []string {
 			return out
 		}
 		rest := w.operandsAfter(args[1:])
-		if own := words[1 : len(words)-len(rest)]; args[0] != "env" && isOpaqueWrapper(args[0], own) {
+		own := words[1 : len(words)-len(rest)]
+		if args[0] != "env" && isOpaqueWrapper(args[0], own) {
 			return out
+		}
+		if i := slices.IndexFunc(own, func(w Word) bool { return w.Shape == string(PlaceholderVariable) && w.Source[0] == '$' }); i >= 0 { // the variable may be empty
+			out = append(out, Command{Args: slices.Delete(slices.Clone(args), i+1, i+2), Words: slices.Delete(slices.Clone(words), i+1, i+2)}.Programs()...)
 		}
 		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(PlaceholderVariable) {
 			out = append(out, strings.Join(args[1:], " ")) // the variable may be empty
@@ -295,7 +304,7 @@ func isOpaqueRunner(args []string) bool {
 	case "nice":
 		return option != "" && option != "-n" && option != "--" && !isNumber(option[1:])
 	case "stdbuf":
-		return len(option) == 2 || strings.HasPrefix(option, "--")
+		return option == "" || len(option) == 2 || strings.HasPrefix(option, "--")
 	case "command":
 		return option == "-v" || option == "-V"
 	}

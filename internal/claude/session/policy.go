@@ -54,6 +54,7 @@ func newPermissionPolicy(plan launch.Plan, b workspace, v *servers) (*permission
 		BypassAllowed: plan.Permission.BypassAllowed,
 		NoBypass:      plan.Settings.Permissions.DisableBypass,
 		NoAuto:        plan.Settings.Permissions.DisableAuto,
+		PlansAlone:    plan.Settings.Permissions.PlansAlone,
 		OnDirectories: v.setRoots,
 		AskSkill:      p.skillNeedsPermission,
 		PlanDir:       filepath.Join(plan.State, "plans"),
