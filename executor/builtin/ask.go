@@ -63,7 +63,7 @@ type answerAnnotation struct {
 type askUserQuestionOutput struct {
 	Questions   json.RawMessage             `json:"questions"`
 	Answers     tool.Keys                   `json:"answers"`
-	Annotations map[string]answerAnnotation `json:"annotations,omitempty"`
+	Annotations map[string]answerAnnotation `json:"annotations,omitzero"`
 	Response    string                      `json:"response,omitempty"`
 }
 

@@ -103,6 +103,7 @@ func TestAskUserQuestion(t *testing.T) {
 			"notes", `{"Colour?":"red"},"annotations":{"Colour?":{"notes":"n"}}`, nil, own, `"Colour?"="red" notes: n`,
 			`{"Colour?":"red"},"annotations":{"Colour?":{"notes":"n"}}`,
 		},
+		{"no notes", `{"Colour?":"red"},"annotations":{}`, nil, chosen, `"Colour?"="red"`, `{"Colour?":"red"},"annotations":{}`},
 		{"response", `{"Colour?":"red"},"response":"hm"`, nil, "The user responded: %s", "hm", `{"Colour?":"red"},"response":"hm"`},
 	}
 	for _, tt := range tests {

@@ -825,10 +825,14 @@ func TestInteractiveTranscript(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		var l struct {
 			Type, Subtype, LastPrompt, Content string
+			Query                              string `json:"session_id"`
 			Message                            struct{ Content json.RawMessage }
 		}
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
+		}
+		if l.Type == "assistant" && l.Query == "" {
+			t.Errorf("a reply without session_id: %s", line)
 		}
 		if text := string(l.Message.Content); strings.Contains(text, "caveat>") {
 			l.Message.Content = json.RawMessage(text[:len(`"<local-command-caveat>`)])

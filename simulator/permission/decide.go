@@ -125,6 +125,9 @@ func (d decider) decide(c *call) Verdict {
 	if d.mode == protocol.ModeBypass {
 		return c.allow("mode")
 	}
+	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
+		return c.allow("other")
+	}
 	if q := c.safetyApproval(); q != nil {
 		return c.verdictFor(*q)
 	}
@@ -132,9 +135,6 @@ func (d decider) decide(c *call) Verdict {
 		if q := line.sensitiveChangeApproval(); q != nil {
 			return c.verdictFor(*q)
 		}
-	}
-	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
-		return c.allow("mode")
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")

@@ -324,7 +324,7 @@ type CompactBoundaryLine struct {
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "compact_boundary"
 	Content string `json:"content"`
-	IsMeta  *bool  `json:"isMeta,omitempty"` // nil for automatic compactions
+	IsMeta  *bool  `json:"isMeta,omitempty"` // nil for automatic compactions, and on a terminal
 	SystemLineID
 	Level    string              `json:"level"`
 	Metadata LineCompactMetadata `json:"compactMetadata"`

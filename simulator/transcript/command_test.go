@@ -230,11 +230,18 @@ func TestTerminalLines(t *testing.T) {
 			&protocol.Result{NumTurns: 1, DurationMS: 7},
 		)
 	}
+	no := false
+	shown := &protocol.User{UUID: "s", IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}}
+	record(
+		t, s,
+		&protocol.System{Subtype: "compact_boundary", UUID: "b", Fields: newFields("compact_metadata", protocol.CompactMetadata{Trigger: "manual"})},
+		&protocol.ConversationCompacted{Summary: shown}, shown,
+	)
 	closeAll(t, s)
 	var got []string
 	for _, line := range readLines(t, s.Path()) {
 		parts := []string{fmt.Sprint(line["type"])}
-		for _, key := range []string{"subtype", "mode", "permissionMode", "promptSource", "origin", "turnPosition", "lastPrompt", "querySource", "messageCount", "durationMs"} {
+		for _, key := range []string{"subtype", "isMeta", "mode", "permissionMode", "promptSource", "origin", "turnPosition", "lastPrompt", "querySource", "messageCount", "durationMs"} {
 			if v, ok := line[key]; ok {
 				parts = append(parts, fmt.Sprintf("%s=%v", key, v))
 			}
@@ -249,11 +256,13 @@ func TestTerminalLines(t *testing.T) {
 	want := []string{
 		"mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
 		"user permissionMode=default promptSource=typed origin=map[kind:human] turnPosition=map[promptIndex:1 turnIndex:1]",
-		"api-request querySource=", "assistant query", "system subtype=turn_duration messageCount=9 durationMs=7",
+		"api-request querySource=", "assistant query", "system subtype=turn_duration isMeta=false messageCount=9 durationMs=7",
 		"last-prompt lastPrompt=hi 1", "mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
 		"user permissionMode=default promptSource=typed origin=map[kind:human] turnPosition=map[promptIndex:2 turnIndex:2]",
-		"api-request querySource=", "assistant query", "system subtype=turn_duration messageCount=12 durationMs=7",
-		"last-prompt lastPrompt=hi 2", "cost-state",
+		"api-request querySource=", "assistant query", "system subtype=turn_duration isMeta=false messageCount=12 durationMs=7",
+		"last-prompt lastPrompt=hi 2", "mode mode=normal", "permission-mode permissionMode=default", "atis-latch",
+		"system subtype=compact_boundary", "user turnPosition=map[promptIndex:0 turnIndex:2] query",
+		"last-prompt lastPrompt=hi 2", "mode mode=normal", "permission-mode permissionMode=default", "atis-latch", "cost-state",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

@@ -197,9 +197,11 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 		segment, messages := protocol.LinePreservedSegment(*meta.Segment), protocol.LinePreservedMessages(*meta.Messages)
 		line.Metadata.Segment, line.Metadata.Messages = &segment, &messages
 	}
-	if meta.Trigger == "auto" {
+	r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
+	switch {
+	case meta.Trigger == "auto":
 		line.Metadata.Running = &struct{}{}
-	} else {
+	case !r.conversation.inQuery:
 		line.IsMeta = new(bool)
 	}
 	return r.lines.write(line)
@@ -335,6 +337,7 @@ func (r *recorder) recordShell(ev *protocol.PromptAccepted) error {
 		}
 		lines = append(lines, line)
 	}
+	r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
 	return r.lines.write(lines...)
 }
 

@@ -143,3 +143,15 @@ func TestPlanOnSmallScreen(t *testing.T) {
 		}
 	}
 }
+
+// TestFormAnswer: the answer has annotations, which no page of the form asks for, and a rejection lists the questions.
+func TestFormAnswer(t *testing.T) {
+	f := &form{input: []byte(`{"questions":[]}`), questions: []formQuestion{{Question: "Which?"}, {Question: "Why?"}}, answers: []string{"Red", ""}}
+	if got := string(f.allowAnswer().UpdatedInput); got != `{"questions":[],"answers":{"Which?":"Red"},"annotations":{}}` {
+		t.Error(got)
+	}
+	want := "The user wants to clarify these questions.\n\n    Questions asked:\n- \"Which?\"\n  Answer: Red\n- \"Why?\"\n  (No answer provided)"
+	if diff := cmp.Diff(want, f.clarificationText()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -198,7 +198,7 @@ func (f *form) allowAnswer() protocol.PermissionAnswer {
 	if err != nil || parsed != nil {
 		return protocol.PermissionAnswer{Allow: true}
 	}
-	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).With("answers", raw)
+	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).With("answers", raw).With("annotations", json.RawMessage("{}"))
 	updated, err := in.MarshalJSON()
 	if err != nil {
 		return protocol.PermissionAnswer{Allow: true}
