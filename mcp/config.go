@@ -51,11 +51,12 @@ type ServerConfig struct {
 	ShutdownGrace  time.Duration // each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the model sees the tools at once, without searching for them first
-	// AutoReconnect says whether a lost server is reconnected in the background; nil means only http and sse servers.
+	// AutoReconnect is true if a lost server is reconnected in the background; nil means true for http and sse servers
+	// and false for all others.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// IsLiteral marks an entry in which variables such as ${HOME} are not expanded. This is so for entries below
-	// "servers" that have a "transport".
+	// IsLiteral is true if variables such as ${HOME} are not expanded in the entry: it is an entry of "servers" that
+	// has a "transport".
 	IsLiteral bool
 }
 

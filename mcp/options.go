@@ -14,7 +14,7 @@ import (
 // ProtocolVersion is the MCP revision that the handshake requests; a server may choose an older one.
 const ProtocolVersion = connection.ProtocolVersion
 
-// Negotiation is the way in which client and server agree on a revision of MCP.
+// Negotiation selects how client and server agree on a revision of MCP.
 type Negotiation string
 
 // NegotiateLegacy uses the handshake of the revisions up to [ProtocolVersion]. NegotiateAuto tries 2026-07-28 first

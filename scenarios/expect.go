@@ -216,8 +216,8 @@ func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	return all
 }
 
-// AcceptsMissingServer reports whether an expectation requires that the MCP server with this name gets no calls. Such a
-// server may be missing.
+// AcceptsMissingServer reports whether the MCP server with this name may be missing, because an expectation requires
+// that it gets no calls.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0

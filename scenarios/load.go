@@ -55,7 +55,7 @@
 //   - results of tool calls: text, is_error, tool, id, content, and structured (structured content of an MCP tool, or
 //     output of a built-in one)
 //   - context: the texts that a request contains in addition to the prompt and the results; any(context, # contains
-//     "x") finds one
+//     "x") is true if one of them contains x
 //   - turn: the number of the prompt in the session, from 1
 //   - session: id, resumed, turn
 //   - schemas: input schemas by tool name
@@ -66,8 +66,9 @@
 // and the instructions of MCP servers. With every prompt, context contains the texts of hooks, the files and resources
 // mentioned with @, and the instructions of directories and path rules that tool calls reach.
 //
-// claudeless serve also has the variables max_tokens, stream, betas, headers (lower case, credentials redacted), agent
-// (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.
+// With claudeless serve, expressions can also use max_tokens, stream, betas, headers (lower case, credentials
+// redacted), agent (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config
+// and metadata.
 //
 // A string that consists of a single template becomes the value of the expression, with its type. If a string contains
 // other text too, values that are not strings are inserted as compact JSON.

@@ -94,8 +94,8 @@ type promptSources struct {
 	pattern *Pattern // nil means no pattern
 }
 
-// AnswersNotifications reports whether the rule answers prompts written by the CLI. Without `source`, it does so if its
-// pattern contains a text that only the CLI writes.
+// AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. A rule without `source`
+// does so if its pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
 	if a.source != "" || a.pattern == nil {
 		return a.source == promptSourceNotification || a.source == promptSourceAny

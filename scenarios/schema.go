@@ -21,7 +21,8 @@ type Scenario struct {
 	// Seed makes ids, jitter and probabilities repeatable. If several runs use one state directory, their ids differ,
 	// but the n-th run always has the same ids. Without a seed, a random seed is used and printed in the report.
 	Seed *int64 `toml:"seed"`
-	// Templates set to false leaves `{{` in texts, tool inputs and canned results; otherwise `{{ expr }}` is evaluated.
+	// Templates is true if `{{ expr }}` is evaluated in texts, tool inputs and canned results; false leaves `{{`
+	// unchanged.
 	Templates *bool `toml:"templates" default:"true"`
 	// Include lists scenario files, relative to this one, and adds their rules after the rules of this file. Only
 	// their `responses` and `include` are used.
@@ -52,7 +53,7 @@ type Scenario struct {
 	Expect []Expectation `toml:"expect"`
 	// DefaultModel is the model if no flag selects one.
 	DefaultModel string `toml:"default_model" empty:"no"`
-	// ClaudeVersion is the version of the real CLI to report.
+	// ClaudeVersion is the version of the real CLI to simulate.
 	ClaudeVersion string `toml:"claude_version" empty:"no"`
 	// UserName is the name of the user on the interactive screen.
 	UserName string `toml:"user_name"`
@@ -177,7 +178,8 @@ type Step struct {
 	Gate string `toml:"gate" empty:"no"`
 	// After is `gate:NAME`: the message waits until the gate NAME of another step is released.
 	After string `toml:"after" empty:"no"`
-	// Frames are written before the message: events that the model does not cause, and output that a host must survive.
+	// Frames are written before the message, for example events that do not come from the model, or invalid output that
+	// a host must survive.
 	Frames []Frame `toml:"frames"`
 	// DelayMS is the wait before the message.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
@@ -217,7 +219,7 @@ type Block struct {
 	Content json.RawMessage `toml:"content"`
 	// Thinking of a `thinking` block.
 	Thinking string `toml:"thinking"`
-	// JSON of a `raw` block: any other block of the API, an object with a `type`.
+	// JSON of a `raw` block: any block of the API, as an object with a `type`.
 	JSON json.RawMessage `toml:"json"`
 
 	ToolCall `toml:",inline"`
@@ -273,8 +275,8 @@ type Subagent struct {
 	// Expressions see the captures of the prompt that led to the call, the agent's prompt, and the results of the
 	// agent's calls.
 	Steps []Step `toml:"steps"`
-	// Background false makes the call wait for the agent. Default: as the agent's definition says, else true, as in the real
-	// CLI. The input's `run_in_background` takes precedence.
+	// Background is false if the call waits for the agent. Default: the value in the agent's definition, or else true,
+	// as in the real CLI. The input's `run_in_background` takes precedence.
 	Background *bool `toml:"background"`
 }
 

@@ -9,7 +9,7 @@ import (
 
 // ToolExecution configures the execution of tool calls.
 type ToolExecution struct {
-	// Mode `live` runs tools without a canned result; `mock` runs no tool: a call without a canned result is an error.
+	// Mode selects what happens to a call without a canned result: `live` runs the tool, `mock` returns an error.
 	Mode string `toml:"mode" enum:"live,mock" default:"live"`
 	// Tools are settings by tool name.
 	Tools map[string]ToolConfig `toml:"tools"`

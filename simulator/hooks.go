@@ -150,7 +150,8 @@ func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*strin
 	return out.Specific.DisplayContent, err
 }
 
-// beginCommand begins the turn of a command that is answered without the model. absent means not available here.
+// beginCommand begins the turn of a command that is answered without the model. absent is true if the command is not
+// available.
 func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	if err := p.beginTurn(ctx); err != nil {
 		return err

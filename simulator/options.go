@@ -60,7 +60,8 @@ type Options struct {
 	Main *MainOptions
 }
 
-// Limits sets conversation limits and behaviour near them. The zero value is as in the real CLI, but retries at once.
+// Limits sets the limits of a conversation and what happens near them. The zero value has the limits of the real CLI,
+// but retries do not wait.
 type Limits struct {
 	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first round
 	BudgetUSD float64 // cost of the session; 0 means no limit
@@ -169,9 +170,10 @@ type Transcript interface {
 
 // PromptQueue contains the prompts that arrive while a turn runs.
 type PromptQueue interface {
-	// Absorb takes the prompts that become part of the running turn. It is called between tool rounds.
+	// TakeJoiningPrompts removes and returns the prompts that become part of the running turn. It is called between
+	// tool rounds.
 	TakeJoiningPrompts() []protocol.UserMessage
-	// Waiting returns the number of users' prompts that wait for a turn.
+	// CountWaiting returns the number of users' prompts that wait for a turn.
 	CountWaiting() int
 }
 
@@ -273,7 +275,8 @@ type Effect struct {
 // StreamPoint is a point of the stream of the message with a call.
 type StreamPoint int
 
-// The points of a message's stream. What depends on the file system or on a process comes after the message.
+// The points of a message's stream at which an effect can appear. An effect that depends on the file system or on a
+// process appears after the message.
 const (
 	AfterMessage     StreamPoint = iota
 	BeforeBlockStop              // right after the call: its hooks start, the tool is unknown or its input has the wrong form

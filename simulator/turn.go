@@ -390,7 +390,8 @@ func (s *Simulator) HasBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningTask() || s.main.Tasks.HasPendingNotice())
 }
 
-// OwesTurn reports whether background work will cause another turn: an agent runs, or a task's end is not reported yet.
+// OwesTurn reports whether background work will cause another turn, because an agent is running or the model has not
+// been told about the end of a task.
 func (s *Simulator) OwesTurn() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasAgent() || s.main.Tasks.HasPendingNotice())
 }

@@ -176,8 +176,9 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].PrepareInput(call.Input)
 }
 
-// Precheck refuses a call that cannot run: the session does not have the tool, the input is invalid, or a check of the
-// tool refuses it. It is called before permissions are checked. Nil means that the call is not refused.
+// Precheck returns the error result of a call that cannot run, or nil. A call cannot run if the session does not have
+// the tool, if the input is invalid, or if a check of the tool refuses it. Precheck is called before permissions are
+// checked.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {

@@ -24,8 +24,8 @@ type Server struct {
 	Headers map[string]string // as configured
 }
 
-// Store is the file with the credentials of all servers, in the format of the real CLI (.credentials.json). Members of
-// other programs stay unchanged. Several processes may use it at the same time.
+// Store is the file with the credentials of all servers, in the format of the real CLI (.credentials.json). Keys that
+// other programs have written stay unchanged. Several processes may use it at the same time.
 type Store struct {
 	Path string // empty means nothing is stored
 }

@@ -43,9 +43,9 @@ type Definition struct {
 // DefinitionSource finds agent types.
 type DefinitionSource interface {
 	FindAgent(name string) (Definition, bool)
-	// Names lists the types, for messages.
+	// AgentNames lists the names of the agent types, for messages.
 	AgentNames() []string
-	// Denied returns the rule that forbids an agent type, and its source; both are empty if no rule does.
+	// DenyRule returns the rule that forbids an agent type, and its source; both are empty if no rule does.
 	DenyRule(name string) (rule, source string)
 }
 
@@ -54,7 +54,7 @@ type ModelSource interface {
 	// AgentModel returns the model that answers the requests of one agent. It plays script, which belongs to the call.
 	// If script is nil, the rules of the scenario answer, as in a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
-	// Name returns the model name that the environment substitutes for name.
+	// ResolveModelName returns the model name that the environment substitutes for name.
 	ResolveModelName(name string) string
 }
 
@@ -62,13 +62,13 @@ type ModelSource interface {
 type Session interface {
 	// Options returns the current options of the main conversation.
 	Options() simulator.Options
-	// Name returns the name by which other sessions address this session.
+	// SessionName returns the name by which other sessions address this session.
 	SessionName() string
-	// Isolate creates a git worktree in which the agent's calls work until Release. If Isolate fails, its error becomes
-	// the result of the Agent call.
+	// IsolateAgent creates a git worktree in which the agent's calls work until ReleaseAgent. If it fails, its error
+	// becomes the result of the Agent call.
 	IsolateAgent(ctx context.Context, id string) (dir string, err error)
-	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it
-	// returns the path and the branch of the worktree.
+	// ReleaseAgent ends the isolation of the agent. If nothing was changed in the worktree, it removes the worktree.
+	// Otherwise it returns the path and the branch of the worktree.
 	ReleaseAgent(ctx context.Context, id string) (path, branch string)
 	// ShowsAgentText reports whether stdout shows the text blocks of agents for which the caller waits.
 	ShowsAgentText() bool

@@ -66,7 +66,7 @@ type Agents interface {
 
 // Models substitutes model names.
 type Models interface {
-	// Name returns the model name that the environment substitutes for a name.
+	// ResolveModelName returns the model name that the environment substitutes for a name.
 	ResolveModelName(name string) string
 }
 

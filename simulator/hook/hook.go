@@ -22,9 +22,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Callback asks the host to run a hook and returns the output object unchanged. It fails if the host reports a failure.
-// If the host is gone, the error wraps [ErrHostGone]. When ctx ends, an implementation must tell the host to stop, and
-// return soon.
+// Callback asks the host to run a hook and returns the output object unchanged. If the host reports a failure, Callback
+// returns an error. If the host has disconnected, the error wraps [ErrHostGone]. When ctx ends, an implementation must
+// tell the host to stop, and return soon.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrHostGone means that the host has disconnected.

@@ -52,7 +52,7 @@ type Changes struct {
 	Specific protocol.HookSpecificOutput
 }
 
-// Failures describes hooks that gave no valid answer, and what follows from that.
+// Failures describes the hooks that gave no valid answer, and the effect on the call, the turn or the session.
 type Failures struct {
 	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
 	Failed bool

@@ -15,8 +15,8 @@ import (
 
 type startedKey struct{}
 
-// WithStarted returns a context for [Runner.Run]. show is called when all hooks of the event have started, with their
-// hook_started events, which the [Outcome] then lacks.
+// WithStarted returns a context for [Runner.Run]. When all hooks of the event have started, show is called with their
+// hook_started events. The [Outcome] then does not contain these events.
 func WithStarted(ctx context.Context, show func([]protocol.Event)) context.Context {
 	return context.WithValue(ctx, startedKey{}, show)
 }

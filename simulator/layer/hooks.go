@@ -29,14 +29,15 @@ type HookOptions struct {
 type HookedTools interface {
 	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerRef
-	// Rewrite converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
-	// if the tool is unknown or the output does not have the tool's structure. The caller then keeps the result unchanged.
+	// RewriteOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok
+	// is false if the tool is unknown or the output does not have the tool's structure. The caller then keeps the
+	// result unchanged.
 	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
 	// ReplaceInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
 	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
 	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
-	// Reread returns the path of the file that a call wrote, if the file has changed since the call; otherwise "". It
-	// remembers the new content, so that a change is reported only once.
+	// RecheckFile returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
+	// It remembers the new content, so that a change is reported only once.
 	RecheckFile(call protocol.ToolUse) string
 }
 

@@ -44,8 +44,8 @@ type decider struct {
 	o *Options
 }
 
-// Decide returns the verdict on one call. It does not ask anybody. If the verdict is Ask and there is no prompter, the
-// verdict's fields for denials apply.
+// Decide returns the verdict on one call. It does not ask anybody. If the verdict is Ask and the session has no
+// prompter, the caller denies the call with [Verdict.Denial].
 func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()

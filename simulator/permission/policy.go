@@ -15,7 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Policy]. The zero value asks about every call that the CLI does not allow without a rule.
+// Options configures a [Policy]. With the zero value, the policy asks about every call that the CLI does not allow by
+// itself.
 type Options struct {
 	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // absolute
@@ -125,7 +126,8 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	return added
 }
 
-// Prompter asks the host or a permission tool for a decision. An error means that asking failed, not a denial.
+// Prompter asks the host or a permission tool for a decision. An error means that no decision could be obtained; a
+// denial is not an error.
 type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }

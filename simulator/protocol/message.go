@@ -30,7 +30,7 @@ type UserMessage struct {
 // UnclassifiedOrigin is the origin of a synthetic prompt.
 const UnclassifiedOrigin = `{"kind":"unclassified"}`
 
-// AssistantMessage is the message of an assistant event. On the stream, each event has one block of the message, and
+// AssistantMessage is the message in an assistant event. On the stream, each event has one block of the message, and
 // StopReason is nil (spec: cli-observed 2).
 type AssistantMessage struct {
 	Diagnostics       Null[struct{}]    `json:"diagnostics,omitzero"`

@@ -10,7 +10,7 @@ type Envelope struct {
 	LineTrailer
 }
 
-// LineHead contains the first keys of a line: its place in the conversation.
+// LineHead contains the first keys of a line, which give its place in the conversation.
 type LineHead struct {
 	// ParentUUID is the uuid of the previous line in the conversation; nil for the first.
 	ParentUUID *string `json:"parentUuid"`
@@ -423,7 +423,7 @@ type WorktreeSession struct {
 	SessionID      string `json:"sessionId"`
 }
 
-// ModeLine is mode, written when a session is resumed.
+// ModeLine is the line of type mode, which is written when a session is resumed.
 type ModeLine struct {
 	Type      string `json:"type"` // "mode"
 	Mode      string `json:"mode"` // "normal"

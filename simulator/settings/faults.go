@@ -379,8 +379,8 @@ func hookFaults(v any) (first, second []Fault) {
 	return first, second
 }
 
-// Misspelled returns a message for each key that resembles a key for hooks, permissions or variables, and for each
-// rule with a tool name that resembles an existing one. The real CLI ignores these keys and rules silently.
+// Misspelled returns a message for each unknown key that resembles a key for hooks, permissions or variables, and for
+// each rule whose unknown tool name resembles that of a tool. The real CLI ignores these keys and rules silently.
 func Misspelled(s Settings) (texts []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage

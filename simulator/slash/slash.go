@@ -152,7 +152,7 @@ func formatDuration(ms int) string {
 	return fmt.Sprintf("%ds", s)
 }
 
-// Count returns a number with its noun: "1 file", "2 files".
+// Count returns a number with its noun in the right form: "1 file", "2 files".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

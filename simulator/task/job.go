@@ -19,7 +19,7 @@ type Job struct {
 	At time.Time
 }
 
-// Limits on how far the run of a job may deviate from its schedule.
+// How far the run of a job may deviate from its schedule at most.
 const (
 	maxJobDelay   = 30 * time.Minute
 	maxJobAdvance = 90 * time.Second

@@ -25,7 +25,7 @@ type Options struct {
 	Ordered bool
 }
 
-// Phase is the time at which events are taken from a set.
+// Phase is the point of a conversation at which [Set.Take] is called.
 type Phase int
 
 // The phases: during a turn, after the results of its interrupted calls, and between turns.
@@ -229,7 +229,7 @@ func (s *Set) Close() {
 	s.jobs.Wait()
 }
 
-// Ready returns a channel that receives a token after a change. Only the goroutine that takes events may read it.
+// Ready returns a channel that receives a value after a change. Only the goroutine that takes events may read it.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
 // Take returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;

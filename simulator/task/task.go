@@ -121,7 +121,7 @@ func (t *Task) changeWaitCount(n int) {
 }
 
 // WaitShown waits until all posted events have been shown, so that later ones follow them, or until ctx is cancelled.
-// For a stopped task, it also waits for the end. It does not wait if the set shows events only when the work is done.
+// For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is done.
 func (t *Task) WaitShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
@@ -403,7 +403,7 @@ func (s *Set) HasAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
-// HasActiveAgent reports whether a background agent is about to continue: it is running and not waiting.
+// HasActiveAgent reports whether a background agent is running and does not wait for anything.
 func (s *Set) HasActiveAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }

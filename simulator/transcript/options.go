@@ -44,7 +44,8 @@ type Options struct {
 	Agent      string // --agent; empty means none
 	Title      string // --name; empty means none
 	Machine    Machine
-	// Commit and PR end commits and pull requests; nil means the default text. If both are "", the model is not told.
+	// Commit and PR are the texts with which the model ends commit messages and pull requests; nil means the default
+	// text. If both are "", the model gets no instruction about them.
 	Commit, PR *string
 	Context    ContextSource // nil means that nothing is known about the model
 	Clock      Clock         // required

@@ -180,7 +180,7 @@ func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
 // RecordExit writes the costs at the end of a session in a terminal. prompt is the id of the command that ends the
-// session, before which files are recorded; empty means none. Without lines, RecordExit does nothing.
+// session, before which files are recorded; empty means none. If the transcript is empty, RecordExit does nothing.
 func (s *Transcript) RecordExit(prompt string) error {
 	err := s.recorder.recordEnd()
 	if s.recorder.lines.opened {
@@ -189,7 +189,8 @@ func (s *Transcript) RecordExit(prompt string) error {
 	return err
 }
 
-// Close writes the closing lines and costs, if lines exist. Then nothing may be recorded. A second call has no effect.
+// Close writes the closing lines and the costs, unless the transcript is empty. Nothing may be recorded afterwards. A
+// second call has no effect.
 func (s *Transcript) Close() error {
 	if !s.recorder.lines.opened || s.closed {
 		return s.conversation.writer.close()

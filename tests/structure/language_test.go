@@ -65,6 +65,29 @@ func TestBannedNames(t *testing.T) {
 	}
 }
 
+// TestMethodComments checks that the comment of an interface method begins with the name of the method. Renaming tools
+// leave these comments unchanged.
+func TestMethodComments(t *testing.T) {
+	for _, s := range tree.Sources(t) {
+		if s.IsTest() {
+			continue
+		}
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			list, ok := n.(*ast.InterfaceType)
+			if !ok {
+				return true
+			}
+			for _, m := range list.Methods.List {
+				first, _, _ := strings.Cut(m.Doc.Text(), " ")
+				if len(m.Names) == 1 && first != "" && first != m.Names[0].Name {
+					t.Errorf("%s:%d: the comment of the method %s begins with %q", s.Path, s.Line(m), m.Names[0].Name, first)
+				}
+			}
+			return false
+		})
+	}
+}
+
 // idiomPattern matches the clipped phrases that readers had to read twice.
 var idiomPattern = regexp.MustCompile(`(?i)\b(its one invariant|it must not know|there is none|there are none|that there (is|are)|(is|are) told|nobody|whoever|anew|` +
 	`beside (it|them|that|the)|what (stands|came|comes|becomes)|in the place of|(is|are) no [a-km-z]+|so as it|stands?|comes of|of (its|their) own|by itself|` +

@@ -31,7 +31,7 @@ const (
 	diffContextLines = 3
 )
 
-// Differ computes the Diffs of a session. The zero value is ready.
+// Differ computes a [Diff] for each group of changes in a session. The zero value is ready to use.
 type Differ struct{ isUsed atomic.Bool }
 
 // Diff converts changes; nil means that nothing has changed. As in the real CLI, the first changes of a session have

@@ -235,7 +235,7 @@ func DecodeArguments(words []string) []string {
 type Terminal interface {
 	io.Reader
 	io.Writer
-	// Raw switches off echo, line editing and keys that send signals. The returned function restores the modes.
+	// MakeRaw switches off echo, line editing and keys that send signals. The returned function restores the modes.
 	MakeRaw() (restore func() error, err error)
 	// Size returns the numbers of columns and rows; zeros means unknown.
 	Size() (cols, rows int)

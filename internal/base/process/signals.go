@@ -20,7 +20,7 @@ type Lifetime interface {
 	Notify(c chan<- os.Signal, signals ...os.Signal) (stop func())
 	// Kill ends this process by a signal; it returns only on failure.
 	Kill(sig syscall.Signal) error
-	// Parent returns the current parent process id.
+	// ParentPID returns the id of the current parent process.
 	ParentPID() int
 }
 

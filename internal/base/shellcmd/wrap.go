@@ -173,7 +173,7 @@ func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	return strings.Join(parts, " "), spaced
 }
 
-// Innermost is like Wrapped, but also removes xargs, sudo and all other wrappers.
+// Innermost returns the command that the wrappers run in the end. It removes all wrappers, including xargs and sudo.
 func (c Command) Innermost() Command {
 	for len(c.Args) > 0 {
 		w, ok := wrappers()[path.Base(c.Args[0])]

@@ -89,7 +89,7 @@ type settingsUpdater interface {
 }
 
 type fileService interface {
-	// restore restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
+	// rewindFiles restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errNoRewind] if the session keeps no copies.
 	rewindFiles(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
 	// ReadFile returns the contents of a file that tools may read.

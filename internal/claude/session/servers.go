@@ -37,9 +37,9 @@ type Host interface {
 // HostCallbacks are the requests a session sends to its SDK host: hook callbacks, messages for MCP
 // servers inside the host, and questions of servers to the user.
 type HostCallbacks interface {
-	// Callback runs a hook of the host's; see hook.Callback.
+	// CallHook asks the host to run one of its hooks; see [hook.Callback].
 	CallHook(ctx context.Context, id string, input json.RawMessage, toolUse string) (json.RawMessage, error)
-	// Message sends a message to an MCP server inside the host; see mcp.Options.SDK.
+	// SendToServer sends a message to an MCP server inside the host; see [mcp.Options].SDK.
 	SendToServer(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 	// Elicit asks the user a question for a server.
 	Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer

@@ -11,8 +11,8 @@
 //
 // Every line has `time` (RFC 3339, UTC), `pid` (of the process that wrote it), `session_id` (empty before a session
 // exists) and `type`, which selects one of the lines below. New types and new keys may be added; the meaning of
-// existing ones does not change. Keys that end in `ms` are milliseconds. Costs (`total_cost_usd`) are US dollars by the
-// public price list. Costs depend on token counts, which are estimated unless the scenario sets them.
+// existing ones does not change. Keys that end in `ms` are milliseconds. Costs (`total_cost_usd`) are in US dollars. They
+// are computed from the public price list and the token counts, which are estimated unless the scenario sets them.
 //
 // The lines of a process begin with `start` and end with `exit`. A process without an `exit` line was killed. Between
 // these two lines, each prompt produces `prompt` and `match`, then alternately `model` (a message of the model) and
@@ -20,9 +20,10 @@
 // its prompt or results. A `host` line records what the host (the program that started claude) did with the process's
 // streams. `expectation` and `finding` lines record the checks at the end of the run.
 //
-// The blocks of `model` lines are as the model sent them: the input of a `tool_use` is the input in the scenario.
-// `tool.input` is the same input. If a hook, the host or a breakpoint has changed the input, `tool.ran_with` is the
-// changed input. `prompt` is the text that the host sent, or, if `injected` is true, a text of the CLI itself.
+// The input of a call has up to two forms. In the `tool_use` block of a `model` line and in `input` of the `tool` line,
+// it is as the scenario has it. If a hook, the host or a breakpoint changes it, `ran_with` of the `tool` line has the
+// changed input. The key `prompt` contains the text that the host sent, or a text of the CLI itself if `injected` is
+// true.
 //
 // A journal contains no secrets. `[redacted]` replaces the values of variables whose names look like secrets. It also
 // replaces texts that look like keys, passwords or cookies. The reports of exec and verify (--json, --junit, --github,

@@ -24,8 +24,8 @@ type Call struct {
 }
 
 // Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the cancellation
-// of ctx. Progress is passed to the function on, in order and on the goroutine of Call; if on is nil, progress is
-// ignored. If progress arrives faster than it is consumed, some is dropped.
+// of ctx. Call passes progress notifications to on, in order and on its own goroutine; if on is nil, they are ignored.
+// If they arrive faster than on handles them, some are dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -71,7 +71,7 @@ type Conn struct {
 }
 
 // Dial creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
-// lasts until lifetime is cancelled; the context limit only bounds the time for creating it.
+// lasts until the context lifetime is cancelled; the context limit bounds only the time for creating it.
 func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
@@ -127,7 +127,7 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 }
 
 // Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
-// to connect. If Open fails, Abandon returns the reason.
+// to connect. If Open fails, the caller must call [Conn.CloseAfterFailedOpen].
 func (c *Conn) Open(ctx, limit context.Context) error {
 	if err := c.client.Start(ctx); err != nil {
 		return err

@@ -19,7 +19,7 @@ func ResultDefects(method string, result json.RawMessage) string {
 	return resultDefects(method, result, required)
 }
 
-// ResultDefectsWithoutSchema is like Defects, but for clients that call tools without an input schema.
+// ResultDefectsWithoutSchema is like [ResultDefects], but accepts tools without an input schema.
 func ResultDefectsWithoutSchema(method string, result json.RawMessage) string {
 	return resultDefects(method, result, optional)
 }
