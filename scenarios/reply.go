@@ -181,8 +181,7 @@ func stepsOf(r *Response) []Step {
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
 
-// nextReply returns the message of the next step with a true condition. After the last step, the message has empty
-// text.
+// nextReply returns the message of the next step with a true condition. After the last step, the text is empty.
 func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	r.expected, r.awaitsResults = nil, false
 	i, err := r.findStep(ctx)

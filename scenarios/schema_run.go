@@ -179,8 +179,8 @@ type API struct {
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
-	// Diverged selects what happens if the history of a request contains an answer that the scenario does not give at
-	// this point: `follow` continues with the history and reports the difference in the journal, `error` refuses the
+	// Diverged selects what happens if a request's history contains an answer that the scenario does not give at this
+	// point: `follow` continues with the history and reports the difference in the journal, `error` refuses the
 	// request.
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.

@@ -96,8 +96,7 @@ func (d *toolRound) follow(ctx context.Context, run *startedCall) (result *execu
 	return nil, false
 }
 
-// startHooks starts the hooks of a call that waits for an earlier call. They start before the result of the earlier call
-// is shown.
+// startHooks starts the hooks of a call that waits for an earlier call. They start before that call's result is shown.
 func (d *toolRound) startHooks(ctx context.Context, c *preparedCall) {
 	if d.events == nil || c.earlyResult != nil || d.sim.options.Tools.FirstEffect(ctx, c.toolUse) != (Effect{BeforeBlockStop, true}) {
 		return

@@ -91,8 +91,7 @@ func (t *retainedMessages) lastMessageID() string {
 }
 
 // applyCompaction returns the uuids of the messages that a compaction keeps. These are the unanswered prompts and, if
-// the conversation has at least two replies, the last reply with the results of its calls. It forgets all other
-// replies.
+// there are at least two replies, the last reply with the results of its calls. It forgets all other replies.
 func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil

@@ -436,8 +436,7 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredContentOf(use.Name, r)}
 }
 
-// structuredContentOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none
-// exists.
+// structuredContentOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none.
 func structuredContentOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output

@@ -136,8 +136,7 @@ func (f *replay) applyStep(ctx context.Context, st *conversationState, g *replay
 	return f.continueAnswer(ctx, st, g)
 }
 
-// ruleCounterFor returns the counter for the matches of rules in a step of group g. Nil means that the engine counts
-// them.
+// ruleCounterFor returns the counter for the matches of rules in a step of group g. Nil means the engine counts them.
 func (f *replay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil

@@ -151,8 +151,7 @@ type Decision struct {
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
-	// Request is the request of the front end. It is set only for [CallerAdapter.Encode], and is nil if the hub itself
-	// decided.
+	// Request is the request of the front end. It is set only for [CallerAdapter.Encode], and nil if the hub decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty means unknown.
 	InputCID string

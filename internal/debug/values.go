@@ -204,9 +204,8 @@ type CallEnding struct {
 	ErrorType     string   `json:"exception_type,omitempty"`
 	Error         string   `json:"exception_message,omitempty"`
 	Sessions      []string `json:"repl_sessions,omitempty"`
-	// OriginalInput is the input that the agent sent, if the debugger changed it. FinalResult is the result that the
-	// agent received, if the debugger changed it. If the debugger made the call fail, FinalResult is the text of the
-	// failure.
+	// If the debugger changed them, OriginalInput is the input that the agent sent, and FinalResult the result that it
+	// received. If the debugger made the call fail, FinalResult is the text of the failure.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`
 	FinalResult   json.RawMessage `json:"final_result,omitempty"`
 }

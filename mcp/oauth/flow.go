@@ -184,8 +184,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 	return f, f.findServer(ctx)
 }
 
-// resumeDiscovery returns the flow of an earlier discovery. It reads only the metadata of the authorization server
-// again.
+// resumeDiscovery returns the flow of an earlier discovery. It reads only the authorization server's metadata again.
 func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*flow, error) {
 	state := *known
 	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}

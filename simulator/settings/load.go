@@ -350,8 +350,7 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 	return invalidKeys(file)
 }
 
-// dropUntrustedPermissions removes the allow rules and directories of an untrusted project's file (spec: cli-contract
-// 6.1).
+// dropUntrustedPermissions removes allow rules and directories of an untrusted project's file (spec: cli-contract 6.1).
 func (s *Settings) dropUntrustedPermissions(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }

@@ -33,8 +33,7 @@ type Options struct {
 // Tools returns the Edit, NotebookEdit, Read and Write tools.
 func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), Read(f), Write(f)} }
 
-// Files records which contents of files the model of a session has read or written. Many goroutines may call its
-// methods.
+// Files records which contents of files the model of a session has read or written. Many goroutines may use it.
 type Files struct {
 	options Options
 	seen    *seenFiles

@@ -72,8 +72,7 @@ func wrongType(want, format, got string, path []any) Issue {
 	return Issue{Expected: want, Format: format, Code: "invalid_type", Path: path, received: got, Message: "Invalid input: expected " + want + ", received " + got}
 }
 
-// TooSmall returns the issue for a value below its minimum. origin is the type of the value: "number", "string" or
-// "array".
+// TooSmall returns the issue for a value below its minimum. origin is its type: "number", "string" or "array".
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitSubject(origin), least, limitUnit(origin))}
 }

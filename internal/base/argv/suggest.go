@@ -23,8 +23,7 @@ func UnknownCommandText(word string, names []string) string {
 	return "error: unknown command '" + word + "'" + nearestNamesLine("", word, names)
 }
 
-// nearestNamesLine returns a line that suggests the names nearest to a word, each after prefix; "" means none is
-// similar.
+// nearestNamesLine returns a line that suggests the names nearest to a word, each after prefix; "" means none.
 func nearestNamesLine(prefix, word string, names []string) string {
 	best := 3
 	var near []string

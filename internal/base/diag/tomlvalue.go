@@ -273,8 +273,7 @@ func (s *tomlScanner) skipBare() {
 	}
 }
 
-// kindOfUnquoted returns the kind of an unquoted value. KindNull means that text is not a value or is longer than 64
-// bytes.
+// kindOfUnquoted returns the kind of an unquoted value. KindNull means text is not a value or exceeds 64 bytes.
 func kindOfUnquoted(text string) Kind {
 	if text == "true" || text == "false" {
 		return KindBool

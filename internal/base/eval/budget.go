@@ -47,8 +47,7 @@ func WithSharedLimit(ctx context.Context) context.Context {
 }
 
 // MissingPaths returns the paths, such as `results[0].structured.nmae`, that had no value when a template was
-// evaluated. ctx is the context of [WithSharedLimit] with which the templates were evaluated. Each path is returned
-// once.
+// evaluated. ctx is the context of [WithSharedLimit] with which they were evaluated. Each path is returned once.
 func MissingPaths(ctx context.Context) []string {
 	t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit)
 	if !ok {

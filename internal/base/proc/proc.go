@@ -43,8 +43,8 @@ type Options struct {
 const (
 	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// groupWaitLimit limits the wait for a killed group. The group exists until its last zombie is reaped, which may
-	// take long.
+	// groupWaitLimit limits the wait for a killed group. It exists until its last zombie is reaped, which may take
+	// long.
 	groupWaitLimit  = 100 * time.Millisecond
 	stderrTailBytes = 64 << 10
 )

@@ -26,8 +26,7 @@ type Queue struct {
 	closing bool
 }
 
-// NewQueue starts a queue of at most limit bytes for w. The queue owns w and closes it. Callers must call CloseWhenSent
-// or Close.
+// NewQueue starts a queue of at most limit bytes for w. The queue owns w and closes it. Call CloseWhenSent or Close.
 func NewQueue(w io.WriteCloser, limit int) *Queue {
 	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)

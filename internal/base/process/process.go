@@ -144,8 +144,7 @@ func (s *System) ManagedSettingsDir() string {
 }
 
 // StartedByClaudeless reports whether a claudeless process started this one. If so, all commands are available even if
-// this program is called as claude. This is because the program at ${CLAUDELESS_BIN} in a server configuration may have
-// this name.
+// this program is called as claude. The program at ${CLAUDELESS_BIN} in a server configuration may have this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
 // Progress returns the writer for temporary progress messages; nil means that none are shown.

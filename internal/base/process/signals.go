@@ -126,7 +126,7 @@ type Signals struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// WatchSignals handles signals until [Signals.Stop]. A signal cancels the returned context, with a [SignalError] as the
+// WatchSignals handles signals until [Signals.Stop]. A signal cancels the returned context, with a [SignalError] as
 // cause.
 func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -396,8 +396,8 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	}
 }
 
-// isSkipped reports whether the real CLI ignores the current assignment: of a constant after || or in the background,
-// of a directory in a subshell (observed with 2.1.330).
+// isSkipped reports whether the real CLI ignores the current assignment. It ignores a constant that is assigned after
+// || or in the background, and a directory that is assigned in a subshell (observed with 2.1.330).
 func (r *scriptReader) isSkipped(ofDirectory bool) bool {
 	for i, parent := range r.parents {
 		skipped := false

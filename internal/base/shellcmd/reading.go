@@ -298,8 +298,7 @@ func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
 }
 
-// isMisplacedWord reports whether a word, which the parser accepts as the name of a command, continues or ends another
-// command.
+// isMisplacedWord reports whether a word that the parser accepts as a command's name continues or ends another command.
 func isMisplacedWord(word string) bool {
 	return slices.Contains([]string{"then", "elif", "else", "fi", "do", "done", "esac"}, word) || word[0] == '}'
 }

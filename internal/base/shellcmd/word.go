@@ -46,7 +46,7 @@ func (w Word) withVariableValues(use bool) Word {
 
 var directoryWord = lazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
-// isDirectory reports whether a word is a variable in directories, or names the content of this directory, as in
+// isDirectory reports whether a word is a variable in r.directories, or names what is in such a directory, as in
 // "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
 func (r *scriptReader) isDirectory(source string) bool {
 	found := directoryWord().FindStringSubmatch(source)

@@ -22,8 +22,7 @@ import (
 // Options specify where to find agents, commands, skills, styles and plugins. With the zero value, a catalog has only
 // the built-in ones.
 type Options struct {
-	// UserDir is the state directory, and ProjectDir is the project's .claude directory. An empty directory is not
-	// searched.
+	// UserDir is the state directory, and ProjectDir is the project's .claude directory. Empty means not searched.
 	UserDir, ProjectDir string
 	AddedDirs           []string // other directories, absolute; only the skills in their .claude are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
@@ -86,8 +85,7 @@ type Command struct {
 	Hooks json.RawMessage
 }
 
-// Catalog contains the built-in entries, and everything that users can add to the CLI in files. Many goroutines may use
-// it.
+// Catalog contains the built-in entries, and what users add to the CLI in files. Many goroutines may use it.
 type Catalog struct {
 	pluginParts []PluginParts // parts of the plugins that were found at creation
 

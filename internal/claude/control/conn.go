@@ -43,8 +43,7 @@ func (p *Conn) Events() io.Writer { return p.out.lines }
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
 func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }
 
-// SessionState returns the session's state: idle, running, or requires_action while a permission request awaits an
-// answer.
+// SessionState returns the session's state: idle, running, or requires_action while a permission request is unanswered.
 func (p *Conn) SessionState() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:

@@ -188,8 +188,8 @@ func propertyOrder(schema json.RawMessage) []string {
 }
 
 // TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see
-// [simulator.Prompts].
+// [simulator.PromptQueue].
 func (p *Conn) TakeJoiningPrompts() []protocol.UserMessage { return p.scheduler.takeJoiningPrompts() }
 
-// CountWaiting counts the queued prompts that users wrote; see [simulator.Prompts].
+// CountWaiting counts the queued prompts that users wrote; see [simulator.PromptQueue].
 func (p *Conn) CountWaiting() int { return p.scheduler.countWaiting() }

@@ -23,8 +23,7 @@ import (
 // the incomplete plan: if this contains a clock, the caller can report the error as an event. Errors and warnings have
 // the texts of the real CLI, as far as it has them. Warnings are written to stderr.
 //
-// A command that runs no session passes nil flags. Its plan contains only directories, settings and the options for MCP
-// servers.
+// A command that runs no session passes nil flags. Its plan has only directories, settings and options for MCP servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &resolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*resolver) error{

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// ResolveModelName resolves an alias to the model that the environment defines for it. An empty name is the default
-// model.
+// ResolveModelName resolves an alias to the model that the environment defines for it. Empty means the default model.
 func (a Aliases) ResolveModelName(name string) string {
 	switch name {
 	case "", "default":

@@ -206,8 +206,7 @@ type Output struct {
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
 
-// RecordOptions specify what is recorded about a run and where. They also specify the gates and the debugger of the
-// run.
+// RecordOptions specify what is recorded about a run and where, and the gates and the debugger of the run.
 type RecordOptions struct {
 	Capture       string // the journal's file; empty means none
 	Gates         string // directory of the gates (steps of the scenario wait at them); empty means none

@@ -382,8 +382,7 @@ func extensionOf(mediaType string) string {
 
 func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// SaveText saves a text result in a file with the given name. If the name is empty, SaveText generates one, as SaveBlob
-// does.
+// SaveText saves a text result in a file with the given name. If the name is empty, it generates one, as SaveBlob does.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")

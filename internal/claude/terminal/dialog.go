@@ -163,7 +163,8 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 }
 
 // moveSelection selects the option before or after the selected one. In a dialog of a session, and in a list with check
-// boxes, the last option is the end, and Up moves from the first to the last one that scrolls. Other lists go around.
+// boxes, Down on the last option does nothing, and Up on the first selects the last one that scrolls. Other lists wrap
+// around.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	ends := slices.Contains([]State{StatePermission, StatePlan, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox

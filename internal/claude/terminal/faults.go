@@ -26,8 +26,7 @@ const (
 )
 
 // Faults are the simulated defects of a screen. More of them can be armed while the session runs. A scenario arms
-// faults through stdout; therefore Faults is also the stdout of an interactive session. It discards what is written to
-// it.
+// faults through stdout; therefore Faults is also the stdout of an interactive session. It discards all output.
 type Faults struct {
 	mu     sync.Mutex
 	active faultSet

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// capturedPages holds captured pages of the real CLI, for texts that are the same in every run. A nil *pages has no
+// capturedPages holds captured pages of the real CLI, for texts that are the same in every run. A nil pointer has no
 // pages.
 type capturedPages struct{ list []book.Page }
 
@@ -192,8 +192,7 @@ func (p *capturedPages) rowsBelowInput(state string) []string {
 	return nil
 }
 
-// paragraph returns the text after begin on the page of a state, up to the next empty row. It returns "" if no page has
-// begin.
+// paragraph returns the text after begin on the page of a state, up to the next empty row; empty if no page has begin.
 func (p *capturedPages) paragraph(state, begin string) string {
 	_, text, _ := strings.Cut(p.find(state, nil).Text, begin)
 	text, _, _ = strings.Cut(text, "\n\n")

@@ -33,8 +33,7 @@ type Terminal struct {
 	defaultModel  bool   // the model is that of a user who has selected none
 }
 
-// Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
-// name.
+// Open builds the session of a plan for a console. It starts nothing. words are the arguments of the command line.
 func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
 	p := &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}

@@ -82,9 +82,8 @@ func setIfMissing(m map[string]any, key string, value any) {
 
 const maxResendItems = 10_000
 
-// resendRequests holds the values that clients were asked to send again. Some clients serialize a value to different
-// bytes the second time. Such a value is stored under the CID of the new bytes, although the client still sends the old
-// CID.
+// resendRequests holds the values that clients were asked to send again. Some clients then serialize a value to
+// different bytes. Such a value is stored under the CID of the new bytes, although the client still sends the old CID.
 type resendRequests struct {
 	mu    sync.Mutex
 	known map[string]struct{} // keys consist of process and CID

@@ -204,8 +204,7 @@ func IsShim(path string) bool {
 }
 
 // OwnFiles are the files that are named claude but are not a real claude: the binary that simulates claude, and the
-// shims. A file that contains the marker of shims, see [IsShim], always counts as one of them, even if both fields are
-// empty.
+// shims. A file with the marker of shims, see [IsShim], always counts as one of them.
 type OwnFiles struct {
 	Self    string // the binary that plays claude
 	ShimDir string // directory of the shims

@@ -132,8 +132,7 @@ func requestedFault(s *process.System) (fault *Fault, forModel *process.System) 
 	return fault, s
 }
 
-// lastOption returns the value of the last option with this name. The option is at args[at:end]; at is 0 if there is
-// none.
+// lastOption returns the value of the last option with this name, which is at args[at:end]; at is 0 if there is none.
 func lastOption(args []string, name string) (value string, at, end int) {
 	for i, word := range args {
 		if after, found := strings.CutPrefix(word, name+"="); found {

@@ -166,8 +166,7 @@ func (s ClaudeSetup) envFileText() string {
 	return b.String()
 }
 
-// EnvFile is the name of the file with the settings of a shim that is a copy of this binary. The file is next to the
-// shim.
+// EnvFile is the name of the file with the settings of a shim that is a copy of this binary. It is next to the shim.
 const EnvFile = "claude.env"
 
 func copyFile(from, to string) error {

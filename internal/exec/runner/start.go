@@ -26,8 +26,7 @@ func ParseGuard(s string) (guard.Level, error) { return guard.ParseLevel(s) }
 const guardLinkFD = 3
 
 // ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is the path of the
-// program. The other words are its arguments, beginning with the name of the program. ExecGuarded returns only if it
-// fails.
+// program. The other words are its argv, with the program's name first. ExecGuarded returns only if it fails.
 func ExecGuarded(words, environ []string) error {
 	return guard.ExecWatched(guardLinkFD, words[0], words[1:], environ)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// checkClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a missed
-// problem.
+// checkClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
 func (l *findings) checkClaudeUsage(runs []*process, killed []int) {
 	for _, p := range runs {
 		l.checkStdout(p)

@@ -422,8 +422,7 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgentsToCalls finds the call that started each agent: its result contains the agent's id, or its input the
-// prompt.
+// assignAgentsToCalls finds the call that started each agent: its result has the agent's id, or its input the prompt.
 func (b *builder) assignAgentsToCalls() {
 	calls := slices.SortedFunc(maps.Keys(b.calls), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.calls[x].At.Line, b.calls[y].At.Line), cmp.Compare(x, y))

@@ -34,8 +34,7 @@ type Finding struct {
 	Server string `json:"server,omitempty"`
 	// Time is when the problem was observed; absent if it is the time of the line.
 	Time string `json:"seen,omitempty"`
-	// Process is the id of the process in which the problem was observed; absent if this is the process that wrote the
-	// line.
+	// Process is the id of the process in which the problem was observed; absent if that process wrote the line.
 	Process int `json:"process,omitempty"`
 }
 

@@ -42,7 +42,7 @@ func merge(found []Finding) []Finding {
 // numbers.
 type FixedPlaceholder struct{}
 
-// Placeholder implements Label.
+// Placeholder implements [PlaceholderMaker].
 func (FixedPlaceholder) Placeholder(string, string) string { return "[redacted]" }
 
 // NumberedPlaceholders makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The
@@ -53,7 +53,7 @@ type NumberedPlaceholders struct {
 	count map[string]int    // number of labels of each kind
 }
 
-// Placeholder implements Label.
+// Placeholder implements [PlaceholderMaker].
 func (n *NumberedPlaceholders) Placeholder(kind, secret string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

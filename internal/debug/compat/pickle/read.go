@@ -61,7 +61,7 @@ func (m *reader) fail(err error) {
 }
 
 // executeScalar executes an opcode that pushes None, a boolean or a number, or that is a header, and returns false for
-// other opcodes. The methods text, container, executeMemo and object do the same for other groups of opcodes.
+// other opcodes. The other methods named execute… do the same for other groups of opcodes.
 func (m *reader) executeScalar(op uint64) bool {
 	switch op {
 	case 0x80:
@@ -268,7 +268,7 @@ func (m *reader) popMark() []any {
 	return nil
 }
 
-// readBytes reads n bytes. If fewer remain, reading fails and take returns nil.
+// readBytes reads n bytes. If fewer remain, reading fails and the result is nil.
 func (m *reader) readBytes(n int) []byte {
 	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
 		m.fail(errIncomplete)
