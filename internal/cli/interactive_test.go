@@ -595,6 +595,21 @@ func TestInteractiveAuto(t *testing.T) {
 	}
 }
 
+// TestInteractiveAutoNotice: the first session in mode auto says that the mode is the default, and later ones do not.
+func TestInteractiveAutoNotice(t *testing.T) {
+	const notice = "▎ Auto mode is now Claude Code's default permission mode.\n"
+	for _, before := range []string{"", `,"hasSeenAutoDefaultNotice":true`} {
+		r := startInteractive(t, "trusted = true\n"+talkScenario, func(r *interactiveRun, _ *process.System) {
+			r.write(filepath.Join(r.config, ".claude.json"), `{"hasCompletedOnboarding":true`+before+`}`)
+		}, "--settings", "{}")
+		r.wait("auto mode on (shift+tab to cycle)")
+		config, _ := os.ReadFile(filepath.Join(r.config, ".claude.json"))
+		if shown := strings.Contains(r.term.screen().Text(), notice); shown != (before == "") || !strings.Contains(string(config), "hasSeenAutoDefaultNotice") {
+			t.Errorf("%q: notice %t, configuration %s", before, shown, config)
+		}
+	}
+}
+
 // TestInteractiveAutoLeft: after the user has left mode auto, or with a model that does not support it, the mode is no
 // longer offered.
 func TestInteractiveAutoLeft(t *testing.T) {

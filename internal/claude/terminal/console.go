@@ -23,6 +23,7 @@ type Console struct {
 	painter           painter
 	screen            screen
 	keys              keyReader
+	notice            []string  // rows below the header; nil means none
 	earlyText         string    // what was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
 	answers           []journal.Screen

@@ -196,7 +196,8 @@ func (p *capturedPages) rowsBelowInput(state string) []string {
 func (p *capturedPages) paragraph(state, begin string) string {
 	_, text, _ := strings.Cut(p.find(state, nil).Text, begin)
 	text, _, _ = strings.Cut(text, "\n\n")
-	return strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(text), " ")
+	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // a long URL was broken
 }
 
 func trimRows(rows []string) []string {

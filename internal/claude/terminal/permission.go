@@ -80,7 +80,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	if a.needsAutoModeCheck(r) {
 		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + noCheckReason}, true
 		d.head = slices.DeleteFunc(d.head, func(row string) bool { return strings.HasPrefix(row, " Tip: ") })
-		if textWidth(d.reason[0]) >= a.screen.cols {
+		if textWidth(d.reason[0]) >= a.screen.cols-1 {
 			d.reason[0] = quoteMark + noCheckReason
 		}
 	}

@@ -87,7 +87,21 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			return s.changed, err
 		}
 	}
-	return s.changed, nil
+	s.showAutoModeNotice()
+	return s.changed, s.err
+}
+
+// showAutoModeNotice shows once, in the first session, that auto mode is the default.
+func (s *startup) showAutoModeNotice() {
+	const key, bar = "hasSeenAutoDefaultNotice", "▎"
+	if s.plan.Permission.Mode != protocol.ModeAuto || !s.isOnboarded() || string(s.globalConfig.Get(key)) == "true" {
+		return
+	}
+	s.console.notice = slices.DeleteFunc(s.console.screen.labels.pages.find("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
+	if len(s.console.notice) == 0 {
+		s.console.notice = []string{bar + " Auto mode is now Claude Code's default permission mode."}
+	}
+	s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With(key, json.RawMessage("true")) })
 }
 
 // dialogs yields the dialog of each question, or nil if the question needs no answer.

@@ -80,6 +80,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 			screen.header = screen.header[1:]
 		}
 	}
+	screen.header = append(screen.header, console.notice...)
 	return t, nil
 }
 
