@@ -80,11 +80,11 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 		if err := c.ask(ctx, d); err != nil {
 			return s.changed, err
 		}
-		if s.err != nil {
+		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // the dialog stays on the terminal
 			return s.changed, s.err
 		}
-		if err := c.painter.paint(frame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil {
-			return s.changed, err
+		if err := c.painter.paint(frame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil || s.err != nil {
+			return s.changed, errors.Join(s.err, err)
 		}
 	}
 	s.showAutoModeNotice()
