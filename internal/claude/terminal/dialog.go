@@ -123,7 +123,10 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return nil, false
 	}
 	if len(d.options) == 0 {
-		return d.pressWithoutOptions(k)
+		if done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape}, k.name); done {
+			next = d.owner.choose(d, choice{key: k.name})
+		}
+		return next, done
 	}
 	onInput := d.options[d.selected].isInput
 	pages, _ := d.owner.(formOwner)
@@ -167,21 +170,12 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 // around.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
-	ends := slices.Contains([]State{StatePermission, StatePlan, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox
-	switch {
-	case ends && at < 0:
-		at = d.listLength() - 1
-	case ends:
-		at = min(at, n-1)
+	if slices.Contains([]State{StatePermission, StatePlan, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox {
+		if at = min(at, n-1); at < 0 {
+			at = d.listLength() - 1
+		}
 	}
 	d.selected = (at + n) % n
-}
-
-func (d *dialog) pressWithoutOptions(k key) (next *dialog, done bool) {
-	if !slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape}, k.name) {
-		return nil, false
-	}
-	return d.owner.choose(d, choice{key: k.name}), true
 }
 
 func (d *dialog) canAmend() bool {

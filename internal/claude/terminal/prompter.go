@@ -22,27 +22,18 @@ func (a *prompter) receive(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:
 		a.pending = append(a.pending, m)
-		if a.screen.faults[faultDialogLate] {
+		if m.delayOver = !a.screen.faults[faultDialogLate]; !m.delayOver {
 			time.AfterFunc(dialogLateDelay, func() { a.player.inbox.put(dialogDue{m}) })
-			return
 		}
-		m.delayOver = true
-		a.showNext()
 	case dialogDue:
 		m.question.delayOver = true
-		a.showNext()
 	case questionWithdrawn:
-		a.withdraw(m.question)
+		if len(a.pending) > 0 && a.pending[0] == m.question {
+			a.screen.dialog = nil
+		}
+		a.remove(m.question)
 	}
-}
-
-func (a *prompter) withdraw(q *pendingQuestion) {
-	shown := len(a.pending) > 0 && a.pending[0] == q && a.screen.dialog != nil
-	a.remove(q)
-	if shown {
-		a.screen.dialog = nil
-		a.showNext()
-	}
+	a.showNext()
 }
 
 func (a *prompter) remove(q *pendingQuestion) {

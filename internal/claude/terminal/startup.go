@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,9 +71,13 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			}
 			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
 			if answer.key == 0 {
-				return owner.choose(d, answer)
+				_ = owner.choose(d, answer) // no dialog follows
+			} else if s.err = ErrQuit; d.kind == "bypass" {
+				s.err = ErrCancelled
 			}
-			s.err = cmp.Or(map[string]error{"trust": ErrUntrusted, "bypass": ErrCancelled}[d.kind], ErrQuit)
+			if d.kind == "trust" && errors.Is(s.err, ErrQuit) {
+				s.err = errors.Join(ErrUntrusted, s.err)
+			}
 			return nil
 		})
 		if err := c.ask(ctx, d); err != nil {
@@ -131,17 +134,10 @@ func (s *startup) trustDialog() *dialog {
 		" Quick safety check: Is this a project you created or one you trust?", "",
 	}}
 	d.options = s.labelledOptions("trust", "No, exit", "Yes, I trust")
-	consent := s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+	d.owner = s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 		s.err = err
 		return trusted
-	})
-	d.owner = chooserFunc(func(c choice) *dialog {
-		next := consent.choose(d, c)
-		if errors.Is(s.err, ErrQuit) {
-			s.err = errors.Join(ErrUntrusted, s.err)
-		}
-		return next
 	})
 	return d
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,11 +86,11 @@ func newRecorder(o recorderOptions) (*recorder, error) {
 	if o.Dir == "" {
 		return r, nil
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("recording screens: %w", err)
+	err := os.MkdirAll(o.Dir, 0o700)
+	if err == nil {
+		r.cast, err = os.OpenFile(filepath.Join(o.Dir, "session.cast"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	}
-	var err error
-	if r.cast, err = os.OpenFile(filepath.Join(o.Dir, "session.cast"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("recording screens: %w", err)
 	}
 	r.writeLine(castHeader{2, o.Cols, o.Rows, r.startedAt.Unix()})
@@ -276,7 +275,7 @@ func (r *recorder) writeEvent(kind, data string) {
 }
 
 func (r *recorder) writeLine(line any) {
-	enc := json.NewEncoder(io.Writer(r.cast))
+	enc := json.NewEncoder(r.cast)
 	enc.SetEscapeHTML(false)
 	r.noteError(enc.Encode(line))
 }
