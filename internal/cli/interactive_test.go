@@ -579,7 +579,8 @@ func TestInteractiveAuto(t *testing.T) {
 		"No refuses":  {[]string{"\r", "\r"}, []string{"Interrupted · What should Claude do instead?", "Did not run 1 call", "auto mode on"}, "Enter to stay"},
 		"leaving":     {[]string{shiftTab}, []string{"accept edits on", "No result recorded for 1 call", "Interrupted · What should Claude do instead?"}, "Enter to stay"},
 		"Esc":         {[]string{keyEsc}, []string{"auto mode on", "No result recorded for 1 call"}, "Enter to stay"},
-		"Ctrl-C":      {[]string{keyCtrlC, "\x04", "\r", keyDown, "\r"}, []string{"● Ran: false", "auto mode on"}, "Enter to stay"},
+		"Ctrl-C":      {[]string{keyCtrlC}, []string{"auto mode on", "No result recorded for 1 call"}, "Enter to stay"},
+		"Ctrl-D":      {[]string{"\x04", "\r", keyDown, "\r"}, []string{"● Ran: false", "auto mode on"}, "Enter to stay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startInteractive(t, talkScenario, nil, "--settings", "{}")

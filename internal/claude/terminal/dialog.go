@@ -123,7 +123,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return nil, false
 	}
 	if len(d.options) == 0 {
-		if done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape}, k.name); done {
+		if done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC}, k.name); done {
 			next = d.owner.choose(d, choice{key: k.name})
 		}
 		return next, done

@@ -437,7 +437,7 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 			word, a.auto.isUnavailable = "shift+Tab", true
 			_ = a.player.session.Policy().SetMode(protocol.ModeAcceptEdits) // is always allowed
 			a.screen.mode = string(protocol.ModeAcceptEdits)
-		default: // Esc
+		default: // Esc and Ctrl-C
 		}
 		a.player.session.Log().WriteJournal(d.journalLine(word, false))
 		a.remove(q)
