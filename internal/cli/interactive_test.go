@@ -873,6 +873,40 @@ func TestInteractiveTranscript(t *testing.T) {
 	}
 }
 
+// TestInteractiveExit: at /exit, files that were copied before are not copied again, and a mode that has changed since
+// the last turn has a line, as in claude 2.1.330.
+func TestInteractiveExit(t *testing.T) {
+	r := startInteractive(t, `
+default_response = "Fine."
+[[responses]]
+pattern = { type = "exact", text = "go" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Write", input = { file_path = "{{ cwd }}/b.txt", content = "b" } } ]
+[[responses.response.steps]]
+text = "Written."
+`, nil, "--permission-mode", "acceptEdits")
+	r.wait("accept edits on")
+	r.typePrompt("go")
+	r.wait("● Written.")
+	r.typePrompt("on")
+	r.wait("● Fine.")
+	r.press(shiftTab)
+	r.wait("plan mode on")
+	r.press("/exit", "\r")
+	r.waitExit(0)
+	files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+	text, err := os.ReadFile(strings.Join(files, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i, want := range []string{`"cost-state"`, `"last-prompt"`, `"permission-mode","permissionMode":"plan"`, `"cost-state"`} {
+		if line := lines[len(lines)-4+i]; !strings.HasPrefix(line, `{"type":`+want) {
+			t.Errorf("line %d before the end is %s", 4-i, line)
+		}
+	}
+}
+
 // TestInteractiveModel: /model changes the model of the session and, if it is saved, that of later sessions.
 func TestInteractiveModel(t *testing.T) {
 	r := startInteractive(t, echoScenario, nil)

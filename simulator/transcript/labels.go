@@ -19,6 +19,7 @@ type sessionListWriter struct {
 	lastPromptLeaf    string
 	lastPromptWritten bool                    // a last-prompt line was written by this process
 	mode              protocol.PermissionMode // permission mode of the last prompt
+	writtenMode       protocol.PermissionMode // mode of the last line of type permission-mode; empty means none
 	hasReply          bool                    // this process has written a message of the model, not only commands
 }
 
@@ -91,9 +92,14 @@ func (l *sessionListWriter) agentSettingLines() []any {
 func (l *sessionListWriter) modeLines() []any {
 	lines := []any{protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}}
 	if l.conversation.options.Machine.IsTerminal && !l.conversation.wasCleared {
-		lines = append(lines, protocol.PermissionModeLine{Type: "permission-mode", Mode: l.currentMode(), SessionID: l.conversation.id})
+		lines = append(lines, l.permissionModeLine())
 	}
 	return lines
+}
+
+func (l *sessionListWriter) permissionModeLine() protocol.PermissionModeLine {
+	l.writtenMode = l.currentMode()
+	return protocol.PermissionModeLine{Type: "permission-mode", Mode: l.writtenMode, SessionID: l.conversation.id}
 }
 
 // currentMode returns the permission mode, or that of the last prompt if it is unknown.

@@ -483,9 +483,13 @@ func (r *recorder) close() error {
 		return err
 	}
 	if leaf := r.conversation.leaves[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
+		written := r.labels.writtenMode
 		lines := r.labels.closingLines()
 		if r.turnClosed {
-			lines = lines[:1] // the others are unchanged
+			lines = lines[:1] // the others are unchanged, but perhaps the mode
+			if written != "" && written != r.labels.writtenMode {
+				lines = append(lines, r.labels.permissionModeLine())
+			}
 		}
 		if err := r.lines.write(lines...); err != nil {
 			return err

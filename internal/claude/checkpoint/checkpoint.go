@@ -225,6 +225,9 @@ func (h *History) newestBackups() map[string]backup {
 	return files
 }
 
+// IsEmpty reports whether no file was copied yet.
+func (h *History) IsEmpty() bool { return len(h.newestBackups()) == 0 }
+
 func (h *History) oldestBackup(path string) backup {
 	for _, p := range h.checkpoints {
 		if b, ok := p.files[path]; ok {

@@ -193,6 +193,9 @@ func RecordCommand(s *Session, c CommandRecord) {
 
 // RecordExit records that the user ends the session. prompt is the id of the command for it; empty means another key.
 func RecordExit(s *Session, prompt string) {
+	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
+		prompt = "" // the real CLI ends before it has copied the files again
+	}
 	s.conversation.writeLater(func() { s.records.warnUnsaved(s.records.transcript.RecordExit(prompt)) })
 }
 
