@@ -181,7 +181,7 @@ func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note st
 	switch {
 	case st.isRetried:
 		_, err = s.waitFor(ctx, func(now status) bool { return now.failures != st.failures || now.state != StateFailed })
-	case st.state == StateFailed && !st.isLimited:
+	case st.state == StateFailed && !st.isFinal:
 		note, err = s.connectForCall(ctx, useID)
 	}
 	if note != "" || err != nil {

@@ -127,7 +127,6 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	if err != nil {
 		return dialResult{err: c.CloseAfterFailedOpen(lifetime, limit, err)}
 	}
-	c.WaitListening(limit)
 	return dialResult{conn: c, lists: got}
 }
 
@@ -243,7 +242,7 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a call, for which a login cannot help
 				text = sessionExpiredText(a.cfg.Name)
 			}
-			return nil, &connection.DialError{Reason: text, Wire: text}
+			return nil, &connection.DialError{Reason: text, Wire: text, IsFinal: true}
 		}
 		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
 		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}

@@ -293,3 +293,19 @@ func TestListUnreadable(t *testing.T) {
 	repaired.Store(true)
 	eventually(t, 20*time.Second, func() bool { return fast.Servers()[0].State == StateConnected }, "did not come back")
 }
+
+// TestLostAtOnce: a connection that is lost before it was used counts as a failed attempt to reconnect, so that the pauses
+// grow (observed with 2.1.330).
+func TestLostAtOnce(t *testing.T) {
+	t.Parallel()
+	script := parseScript(`initialize {"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}
+tools/list {"result":{"tools":[]}}
+GET {no`)
+	listener := httptest.NewServer(script)
+	t.Cleanup(func() { listener.CloseClientConnections(); listener.Close() })
+	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: listener.URL}}, Pauses: Pauses{Reconnect: time.Hour}})
+	eventually(t, 10*time.Second, func() bool {
+		st := m.Servers()[0]
+		return st.State == StateReconnecting && st.Attempt == 2 && st.WireError == "Connection closed again while reconnecting"
+	}, "connected again without a pause")
+}

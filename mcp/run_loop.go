@@ -24,7 +24,8 @@ type connectionLoop struct {
 	nextUpdate *time.Timer        // nil means a refresh may start immediately
 	wasDialed  bool
 	attempts   int
-	retries    int // number of retries of the first connect after temporary errors
+	isStable   <-chan time.Time // ready if the loss of the current connection does not count as a failed attempt
+	retries    int              // number of retries of the first connect after temporary errors
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -128,7 +129,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleDialFailure(r.err)
 		return
 	}
-	l.attempts, l.retries = 0, 0
+	l.retries, l.isStable = 0, time.After(l.options.Pauses.Reconnect)
 	l.conn = r.conn
 	if !r.conn.IsModern() { // the real CLI listens from here on
 		r.conn.ForgetChanges()
@@ -171,7 +172,7 @@ func (l *connectionLoop) handleDialFailure(err error) {
 	}
 	l.update(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
-		st.isRetried, st.isLimited = isRetried, d.Status == http.StatusTooManyRequests
+		st.isRetried, st.isFinal = isRetried, d.IsFinal || d.Status == http.StatusTooManyRequests
 		st.failures++
 		switch {
 		case d.NeedsAuth:
@@ -237,6 +238,16 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 	l.closeLater(ctx, c)
 	if c.LostBy() == connection.LostNeedsAuth { // another attempt would also be refused
 		l.handleDialFailure(&connection.DialError{Reason: reason, Wire: reason, NeedsAuth: true})
+		return
+	}
+	wasUsed := c.WasCalled()
+	select {
+	case <-l.isStable:
+		wasUsed = true
+	default:
+	}
+	if l.attempts > 0 && l.isRemote() && !wasUsed {
+		l.handleDialFailure(&connection.DialError{Reason: reason, Wire: connection.ClosedAgainText, IsTransient: true, IsLoss: true})
 		return
 	}
 	if l.attempts = 0; l.reconnectsAutomatically() {

@@ -25,18 +25,25 @@ import (
 //	exit                       the end of the process (stdio)
 //	status N                   that status and no body (HTTP)
 //	body N TEXT                that status and a body of type application/json, in which $ID is the id (HTTP)
+//	get MESSAGE                that message on the stream of GET, and status 202 (HTTP)
+//	await                      a pause until the client has answered a request (HTTP)
+//	id TEXT, retry N           a field of the next event (HTTP)
 //
-// It is served over stdio or HTTP, and logs what it receives.
+// A line for GET describes the stream of a GET request; "garbage" is an answer that is not HTTP. Requests after the handshake then wait for the first GET. The
+// server is served over stdio or HTTP, and logs what it receives.
 type scriptServer struct {
 	Log io.Writer // receives a line for each message; may be nil
 
-	mu    sync.Mutex
-	lines map[string][]string
+	mu       sync.Mutex
+	lines    map[string][]string
+	opened   chan struct{} // closed when the first GET after a handshake arrives
+	pushed   chan string   // messages for the stream of GET
+	answered chan struct{} // receives a token for each answer of the client
 }
 
 // parseScript parses a script; empty lines are ignored.
 func parseScript(text string) *scriptServer {
-	s := &scriptServer{lines: map[string][]string{}}
+	s := &scriptServer{lines: map[string][]string{}, opened: make(chan struct{}), pushed: make(chan string), answered: make(chan struct{}, 10)}
 	for line := range strings.Lines(text) {
 		method, items, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if method != "" {
@@ -65,6 +72,7 @@ type scriptRequest struct {
 	ID     json.RawMessage            `json:"id"`
 	Method string                     `json:"method"`
 	Params map[string]json.RawMessage `json:"params"`
+	Result json.RawMessage            `json:"result"` // of an answer of the client
 }
 
 // logRequest logs a message: its id, its method, "modern" if it contains the metadata that revision 2026-07-28
@@ -89,9 +97,12 @@ func (s *scriptServer) logRequest(m scriptRequest, header http.Header) {
 			words = append(words, string(params))
 		}
 	}
+	if m.Method == "" {
+		words[1] = string(m.Result)
+	}
 	var names []string
 	for name := range header {
-		if strings.HasPrefix(name, "Mcp-") {
+		if strings.HasPrefix(name, "Mcp-") || name == "Last-Event-Id" {
 			names = append(names, name)
 		}
 	}
@@ -146,16 +157,44 @@ func (s *scriptServer) Serve(in io.Reader, out io.Writer) int {
 // message.
 func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m scriptRequest
+	if r.Method == http.MethodGet && s.lines["GET"] != nil {
+		s.serveGET(w, r)
+		return
+	}
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
+	s.mu.Lock()
+	if m.Method == "initialize" {
+		s.opened = make(chan struct{})
+	}
+	opened := s.opened
+	s.mu.Unlock()
+	if s.lines["GET"] != nil && m.ID != nil && !slices.Contains([]string{"initialize", "server/discover"}, m.Method) {
+		<-opened
+	}
 	s.logRequest(m, r.Header)
-	if m.ID == nil {
+	if m.Method == "" {
+		s.answered <- struct{}{}
+	}
+	if m.ID == nil || m.Method == "" {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	items := s.next(m.Method)
+	for len(items) > 0 && (items[0] == "await" || strings.HasPrefix(items[0], "get ")) {
+		if text, ok := strings.CutPrefix(items[0], "get "); ok {
+			s.pushed <- string(renderItem(text, m))
+		} else {
+			<-s.answered
+		}
+		items = items[1:]
+	}
+	if len(items) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	if code, ok := strings.CutPrefix(items[0], "status "); ok {
 		status, err := strconv.Atoi(code)
 		if err != nil {
@@ -192,6 +231,56 @@ func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "data: %s\n\n", renderItem(item, m))
 		if flusher, ok := w.(http.Flusher); ok {
 			flusher.Flush()
+		}
+	}
+}
+
+// serveGET serves the stream of a GET request.
+func (s *scriptServer) serveGET(w http.ResponseWriter, r *http.Request) {
+	s.logRequest(scriptRequest{Method: "GET"}, r.Header)
+	s.mu.Lock()
+	select {
+	case <-s.opened:
+	default:
+		close(s.opened)
+	}
+	s.mu.Unlock()
+	items := s.next("GET")
+	if items[0] == "garbage" {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			fmt.Fprint(conn, "garbage\r\n\r\n")
+			conn.Close()
+		}
+		return
+	}
+	if code, ok := strings.CutPrefix(items[0], "status "); ok {
+		status, err := strconv.Atoi(code)
+		if err != nil {
+			status = http.StatusInternalServerError
+		}
+		w.WriteHeader(status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w)
+	for _, item := range items {
+		field, value, _ := strings.Cut(item, " ")
+		switch field {
+		case "drop":
+			return
+		case "id", "retry":
+			fmt.Fprintf(w, "%s: %s\n", field, value)
+		case "silence":
+		default:
+			fmt.Fprintf(w, "data: %s\n\n", renderItem(item, scriptRequest{}))
+		}
+	}
+	for flush.Flush() == nil {
+		select {
+		case message := <-s.pushed:
+			fmt.Fprintf(w, "data: %s\n\n", message)
+		case <-r.Context().Done():
+			return
 		}
 	}
 }

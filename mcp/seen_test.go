@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -90,12 +91,15 @@ func TestSeenHeaders(t *testing.T) {
 				ClientVersion: "2.1.329", Environ: []string{"CLAUDE_CODE_ENTRYPOINT=sdk-py", "CLAUDE_AGENT_SDK_VERSION=0.1.2"},
 				Servers: []ServerConfig{{Name: "s", Type: kind, URL: server.URL + "/sse", Headers: map[string]string{"Authorization": "Bearer sesame"}}},
 			})
-			seen.mu.Lock()
-			defer seen.mu.Unlock()
 			distinct := map[string]bool{}
-			for _, line := range seen.seen {
-				distinct[line] = true
-			}
+			eventually(t, 10*time.Second, func() bool {
+				seen.mu.Lock()
+				defer seen.mu.Unlock()
+				for _, line := range seen.seen {
+					distinct[line] = true
+				}
+				return len(distinct) >= len(want)
+			}, "fewer kinds of requests")
 			wanted := map[string]bool{}
 			for _, line := range want {
 				wanted[line] = true

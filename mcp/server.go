@@ -127,7 +127,7 @@ type status struct {
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
 	isRetried  bool     // the connect failed and will be retried soon
-	isLimited  bool     // the last connect failed with status 429, so calls do not try to connect again
+	isFinal    bool     // the last connect failed such that calls do not try to connect again
 	failures   int
 	warnings   []string
 }

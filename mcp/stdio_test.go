@@ -156,7 +156,7 @@ func TestConnectFailures(t *testing.T) {
 		{"exit-on-init", "exit status 4: dying of initialize", "Connection closed"},
 		{"hang-init", "connection timed out after 300ms (connectTimeout of its entry)", "connection timed out after 300ms"},
 		{"init-error", "not today (JSON-RPC error -32001)", "not today"},
-		{"bad-version", `unsupported protocol version: "1999-01-01"`, `unsupported protocol version: "1999-01-01"`},
+		{"bad-version", "Server's protocol version is not supported: 1999-01-01", "Server's protocol version is not supported: 1999-01-01"},
 	}
 	for _, test := range tests {
 		t.Run(test.mode, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestWire(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := startOne(t, "ok", "MCPTEST_LOG="+log)
 	call(t, m, "echo", ``)
-	want := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude-code","version":"","title":"Claude Code","description":"Anthropic's agentic coding tool","websiteUrl":"https://claude.com/claude-code"},"capabilities":{"roots":{"listChanged":true},"elicitation":{"form":{},"url":{}}}}}
+	want := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"claude-code","version":"","title":"Claude Code","description":"Anthropic's agentic coding tool","websiteUrl":"https://claude.com/claude-code"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{"claudecode/toolUseId":"toolu_1","progressToken":2}}}

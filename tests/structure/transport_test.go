@@ -11,8 +11,9 @@ import (
 )
 
 // maxTransportLines limits the lines of claudeless's own MCP transports. Counted in the same way, they had 3,632 lines
-// before revision 2026-07-28 was supported. Its negotiation and its subscriptions are part of them today.
-const maxTransportLines = 3_610
+// before revision 2026-07-28 was supported. Its negotiation and its subscriptions are part of them today, and what
+// replaces mcp-go's client.
+const maxTransportLines = 3_631
 
 // transportPackages are the packages that carry messages of MCP. A transport carries messages, like client/transport
 // and the server transports in mcp-go. Code that uses the messages is not part of it.
@@ -29,14 +30,15 @@ var transportFiles = map[string]string{ // constant: only read
 	"fixtures/wire/stream.go":     "invalid events and connections that break are faults; a bound on kept messages over all sessions, mcp-go's has one per stream",
 	"fixtures/wire/transcript.go": "messages are recorded as they were sent, invalid ones too",
 
+	"mcp/internal/connection/client.go":         "results and errors as they were sent, the ids and the cancellations of the real CLI, responses on any stream; mcp-go's client parses results to its own types",
 	"mcp/internal/connection/events.go":         "mcp-go accepts events of other names, invalid ones and those of other requests, and reads bodies of any size; it hides why a stream broke",
 	"mcp/internal/connection/filter.go":         "mcp-go reads lines of any size, and drops what is no message without a trace; a response over the limit fails its own request only",
 	"mcp/internal/connection/host.go":           "servers inside an SDK host: messages travel in control requests",
-	"mcp/internal/connection/interceptor.go":    "results and errors as they were sent, the ids and the cancellations of the real CLI",
+	"mcp/internal/connection/http.go":           "mcp-go ignores responses on the GET stream, opens it again every second, hides why a stream broke, ends on 202, and limits the answer to a question to 30 s",
 	"mcp/internal/connection/negotiation.go":    "the probe of the real CLI: how long it takes, when it is repeated, what falls back to the handshake",
 	"mcp/internal/connection/process.go":        "processes are started and stopped by internal/base/proc only",
-	"mcp/internal/connection/remote.go":         "when the stream of notifications opens, and whether a server is gone",
-	"mcp/internal/connection/roundtrip.go":      "headers that are renewed once after a refusal, and that never reach another origin; answers over HTTP that are no message, where mcp-go has its own texts, and ends on 202",
+	"mcp/internal/connection/remote.go":         "the client of HTTP: its dialer, and the headers that are renewed",
+	"mcp/internal/connection/roundtrip.go":      "headers that are renewed once after a refusal, and that never reach another origin",
 	"mcp/internal/connection/sse.go":            "mcp-go's SSE transport does not answer requests of the server and hangs when the stream ends",
 	"mcp/internal/connection/subscription.go":   "a stream of notifications that ends is opened again, with the pauses of the real CLI",
 	"mcp/internal/connection/transport_base.go": "why a connection ended, for waiting callers",

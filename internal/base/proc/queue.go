@@ -24,6 +24,7 @@ type Queue struct {
 	chunks  [][]byte
 	size    int // bytes in chunks and in the current write
 	closing bool
+	err     error
 }
 
 // NewQueue starts a queue of at most limit bytes for w. The queue owns w and closes it. Call CloseWhenSent or Close.
@@ -48,6 +49,13 @@ func (q *Queue) Write(p []byte) (int, error) {
 	q.size += len(p)
 	q.more.Signal()
 	return len(p), nil
+}
+
+// Err returns the error of the writer; nil means none.
+func (q *Queue) Err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
 }
 
 // Size returns the number of bytes that are queued or being written.
@@ -87,13 +95,15 @@ func (q *Queue) run() {
 			return
 		}
 		for _, chunk := range batch {
-			if _, err := q.w.Write(chunk); err != nil {
+			_, err := q.w.Write(chunk)
+			q.mu.Lock()
+			q.size -= len(chunk)
+			q.err = err
+			q.mu.Unlock()
+			if err != nil {
 				q.CloseWhenSent() // refuses further writes
 				return
 			}
-			q.mu.Lock()
-			q.size -= len(chunk)
-			q.mu.Unlock()
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Call is one tool call.
@@ -27,6 +29,7 @@ type Call struct {
 // of ctx. Call passes progress notifications to on, in order and on its own goroutine; if on is nil, they are ignored.
 // If they arrive faster than on handles them, some are dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
+	c.wasCalled.Store(true)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	expire := func(d time.Duration) *time.Timer {
@@ -38,18 +41,14 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		total := expire(k.Total)
 		defer total.Stop()
 	}
-	req := k.request()
-	w := &pendingCall{all: &c.notifications.calls, meta: req.Params.Meta, idle: idle, limit: k.Idle, tool: k.Tool, useID: k.UseID}
+	w := &pendingCall{all: &c.notifications.calls, idle: idle, limit: k.Idle, tool: k.Tool, useID: k.UseID}
 	if on != nil {
 		const behind = 1024
 		w.queue = make(chan Progress, behind)
 	}
 	defer w.finish()
 	send := func() (json.RawMessage, error) {
-		return rawRequest(context.WithValue(ctx, pendingCallKey{}, w), `{"content":[]}`, func(ctx context.Context) error {
-			_, err := c.client.CallTool(ctx, req)
-			return err
-		})
+		return c.request(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
 	}
 	result, err := runWithProgress(w.queue, on, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {
@@ -77,6 +76,10 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	}
 	if c.IsRemote() && ctx.Err() == nil {
 		switch {
+		case errors.Is(err, context.Canceled) && c.LostBy() == LostUnreadable: // the connection was closed meanwhile
+			err = ErrUnreadable
+		case errors.Is(err, context.Canceled) && c.IsLost():
+			err = ErrBroken
 		case isConnectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
 			err = errRefused
 		case isConnectionBroken(err):
@@ -84,13 +87,13 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 		}
 		switch {
 		case errors.Is(err, ErrUnreadable):
-			c.giveUp(LostUnreadable)
+			c.end(LostUnreadable)
 		case errors.Is(err, ErrBroken), errors.Is(err, errRefused):
 			c.MarkLost()
 		}
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {
-		c.giveUp(LostNeedsAuth)
+		c.end(LostNeedsAuth)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
@@ -104,15 +107,12 @@ func isConnectionBroken(err error) bool {
 	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-func (k Call) request() wire.CallToolRequest {
-	var req wire.CallToolRequest
-	req.Params.Name = k.Tool
-	req.Params.Arguments = k.Arguments
-	req.Params.Meta = &wire.Meta{}
+func (k Call) params() plainjson.Object {
+	params := newParams("name", k.Tool, "arguments", k.Arguments)
 	if k.UseID != "" {
-		req.Params.Meta.AdditionalFields = map[string]any{"claudecode/toolUseId": k.UseID}
+		params = append(params, newParams("_meta", newParams("claudecode/toolUseId", k.UseID))...)
 	}
-	return req
+	return params
 }
 
 // runWithProgress runs the function send and meanwhile passes progress to the function on, which may be nil.

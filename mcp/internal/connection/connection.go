@@ -1,8 +1,8 @@
 // Package connection manages one live connection to an MCP server: its transport, client, handshake and open requests.
 //
-// The transports are mcp-go's; the package adds features that they lack: it tolerates lines that are not messages,
-// limits the size of messages, accepts all line endings of event streams, answers requests of the server over the older
-// HTTP transport, and supports servers in an SDK host.
+// The client and its transports are not those of mcp-go, whose types and rules for headers they use. They tolerate lines
+// that are not messages, limit the size of messages, accept all line endings of event streams, reopen them with the pauses
+// of the real CLI, accept responses on any stream, and support servers in an SDK host.
 //
 // Results and definitions are returned as the server sent them, and all waiting callers are notified as soon as the
 // connection ends. A lost connection is not reused; reconnecting creates a new one.
@@ -18,9 +18,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
@@ -53,21 +53,20 @@ type Options struct {
 type Conn struct {
 	transportBase
 
-	client *client.Client
-	// transport is the transport in use: process, endpoint or host. The other two are nil.
+	// transport is the transport in use: process, remote or host. The other two are nil.
 	transport messageTransport
 	process   *process
-	endpoint  *endpoint
+	remote    *httpTransport
 	host      *hostTransport
 
-	initialize   wire.InitializeRequest
 	initResult   InitializeResult
 	timeoutError *DialError
-	released     <-chan struct{} // closed when the lifetime of the connection ends
 	options      Options
 	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need none.
 	subscription  *subscription
 	stopListening func()
+	negotiation   negotiationState
+	wasCalled     atomic.Bool
 }
 
 // Dial creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
@@ -76,35 +75,31 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
-			interceptor: newInterceptor(in, o.Debug), notifications: in, listChanges: &in.lists,
-			debug: o.Debug, tasks: o.Tasks,
+			client: &client{notifications: in, debug: o.Debug, closeReason: newCloseReason()}, notifications: in, listChanges: &in.lists,
+			debug: o.Debug, tasks: o.Tasks, reopen: cmp.Or(o.Reopen, reopenPause),
 		},
-		timeoutError: o.TimeoutError, released: lifetime.Done(), options: o, stopListening: func() {},
+		timeoutError: o.TimeoutError, options: o, stopListening: func() {},
 	}
-	c.closeReason = c.interceptor.closeReason
-	c.interceptor.negotiation.mode, c.interceptor.sampling, c.interceptor.defects = o.Negotiation, o.Sampling, o.Defects
-	c.initialize.Params.ClientInfo = wire.Implementation{
-		Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
-		WebsiteURL: "https://claude.com/claude-code",
-	}
+	c.closeReason = c.client.closeReason
+	c.negotiation.mode, c.client.sampling = o.Negotiation, o.Sampling
 	var err error
-	if c.interceptor.Interface, c.transport, err = o.Target.dial(lifetime, limit, &c.transportBase); err != nil {
+	if c.transport, err = o.Target.dial(lifetime, limit, &c.transportBase); err != nil {
 		return nil, err
 	}
+	c.client.transport = c.transport
 	c.process, _ = c.transport.(*process)
-	c.endpoint, _ = c.transport.(*endpoint)
+	c.remote, _ = c.transport.(*httpTransport)
 	c.host, _ = c.transport.(*hostTransport)
-	c.interceptor.negotiation.remote = c.IsRemote()
-	if c.IsRemote() {
-		c.interceptor.server, c.interceptor.reopen = c.endpoint, cmp.Or(o.Reopen, reopenPause)
-	}
-	options := []client.ClientOption{client.WithClientCapabilities(c.capabilities(o.Sampling))}
-	if o.Negotiation == NegotiateLegacy {
-		options = append(options, client.WithProtocolVersion(ProtocolVersion))
-	} else {
-		options = append(options, client.WithDiscoverTimeout(probeTimeout(o.Timeout, c.IsRemote())))
-	}
-	c.client = client.NewClient(c.interceptor, options...)
+	c.client.local, c.client.remote = c.process != nil, c.IsRemote()
+	c.negotiation.remote = c.IsRemote()
+	c.client.identity = newParams(
+		wire.MetaKeyProtocolVersion, ModernVersion,
+		wire.MetaKeyClientInfo, wire.Implementation{
+			Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
+			WebsiteURL: "https://claude.com/claude-code",
+		},
+		wire.MetaKeyClientCapabilities, c.capabilities(o.Sampling),
+	)
 	return c, nil
 }
 
@@ -129,29 +124,21 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 // Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
 // to connect. If Open fails, the caller must call [Conn.CloseAfterFailedOpen].
 func (c *Conn) Open(ctx, limit context.Context) error {
-	if err := c.client.Start(ctx); err != nil {
+	if err := c.transport.Start(ctx); err != nil {
 		return err
 	}
-	ex := &rawResultSlot{}
-	limited := context.WithValue(limit, rawResultKey{}, ex)
-	result, err := c.client.Initialize(limited, c.initialize)
-	if c.interceptor.negotiation.canProbeAgain(err) {
-		result, err = c.client.Initialize(limited, c.initialize)
-	}
-	if err != nil {
+	var err error
+	if c.initResult, err = c.negotiate(limit); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(ex.result, &c.initResult); err != nil {
-		return fmt.Errorf("reading the answer to initialize: %w", err)
-	}
-	if c.IsModern() { // revision 2026-07-28 sends name and version with each request
-		c.initResult.ProtocolVersion = result.ProtocolVersion
-		c.initResult.ServerInfo = ServerInfo{Name: result.ServerInfo.Name, Title: result.ServerInfo.Title, Version: result.ServerInfo.Version}
+	if c.IsModern() {
 		if err := c.subscribe(ctx, limit); err != nil {
 			return err
 		}
 	}
-	c.endpoint.startListening(c.initResult.ProtocolVersion)
+	if c.listens() {
+		c.tasks.Go(c.remote.listen) // returns when the connection is closed
+	}
 	return nil
 }
 
@@ -159,7 +146,11 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 // not an error, because subscriptions are optional.
 func (c *Conn) subscribe(ctx, limit context.Context) error {
 	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
-	s.listen, s.acknowledged, s.debug = c.client.Listen, c.notifications.acknowledged, c.debug
+	s.acknowledged, s.debug = c.notifications.acknowledged, c.debug
+	s.listen = func(ctx context.Context, filter wire.SubscriptionFilter) error {
+		_, err := c.client.request(ctx, string(wire.MethodSubscriptionsListen), newParams("notifications", filter))
+		return err
+	}
 	s.resumed = func() { c.notifications.lists.add(ListTools) }
 	c.subscription = s
 	ctx, c.stopListening = context.WithCancel(ctx)
@@ -187,7 +178,7 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 func (c *Conn) repeatDiscovery(limit context.Context) error {
 	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
 	defer stop()
-	if _, err := c.client.Discover(ctx, wire.DiscoverRequest{}); err != nil && ctx.Err() != nil && limit.Err() == nil {
+	if _, err := c.client.request(ctx, string(wire.MethodServerDiscover), nil); err != nil && ctx.Err() != nil && limit.Err() == nil {
 		return ErrLegacy
 	}
 	return nil
@@ -196,7 +187,7 @@ func (c *Conn) repeatDiscovery(limit context.Context) error {
 // CloseAfterFailedOpen closes a connection after Open has failed with err. It returns why Open failed: ErrLegacy or a
 // *DialError.
 func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) error {
-	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.interceptor.negotiation.probeError, transport.ErrTransportClosed)
+	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
 	f := c.explainFailure(limit, err)
 	c.Close(context.WithoutCancel(life))
 	if died || errors.Is(err, ErrLegacy) {
@@ -207,7 +198,7 @@ func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) erro
 	}
 	f.IsTransient = c.IsRemote() && (isTransient(err) || errors.Is(limit.Err(), context.DeadlineExceeded))
 	if errors.Is(err, ErrUnreadable) && c.initResult.ProtocolVersion != "" {
-		f.IsLoss, f.IsTransient, f.Wire = true, true, "Connection closed again while reconnecting"
+		f.IsLoss, f.IsTransient, f.Wire = true, true, ClosedAgainText
 	}
 	return f
 }
@@ -221,7 +212,7 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
-		text := fmt.Sprintf("MCP endpoint not found at %s. Check the URL in your MCP config.", c.endpoint.roundTripper.origin)
+		text := fmt.Sprintf("MCP endpoint not found at %s. Check the URL in your MCP config.", c.remote.roundTripper.origin)
 		return &DialError{Reason: text, Wire: text}
 	case c.timeoutError != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
 		return c.timeoutError
@@ -253,7 +244,6 @@ func StartErrorText(err error) string {
 // Close closes the connection and its transport. It has a time limit and may be called more than once.
 func (c *Conn) Close(ctx context.Context) {
 	c.stopListening()
-	_ = c.client.Close() // closing a lost connection is not an error
 	c.transport.close(ctx)
 	c.MarkLost()
 }
@@ -262,14 +252,22 @@ func (c *Conn) Close(ctx context.Context) {
 func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 
 // IsModern reports whether the connection uses revision 2026-07-28.
-func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
+func (c *Conn) IsModern() bool { return c.client.modern.Load() }
 
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
 // IsRemote reports whether the server is reached over HTTP. No process belongs to such a connection, so no exit shows
 // that it was lost.
-func (c *Conn) IsRemote() bool { return c.endpoint != nil }
+func (c *Conn) IsRemote() bool { return c.remote != nil }
+
+// WasCalled reports whether a tool was called over the connection.
+func (c *Conn) WasCalled() bool { return c.wasCalled.Load() }
+
+// listens reports whether the connection has a GET stream.
+func (c *Conn) listens() bool {
+	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
+}
 
 // PID returns the process id of a local server; 0 means none.
 func (c *Conn) PID() int { return c.process.pid() }
@@ -285,29 +283,10 @@ func (c *Conn) SkippedLines() (n int, first string) { return c.process.skipped()
 
 // Deliver handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	return c.host.deliver(ctx, message)
+	return c.host.receive(ctx, message)
 }
 
-// RootsChanged notifies the server that the roots changed. For a remote server this happens in the background; it is
-// given up if the connection ends before. Errors are ignored, because other requests detect a broken connection.
+// RootsChanged notifies the server that the roots changed.
 func (c *Conn) RootsChanged(ctx context.Context) {
-	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
-	n.Method = "notifications/roots/list_changed"
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
-	if !c.IsRemote() {
-		defer stop()
-		_ = c.interceptor.SendNotification(ctx, n) // the message is queued, so this does not block
-		return
-	}
-	c.tasks.Go(func() { // returns within notificationTimeout
-		defer stop()
-		_ = c.interceptor.SendNotification(ctx, n)
-	})
-	c.tasks.Go(func() { // returns when the notification was sent, or cancels it
-		defer stop()
-		select {
-		case <-c.released:
-		case <-ctx.Done():
-		}
-	})
+	c.client.notifyLater(ctx, "notifications/roots/list_changed", nil)
 }

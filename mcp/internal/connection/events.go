@@ -3,13 +3,7 @@ package connection
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"math"
-
-	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // event is one server-sent event without its data.
@@ -113,69 +107,4 @@ func (r *eventReader) readPart() (part []byte, isEnd bool, err error) {
 	}
 	r.started = true
 	return part, isEnd, nil
-}
-
-// readLine implements lineSource: it reads the message of the next event. Other events become empty lines. A message
-// that is not JSON ends the stream.
-func (r *eventReader) readLine(line *boundedLine) error {
-	ev, err := r.next(line, math.MaxInt64)
-	isMessage := ev.isMessage()
-	if isMessage && !line.isTooLong() && !json.Valid(line.kept) {
-		isMessage, err = false, ErrUnreadable
-	}
-	if !isMessage {
-		line.reset()
-	}
-	return err
-}
-
-// responseStream is an event stream over streamable HTTP. It changes the stream to what mcp-go reads like the real CLI:
-// each message is on one line after its fields id and retry, and other events have only these fields.
-type responseStream struct {
-	events   *eventReader
-	data     boundedLine
-	request  openRequest
-	isModern bool // the stream is one of revision 2026-07-28, whose servers send no requests
-}
-
-func (s *responseStream) next() ([]byte, error) {
-	s.data.reset()
-	ev, err := s.events.next(&s.data, 2*int64(s.data.limit))
-	var message []byte
-	switch {
-	case s.data.isTooLong():
-		err = newTooLongError(s.data.size, s.data.limit)
-	case errors.Is(err, io.EOF):
-		return nil, err
-	case err != nil:
-		err = ErrBroken
-	default:
-		message, err = s.message(&ev)
-	}
-	if err != nil {
-		s.request.fail(err)
-		return nil, err
-	}
-	if message != nil {
-		ev.cursor = fmt.Appendf(ev.cursor, "data: %s\n", message)
-	}
-	return append(ev.cursor, '\n'), nil
-}
-
-// message returns the message of an event; nil means that the event has none for this stream.
-func (s *responseStream) message(ev *event) ([]byte, error) {
-	data := s.data.kept
-	switch {
-	case !ev.isMessage() || len(data) == 0:
-		return nil, nil
-	case !json.Valid(data) && !s.request.isHandshake:
-		return nil, ErrUnreadable
-	}
-	message := parseMessage(data)
-	m := plainjson.DecodeOrZero[struct{ ID, Method json.RawMessage }](message)
-	isForeign := m.Method == nil && string(bytes.Trim(m.ID, `"`)) != s.request.id
-	if isForeign || s.isModern && m.Method != nil && m.ID != nil {
-		return nil, nil
-	}
-	return message, nil
 }

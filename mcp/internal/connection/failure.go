@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,11 +58,15 @@ type DialError struct {
 	NeedsAuth    bool
 	NeedsLogin   bool // the server requires a login, so the handshake is not tried either
 	IsTransient  bool // another attempt may succeed
+	IsFinal      bool // calls do not try to connect again
 	IsLoss       bool // the connection was lost after the handshake
 	Status       int  // status of the HTTP answer to the handshake; 0 means unknown
 }
 
 func (e *DialError) Error() string { return e.Reason }
+
+// ClosedAgainText is the real CLI's text for a new connection that was lost at once.
+const ClosedAgainText = "Connection closed again while reconnecting"
 
 // AnswerError reports an HTTP answer that is not a message of the protocol. Text is the error text of the real CLI.
 type AnswerError struct {
@@ -90,7 +92,7 @@ type ExpiredError struct{ Limit time.Duration }
 
 func (e *ExpiredError) Error() string { return fmt.Sprintf("no answer within %v", e.Limit) }
 
-// unwrapClientError removes mcp-go's wrapping from an error. A lost connection becomes ErrClosed.
+// unwrapClientError returns the cause of an error. A lost connection becomes ErrClosed.
 func unwrapClientError(err error) error {
 	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*AnswerError](err), findError[*ResultError](err)); found != nil {
 		return found
@@ -99,9 +101,6 @@ func unwrapClientError(err error) error {
 		if errors.Is(err, wrapped) {
 			return plain
 		}
-	}
-	if wrapped, ok := errors.AsType[*transport.Error](err); ok && findError[*url.Error](err) == nil {
-		return wrapped.Err
 	}
 	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
 }
@@ -141,56 +140,10 @@ func isTransient(err error) bool {
 // LossReason is a reason why a connection was given up.
 type LossReason string
 
+func (r LossReason) Error() string { return string(r) }
+
 // The reasons.
 const (
 	LostNeedsAuth  LossReason = "authorization required"
 	LostUnreadable LossReason = "a message cannot be parsed"
 )
-
-// closeReason records that a connection ended, and why.
-type closeReason struct {
-	lost        chan struct{} // closed when the connection is lost
-	once        sync.Once
-	why         atomic.Pointer[LossReason] // why the connection was given up; nil means that it was not given up
-	brokenInRow atomic.Int32               // connections over HTTP that could not be opened or broke off, since the last answer
-}
-
-func newCloseReason() *closeReason { return &closeReason{lost: make(chan struct{})} }
-
-// MarkLost marks the connection as lost.
-func (r *closeReason) MarkLost() { r.once.Do(func() { close(r.lost) }) }
-
-// Lost returns a channel that is closed when the connection is lost or closed.
-func (r *closeReason) Lost() <-chan struct{} { return r.lost }
-
-// IsLost reports whether Lost is closed.
-func (r *closeReason) IsLost() bool {
-	select {
-	case <-r.lost:
-		return true
-	default:
-		return false
-	}
-}
-
-// LostBy returns why the connection was given up; "" means that it was not given up.
-func (r *closeReason) LostBy() LossReason {
-	if why := r.why.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
-
-func (r *closeReason) giveUp(why LossReason) {
-	r.why.CompareAndSwap(nil, &why)
-	r.MarkLost()
-}
-
-// maxBroken is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
-const maxBroken = 3
-
-func (r *closeReason) countBroken(n int32) {
-	if r.brokenInRow.Add(n) >= maxBroken {
-		r.MarkLost()
-	}
-}

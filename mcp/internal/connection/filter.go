@@ -6,33 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
-
-// chunkSource returns bytes in chunks, which may be empty. A chunk is valid until the next one.
-type chunkSource interface{ next() ([]byte, error) }
-
-// chunkReader is a reader of the chunks of a source.
-type chunkReader struct {
-	source     chunkSource
-	readyBytes []byte // the next bytes that Read returns
-}
-
-// Read implements io.Reader.
-func (c *chunkReader) Read(p []byte) (n int, err error) {
-	for len(c.readyBytes) == 0 {
-		if c.readyBytes, err = c.source.next(); err != nil {
-			return 0, err
-		}
-	}
-	n = copy(p, c.readyBytes)
-	c.readyBytes = c.readyBytes[n:]
-	return n, nil
-}
 
 // boundedLine collects a line. Of a line that is longer than the limit, it keeps the beginning and the end.
 type boundedLine struct {
@@ -69,102 +52,74 @@ func (l *boundedLine) reset() {
 
 func (l *boundedLine) isTooLong() bool { return l.size > int64(l.limit) }
 
-// lineSource is where lines come from.
-type lineSource interface {
-	// readLine adds the next line, without its end, to an empty one. An error ends the source; the line is still used.
-	readLine(line *boundedLine) error
-}
-
-// lineFilter passes on the lines of a server that are JSON-RPC messages and drops the rest: text, blank lines and
-// messages longer than the limit. A response that is too long is replaced by an error with its id. A missing last
-// newline is added. Memory use stays near the limit.
-type lineFilter struct {
-	chunkReader
-	lines lineSource
-	owner *transportBase // is marked as lost at the end of lines, and gets an error for each response that is too long
-	logs  bool           // the first few dropped lines are logged
-	line  boundedLine    // a chunk may be a part of it
-	ended bool
+// messageReader reads the messages of a server and drops other lines: text, blank lines and messages longer than the
+// limit. A response that is too long fails its request. Memory use stays near the limit.
+type messageReader struct {
+	pipe  *bufio.Reader
+	owner *transportBase
+	logs  bool // the first few dropped lines are logged
+	line  boundedLine
 
 	mu           sync.Mutex
 	skippedLines int
 	firstSkipped string
 }
 
-// newLineFilter returns a filter for messages of at most limit bytes.
-func newLineFilter(lines lineSource, limit int, owner *transportBase) *lineFilter {
-	f := &lineFilter{lines: lines, line: boundedLine{limit: limit}, owner: owner}
-	f.source = f
-	return f
-}
-
-// pipeLines are the lines of a pipe.
-type pipeLines struct{ *bufio.Reader }
-
-func (p pipeLines) readLine(l *boundedLine) error {
+// readLine reads a line without its end. An error ends the stream; the line is still used.
+func (r *messageReader) readLine() error {
 	for {
-		part, err := p.ReadSlice('\n')
-		l.write(bytes.TrimSuffix(part, []byte{'\n'}))
+		part, err := r.pipe.ReadSlice('\n')
+		r.line.write(bytes.TrimSuffix(part, []byte{'\n'}))
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
 	}
 }
 
-// next returns the next line; nil means that it is not a message. A last line without a newline is returned before
-// the connection is marked as lost, so that this message is still received.
-func (f *lineFilter) next() ([]byte, error) {
-	if f.ended {
-		f.owner.MarkLost()
-		return nil, io.EOF
-	}
-	f.line.reset()
-	f.ended = f.lines.readLine(&f.line) != nil
-	trimmed := bytes.TrimSpace(f.line.kept)
+// next reads a line and returns its message, which is valid until the next one; nil means that it is not a message. An error
+// ends the stream, after this message.
+func (r *messageReader) next() (message []byte, err error) {
+	r.line.reset()
+	err = r.readLine()
+	trimmed := bytes.TrimSpace(r.line.kept)
 	switch {
-	case f.line.isTooLong():
-		return f.tooLongReply(), nil
-	case len(trimmed) == 0:
-		return nil, nil
+	case r.line.isTooLong():
+		if !r.owner.failTooLong(&r.line) {
+			r.dropLine((&tooLongError{Size: r.line.size, Limit: r.line.limit}).Error())
+		}
+	case len(trimmed) > 0:
+		if message = parseMessage(trimmed); message == nil {
+			r.dropLine(string(trimmed[:min(len(trimmed), 200)]))
+		}
 	}
-	message := parseMessage(trimmed)
-	if message == nil {
-		f.dropLine(string(trimmed[:min(len(trimmed), 200)]))
-		return nil, nil
-	}
-	return append(message, '\n'), nil
+	return message, err
 }
 
-// tooLongReply returns the error response that replaces a response that is too long; nil if the line is no response.
-func (f *lineFilter) tooLongReply() []byte {
-	why := &tooLongError{Size: f.line.size, Limit: f.line.limit}
-	id := f.line.responseID()
-	if id == nil || !json.Valid(id) {
-		f.dropLine(why.Error())
-		return nil
-	}
-	f.owner.interceptor.setProblem(strings.Trim(string(id), `"`), why)
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, CodeInternalError, why.Error())
+// failTooLong fails the request whose response is too long. It returns false if the line is no response.
+func (b *transportBase) failTooLong(line *boundedLine) bool {
+	id := line.responseID()
+	b.client.settle(strings.Trim(string(id), `"`), requestOutcome{err: &tooLongError{Size: line.size, Limit: line.limit}})
+	return json.Valid(id)
 }
 
-func (f *lineFilter) dropLine(reason string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *messageReader) dropLine(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	const shown = 10
-	f.skippedLines++
-	if f.skippedLines == 1 {
-		f.firstSkipped = reason
+	r.skippedLines++
+	if r.skippedLines == 1 {
+		r.firstSkipped = reason
 	}
-	if f.skippedLines <= shown && f.logs {
-		f.owner.debug.Printf("not a message, skipped: %s", reason)
+	if r.skippedLines <= shown && r.logs {
+		r.owner.debug.Printf("not a message, skipped: %s", reason)
 	}
 }
 
-// Skipped returns how many lines were dropped, and the first of them.
-func (f *lineFilter) Skipped() (n int, first string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.skippedLines, f.firstSkipped
+// skipped returns how many lines were dropped, and the first of them.
+func (r *messageReader) skipped() (n int, first string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.skippedLines, r.firstSkipped
 }
 
 // tooLongError reports a message beyond the limit. It was dropped.
@@ -209,4 +164,40 @@ func (l *boundedLine) responseID() []byte {
 		return found[1]
 	}
 	return nil
+}
+
+// parseMessage returns a JSON-RPC message; nil means that the line is none. Like the real CLI, it rejects a message
+// without the version, with unknown members, or with a _meta that is not an object, and turns the id of a response into
+// a number if it is a string such as "7" (observed with 2.1.330).
+func parseMessage(line []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {
+		return nil
+	}
+	bodies := 0
+	for name, value := range members {
+		switch name {
+		case "jsonrpc", "id":
+		case "params", "result":
+			if object(optional("_meta", typeShape("object")))(value) != nil {
+				return nil
+			}
+			if name == "result" {
+				bodies++
+			}
+		case "method", "error":
+			bodies++
+		default:
+			return nil
+		}
+	}
+	if bodies != 1 {
+		return nil
+	}
+	id, _ := plainjson.StringValue(members["id"])
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && members["method"] == nil {
+		members["id"] = strconv.AppendInt(nil, n, 10)
+		return []byte(plainjson.MarshalString(members))
+	}
+	return line
 }

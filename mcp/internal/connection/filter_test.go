@@ -3,6 +3,7 @@ package connection
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -24,20 +25,53 @@ func TestFilter(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"x7","result":{}}`:            {`{"jsonrpc":"2.0","id":"x7","result":{}}` + "\n", 0},
 		"{\"a\":\"" + strings.Repeat("x", 100) + "\"}\n" + a: {a + "\n", 1},
 		"{\"id\":3,\"result\":\"" + strings.Repeat("x", 100) + "\"}\n" + a: {
-			`{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the message of the server is 120 bytes; the limit is 90 (maxLineBytes in the server's entry)"}}` + "\n" + a + "\n", 0,
+			"3: the message of the server is 120 bytes; the limit is 90 (maxLineBytes in the server's entry)\n" + a + "\n", 0,
 		},
 		"{\"result\":{\"id\":1,\"x\":\"\\\"" + strings.Repeat("}", 100) + "\"} , \"id\" : \"a\\\"b\" }\n": {
-			`{"jsonrpc":"2.0","id":"a\"b","error":{"code":-32603,"message":"the message of the server is 145 bytes; the limit is 90 (maxLineBytes in the server's entry)"}}` + "\n", 0,
+			`a\"b: the message of the server is 145 bytes; the limit is 90 (maxLineBytes in the server's entry)` + "\n", 0,
 		},
 		"{\"id\":3,\"method\":\"" + strings.Repeat("x", 100) + "\"}\n" + a: {a + "\n", 1},
 		"": {"", 0},
 	} {
-		f := newLineFilter(pipeLines{bufio.NewReader(strings.NewReader(in))}, 90, testBase())
-		out, err := io.ReadAll(f)
-		if n, _ := f.Skipped(); err != nil || string(out) != want.out || n != want.junk {
-			t.Errorf("%q: got %q, %d dropped, %v", in, out, n, err)
+		f := testReader(strings.NewReader(in), 90)
+		out, failed, err := readMessages(f)
+		if n, _ := f.skipped(); !errors.Is(err, io.EOF) || failed+out != want.out || n != want.junk {
+			t.Errorf("%q: got %q, %q, %d dropped, %v", in, failed, out, n, err)
 		}
 	}
+}
+
+// readMessages reads all messages, each with a newline. failed are the requests that failed, with their errors.
+func readMessages(r *messageReader) (messages, failed string, err error) {
+	waiting := waitingRequests(r.owner)
+	for err == nil {
+		var message []byte
+		if message, err = r.next(); message != nil {
+			messages += string(message) + "\n"
+		}
+	}
+	return messages, failures(waiting), err
+}
+
+// waitingRequests adds requests that wait for a response.
+func waitingRequests(base *transportBase) map[string]context.Context {
+	waiting := map[string]context.Context{}
+	for _, id := range []string{"3", "7", "x", `a\"b`} {
+		ctx, stop := context.WithCancelCause(context.Background())
+		waiting[id] = ctx
+		base.client.pending.Store(id, stop)
+	}
+	return waiting
+}
+
+// failures returns the requests that have failed, with their errors.
+func failures(waiting map[string]context.Context) (all string) {
+	for id, ctx := range waiting {
+		if o, ok := context.Cause(ctx).(requestOutcome); ok {
+			all += id + ": " + o.err.Error() + "\n"
+		}
+	}
+	return all
 }
 
 // TestParseMessage checks which lines 2.1.330 ignores.
@@ -73,37 +107,25 @@ func FuzzFilter(f *testing.F) {
 	f.Add([]byte("[\n]\n\xff{}\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 64
-		owner := testBase()
-		all := bufio.NewScanner(newLineFilter(pipeLines{bufio.NewReader(bytes.NewReader(in))}, limit, owner))
-		for all.Scan() {
-			if line := all.Bytes(); !json.Valid(line) || line[0] != '{' || len(line) > limit && !bytes.Contains(line, []byte("maxLineBytes")) {
-				t.Errorf("%q came through", line)
+		r := testReader(bytes.NewReader(in), limit)
+		for {
+			message, err := r.next()
+			if message != nil && (!json.Valid(message) || message[0] != '{' || len(message) > limit) {
+				t.Errorf("%q came through", message)
 			}
-		}
-		if all.Err() != nil || !owner.IsLost() {
-			t.Errorf("%v, lost: %v", all.Err(), owner.IsLost())
+			if err != nil {
+				break
+			}
 		}
 	})
 }
 
 // testBase returns the parts that every transport needs, without a debug log.
 func testBase() *transportBase {
-	l := newInterceptor(nil, nil)
-	return &transportBase{interceptor: l, closeReason: l.closeReason}
+	l := &client{closeReason: newCloseReason()}
+	return &transportBase{client: l, closeReason: l.closeReason}
 }
 
-// The last message of a server that ends without a newline is read before the connection counts as lost.
-func TestFilterEndsAfterTheLastMessage(t *testing.T) {
-	owner := testBase()
-	f := newLineFilter(pipeLines{bufio.NewReader(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{}}`))}, 100, owner)
-	buf := make([]byte, 100)
-	n, err := f.Read(buf)
-	if got := string(buf[:n]); got != "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n" || err != nil || owner.IsLost() {
-		t.Fatalf("read %q, %v; lost: %v", got, err, owner.IsLost())
-	}
-	for range 2 {
-		if n, err := f.Read(buf); n != 0 || !errors.Is(err, io.EOF) || !owner.IsLost() {
-			t.Fatalf("at the end: read %d, %v; lost: %v", n, err, owner.IsLost())
-		}
-	}
+func testReader(in io.Reader, limit int) *messageReader {
+	return &messageReader{pipe: bufio.NewReader(in), line: boundedLine{limit: limit}, owner: testBase()}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/mark3labs/mcp-go/client/transport"
-	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
 // SendFunc sends one JSON-RPC message to a server of the host and returns the response (ignored for notifications).
@@ -19,28 +18,24 @@ type HostedServer struct {
 	Send   SendFunc // nil means no host
 }
 
-func (t HostedServer) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
+func (t HostedServer) dial(_, _ context.Context, b *transportBase) (messageTransport, error) {
 	if t.Send == nil {
-		return nil, nil, errors.New("cannot connect: the server runs in an SDK host, but claude was not started by one")
+		return nil, errors.New("cannot connect: the server runs in an SDK host, but claude was not started by one")
 	}
-	h := &hostTransport{HostedServer: t, transportBase: b}
-	return h, h, nil
+	return &hostTransport{HostedServer: t, transportBase: b}, nil
 }
 
 // hostTransport is the transport to a server inside an SDK host. The host starts and stops the server, so starting and
-// closing the transport has no effect. Messages that the server sends on its own initiative arrive through deliver.
+// closing the transport has no effect. Messages that the server sends on its own initiative arrive through receive.
 type hostTransport struct {
 	HostedServer
 	*transportBase
 }
 
-func (*hostTransport) close(context.Context)                                 {}
-func (*hostTransport) Start(context.Context) error                           { return nil }
-func (*hostTransport) Close() error                                          { return nil }
-func (*hostTransport) GetSessionId() string                                  { return "" }
-func (*hostTransport) SetNotificationHandler(func(wire.JSONRPCNotification)) {}
-func (t *hostTransport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
-	_, err := t.roundTrip(ctx, n)
+func (*hostTransport) close(context.Context)       {}
+func (*hostTransport) Start(context.Context) error { return nil }
+func (t *hostTransport) post(ctx context.Context, message any) error {
+	_, err := t.roundTrip(ctx, message)
 	return err
 }
 
@@ -62,25 +57,15 @@ func (t *hostTransport) roundTrip(ctx context.Context, v any) (json.RawMessage, 
 	return t.Send(ctx, t.Server, message)
 }
 
-// deliver handles a notification or a request of the server; a request is answered.
-func (t *hostTransport) deliver(ctx context.Context, message json.RawMessage) error {
-	var req transport.JSONRPCRequest
-	var n wire.JSONRPCNotification
-	err := json.Unmarshal(message, &req)
-	if err == nil && req.ID.IsNil() {
-		err = json.Unmarshal(message, &n)
+// receive handles a message of the server; a request is answered before it returns.
+func (t *hostTransport) receive(ctx context.Context, message json.RawMessage) (err error) {
+	if req, isRequest := parseRequest(message); isRequest {
+		err = t.answer(ctx, req)
+	} else {
+		err = t.deliver(message)
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading a message of MCP server %q: %w", t.Server, err)
-	case req.ID.IsNil():
-		t.notifications.receive(n)
-		return nil
-	}
-	resp, err := t.interceptor.handle(ctx, req)
 	if err != nil {
-		return err
+		return fmt.Errorf("a message of MCP server %q: %w", t.Server, err)
 	}
-	_, err = t.roundTrip(ctx, resp)
-	return err
+	return nil
 }

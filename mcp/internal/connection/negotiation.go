@@ -13,9 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// ModernVersion is the revision of MCP without a handshake: clients probe for it with server/discover.
-const ModernVersion = wire.ProtocolVersion20260728
-
 // Negotiation is the way in which client and server agree on a revision of MCP.
 type Negotiation int
 
@@ -29,24 +26,92 @@ const (
 	NegotiateModern
 )
 
-// The time limit of a probe is a share of the connect timeout, but at most a fixed limit (observed with 2.1.330).
-const (
-	processProbeLimit, processProbeTimeShare = 3 * time.Second, 0.3
-	remoteProbeLimit, remoteProbeTimeShare   = 5 * time.Second, 1.0 / 3
-)
-
+// probeTimeout returns the time limit of a probe: a share of the connect timeout, but at most a fixed limit (observed with
+// 2.1.330).
 func probeTimeout(connect time.Duration, remote bool) time.Duration {
+	limit, share := 3*time.Second, 0.3
 	if remote {
-		return min(time.Duration(float64(connect)*remoteProbeTimeShare), remoteProbeLimit)
+		limit, share = 5*time.Second, 1.0/3
 	}
-	return min(time.Duration(float64(connect)*processProbeTimeShare), processProbeLimit)
+	return min(time.Duration(float64(connect)*share), limit)
 }
 
 type negotiationState struct {
-	mode                        Negotiation
-	remote                      bool
-	probeError                  error // why the probe failed; nil means not sent or successful
-	probeDone, handshakeStarted bool
+	mode             Negotiation
+	remote           bool
+	probeError       error // why the probe failed; nil means not sent or successful
+	handshakeStarted bool
+}
+
+// negotiate agrees with the server on a revision and returns its answer.
+func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err error) {
+	n := &c.negotiation
+	for attempt := 0; attempt == 0 || attempt == 1 && n.canProbeAgain(err); attempt++ {
+		if n.mode != NegotiateLegacy {
+			if result, err = c.probe(ctx); err == nil {
+				return result, nil
+			}
+		}
+		if err = n.handshakeError(); err == nil {
+			n.handshakeStarted = true
+			result, err = c.handshake(ctx)
+		}
+	}
+	return result, err
+}
+
+// probe asks the server for revision 2026-07-28.
+func (c *Conn) probe(ctx context.Context) (r InitializeResult, err error) {
+	ctx, stop := context.WithTimeout(ctx, probeTimeout(c.options.Timeout, c.IsRemote()))
+	defer stop()
+	c.setVersion(ModernVersion)
+	result, err := c.client.send(ctx, string(wire.MethodServerDiscover), nil)
+	var d *wire.DiscoverResult
+	if err == nil {
+		d, err = parseDiscovery(result)
+	}
+	c.negotiation.probeError, c.client.probed = err, true
+	c.client.modern.Store(err == nil)
+	if err != nil {
+		c.setVersion("")
+		return r, err
+	}
+	r = plainjson.DecodeOrZero[InitializeResult](result)
+	r.ProtocolVersion, r.ServerInfo = ModernVersion, ServerInfo{}
+	if info := d.GetResultMeta().ServerInfo(); info != nil {
+		r.ServerInfo = ServerInfo{Name: info.Name, Title: info.Title, Version: info.Version}
+	}
+	return r, nil
+}
+
+// handshake agrees on a revision up to ProtocolVersion.
+func (c *Conn) handshake(ctx context.Context) (r InitializeResult, err error) {
+	method := string(wire.MethodInitialize)
+	identity := c.client.identity
+	result, err := c.client.send(ctx, method, newParams("protocolVersion", ProtocolVersion,
+		"capabilities", identity.Get(wire.MetaKeyClientCapabilities), "clientInfo", identity.Get(wire.MetaKeyClientInfo)))
+	if err != nil {
+		return r, err
+	}
+	r = plainjson.DecodeOrZero[InitializeResult](result)
+	text := ""
+	if defects := c.options.Defects(method, result); defects != "" {
+		text = "the server " + MalformedResult(method, defects).Text
+	} else if !wire.IsValidProtocolVersion(r.ProtocolVersion) || wire.IsModernProtocol(r.ProtocolVersion) {
+		text = "Server's protocol version is not supported: " + r.ProtocolVersion
+	}
+	if text != "" {
+		return r, &DialError{Reason: text, Wire: text}
+	}
+	c.setVersion(r.ProtocolVersion)
+	return r, c.client.notify(ctx, string(wire.MethodNotificationInitialized), nil)
+}
+
+// setVersion sets the revision that requests over HTTP name in a header.
+func (c *Conn) setVersion(version string) {
+	if c.IsRemote() {
+		c.remote.version.Store(version)
+	}
 }
 
 // canProbeAgain reports whether to repeat the probe after the server refused it or the handshake.
@@ -91,20 +156,13 @@ func supportedVersions(err error) []string {
 	return plainjson.DecodeOrZero[struct{ Supported []string }]([]byte(plainjson.MarshalString(rpc.Data))).Supported
 }
 
-// dropCacheKeys removes the cache keys from a probe's response: the real CLI ignores them; mcp-go cannot parse some.
-func dropCacheKeys(result json.RawMessage) json.RawMessage {
-	members, err := plainjson.Parse(result)
-	if err != nil { // refused later
-		return result
-	}
-	return members.Without("ttlMs", "cacheScope").Raw()
-}
-
-// checkDiscovery returns why a probe's response is unusable, or nil. Some servers answer anything with an empty object.
-func checkDiscovery(result json.RawMessage) error {
+// parseDiscovery returns the answer to a probe, or why it is unusable. Some servers answer anything with an empty object.
+// The real CLI ignores the cache keys.
+func parseDiscovery(result json.RawMessage) (*wire.DiscoverResult, error) {
 	var d wire.DiscoverResult
 	var defect string
-	switch err := json.Unmarshal(dropCacheKeys(result), &d); {
+	members, _ := plainjson.Parse(result) // anything but an object cannot be read
+	switch err := json.Unmarshal(members.Without("ttlMs", "cacheScope").Raw(), &d); {
 	case err != nil:
 		defect = "cannot be read: " + err.Error()
 	case !plainjson.IsSet(plainjson.DecodeOrZero[struct{ Capabilities json.RawMessage }](result).Capabilities):
@@ -112,7 +170,7 @@ func checkDiscovery(result json.RawMessage) error {
 	case !slices.Contains(d.SupportedVersions, ModernVersion):
 		defect = "does not list " + ModernVersion
 	default:
-		return nil
+		return &d, nil
 	}
-	return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover " + defect}
+	return nil, &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover " + defect}
 }

@@ -106,7 +106,6 @@ type pendingCalls struct {
 // token. If the request is sent again, it has another id, so a call may have several tokens.
 type pendingCall struct {
 	all   *pendingCalls
-	meta  *wire.Meta // _meta of the request, to which the token is added
 	limit time.Duration
 	idle  *time.Timer   // fires when the server has sent nothing about the call for as long as limit
 	queue chan Progress // nil means the caller does not want progress
@@ -121,7 +120,6 @@ type pendingCallKey struct{}
 func (w *pendingCall) addToken(id int64) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
-	w.meta.ProgressToken = id
 	w.tokens = append(w.tokens, id)
 	if w.all.byToken == nil {
 		w.all.byToken = map[int64]*pendingCall{}

@@ -3,9 +3,9 @@ package connection
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -32,47 +32,84 @@ const exitOutputWait = 50 * time.Millisecond
 // ExitWait is how long to wait at most for the exit of a process that closed its output.
 const ExitWait = time.Second
 
-func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
+func (t Process) dial(_, limit context.Context, b *transportBase) (messageTransport, error) {
 	p, err := proc.Start(limit, proc.Options{
 		Command: proc.Command{Path: t.Command, Args: t.Args, Env: t.Env, Dir: t.Dir},
 		Stderr:  t.Stderr, Grace: t.Grace, TermGrace: t.Grace,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	lines := newLineFilter(pipeLines{bufio.NewReaderSize(p.Stdout(), 32<<10)}, t.MaxLine, b)
-	lines.logs = true
-	pipes := transport.NewIO(lines, stdinWriter{p.Stdin()}, nil)
-	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
-	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes}
+	w := &process{Process: p, transportBase: b, messages: &messageReader{pipe: bufio.NewReaderSize(p.Stdout(), 32<<10), line: boundedLine{limit: t.MaxLine}, owner: b}}
 	b.tasks.Go(w.watch)
-	return pipes, w, nil
+	return w, nil
 }
-
-var discardLogger = slog.New(slog.DiscardHandler)
 
 // process is the transport to a server over pipes. A nil process means that the server has no process.
 type process struct {
 	*proc.Process
 	*transportBase
-	filter *lineFilter
-	pipes  transport.Interface
+	messages *messageReader
 }
 
-func (p *process) close(ctx context.Context) { p.Stop(ctx) }
+// Start implements messageTransport.
+func (p *process) Start(ctx context.Context) error {
+	go func() { // returns at the end of the output
+		for {
+			message, err := p.messages.next()
+			if message != nil {
+				p.receive(ctx, message)
+			}
+			if err != nil {
+				p.MarkLost()
+				return
+			}
+		}
+	}()
+	return nil
+}
 
-// watch waits until the process exits or the connection is closed, and then closes the pipes.
+// SendRequest implements messageTransport.
+func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	if p.IsLost() {
+		return nil, transport.ErrTransportClosed
+	}
+	if err := p.post(ctx, req); err != nil {
+		return nil, err
+	}
+	return nil, p.wait(ctx, p.Lost())
+}
+
+// post queues a message. Writing to a server that has exited is not an error, because the end of its output already
+// shows the exit.
+func (p *process) post(_ context.Context, message any) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if _, err = p.Stdin().Write(append(line, '\n')); errors.Is(err, proc.ErrQueueClosed) {
+		return nil
+	}
+	return err
+}
+
+// close fails the requests in progress and stops the server.
+func (p *process) close(ctx context.Context) {
+	p.MarkLost()
+	p.Stop(ctx)
+}
+
+// watch waits until the process exits or the connection is closed, which is then lost.
 func (p *process) watch() {
 	select {
 	case <-p.Done():
-	case <-p.lost:
+	case <-p.Lost():
 		return
 	}
 	select { // descendants may keep the pipe open for a long time
 	case <-time.After(exitOutputWait):
-		_ = p.pipes.Close() // fails the requests in progress
-		p.MarkLost()
-	case <-p.lost:
+		p.MarkLost() // fails the requests in progress
+	case <-p.Lost():
 	}
 }
 
@@ -87,7 +124,7 @@ func (p *process) skipped() (n int, first string) {
 	if p == nil {
 		return 0, ""
 	}
-	return p.filter.Skipped()
+	return p.messages.skipped()
 }
 
 func (p *process) stderrTail() []string {
@@ -119,24 +156,6 @@ func (p *process) exitReason(patience time.Duration) string {
 		reason += ": " + line
 	}
 	return p.debug.Redact(reason)
-}
-
-// stdinWriter is the standard input of the server. Closing it does not drop data that is still queued. Writing to a
-// server that has exited is not an error, because the transport would log the error, and the end of the output already
-// shows the exit.
-type stdinWriter struct{ *proc.Queue }
-
-func (s stdinWriter) Write(p []byte) (int, error) {
-	n, err := s.Queue.Write(p)
-	if errors.Is(err, proc.ErrQueueClosed) {
-		return len(p), nil
-	}
-	return n, err
-}
-
-func (s stdinWriter) Close() error {
-	s.CloseWhenSent()
-	return nil
 }
 
 func lastLines(text string) []string {

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
-
-	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
 // ResultDefects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); ""
@@ -220,42 +218,6 @@ func formFieldShape() shape {
 			optional("format", oneOf("email", "uri", "date", "date-time")), optional("default", text)),
 		field(oneOf("number", "integer"), optional("minimum", number), optional("maximum", number), optional("default", number)),
 	)
-}
-
-// parseMessage returns a JSON-RPC message; nil means that the line is none. Like the real CLI, it rejects a message
-// without the version, with unknown members, or with a _meta that is not an object, and turns the id of a response into
-// a number if it is a string such as "7" (observed with 2.1.330).
-func parseMessage(line []byte) []byte {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {
-		return nil
-	}
-	bodies := 0
-	for name, value := range members {
-		switch name {
-		case "jsonrpc", "id":
-		case "params", "result":
-			if object(optional("_meta", typeShape("object")))(value) != nil {
-				return nil
-			}
-			if name == "result" {
-				bodies++
-			}
-		case "method", "error":
-			bodies++
-		default:
-			return nil
-		}
-	}
-	if bodies != 1 {
-		return nil
-	}
-	id, _ := plainjson.StringValue(members["id"])
-	if n, err := strconv.ParseInt(id, 10, 64); err == nil && members["method"] == nil {
-		members["id"] = strconv.AppendInt(nil, n, 10)
-		return []byte(plainjson.MarshalString(members))
-	}
-	return line
 }
 
 // ServerInfo is the name and version of a server.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -47,12 +47,12 @@ type inputRounds struct {
 	sampling bool // the handler handles sampling requests
 	debug    DebugLog
 	method   string
-	params   map[string]json.RawMessage // parameters of the first request
+	params   plainjson.Object // parameters of the first request
 	count    int
 }
 
 // next returns the parameters for repeating the request, given its last result; nil means the result is complete.
-func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[string]json.RawMessage, error) {
+func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
 	var q inputRequests
 	if json.Unmarshal(result, &q) != nil {
 		return nil, nil
@@ -68,15 +68,14 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	if err != nil {
 		return nil, err
 	}
-	params := map[string]json.RawMessage{}
-	maps.Copy(params, r.params)
+	params := slices.Clone(r.params)
 	if answers != nil {
-		params["inputResponses"] = answers
+		params = params.With("inputResponses", answers)
 	} else if !Sleep(ctx, retryPause) {
 		return nil, context.Cause(ctx)
 	}
 	if q.State != nil {
-		params["requestState"] = q.State
+		params = params.With("requestState", q.State)
 	}
 	return params, nil
 }

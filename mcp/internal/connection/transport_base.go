@@ -2,19 +2,33 @@ package connection
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Target is a server and how to reach it: [Process], [RemoteServer] or [HostedServer].
 type Target interface {
 	// dial creates the transport before limit ends; the transport lasts until lifetime is cancelled.
-	dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
+	dial(lifetime, limit context.Context, b *transportBase) (messageTransport, error)
 }
 
-// messageTransport is the part of a connection below the client: a process, an endpoint or a host.
+// messageTransport carries the messages of a connection: to a process, a remote server or a host.
 type messageTransport interface {
+	// Start begins to read messages. Requests of the server are handled until ctx ends.
+	Start(ctx context.Context) error
+	// SendRequest sends a request and waits for its response. The response may also arrive at the client, which then ends
+	// ctx.
+	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
+	// post sends a message that has no response.
+	post(ctx context.Context, message any) error
 	// close closes the transport within its own time limit.
 	close(ctx context.Context)
 }
@@ -22,11 +36,123 @@ type messageTransport interface {
 type transportBase struct {
 	*closeReason
 	*listChanges
-	interceptor   *interceptor
+	client        *client
 	notifications *notificationHandler
 	debug         DebugLog
 	tasks         *sync.WaitGroup
+	reopen        time.Duration // pause before a stream of notifications is opened again
 }
 
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
+
+// wait waits until ctx ends, with which the client ends a request, or the connection is lost.
+func (*transportBase) wait(ctx context.Context, lost <-chan struct{}) error {
+	select {
+	case <-lost:
+		return transport.ErrTransportClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool) {
+	err := json.Unmarshal(message, &req)
+	return req, err == nil && req.Method != "" && !req.ID.IsNil()
+}
+
+// receive handles a message of the server, a request in the background.
+func (b *transportBase) receive(ctx context.Context, message []byte) {
+	if req, isRequest := parseRequest(message); isRequest {
+		go b.answer(ctx, req) // returns when the request has been handled
+	} else {
+		_ = b.deliver(message) // a message that cannot be read is ignored
+	}
+}
+
+// answer handles a request of the server and posts the response.
+func (b *transportBase) answer(ctx context.Context, req transport.JSONRPCRequest) error {
+	resp, err := b.client.handle(ctx, req)
+	if err != nil {
+		return err
+	}
+	return b.client.transport.post(ctx, resp)
+}
+
+// deliver handles a notification of the server, or the response to a request.
+func (b *transportBase) deliver(message json.RawMessage) error {
+	if plainjson.DecodeOrZero[struct{ Method string }](message).Method == "" {
+		b.client.deliver(message)
+		return nil
+	}
+	var n wire.JSONRPCNotification
+	if err := json.Unmarshal(message, &n); err != nil {
+		return fmt.Errorf("reading a notification: %w", err)
+	}
+	b.notifications.receive(n)
+	return nil
+}
+
+// TakeChanges returns the lists that the server reported as changed since the last call, and the number of all changes.
+func (c *listChanges) TakeChanges() (changed map[ListKind]bool, seen int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed, c.changed = c.changed, nil
+	return changed, c.seen.Load()
+}
+
+// ListsChanged returns a channel that holds a token after the server reported a changed list.
+func (c *listChanges) ListsChanged() <-chan struct{} { return c.signal }
+
+// MarkFetched records that the lists were fetched. changes is the number of changes that they already contain, as
+// TakeChanges returned it before.
+func (c *listChanges) MarkFetched(changes int64) { c.current.Store(changes) }
+
+// ForgetChanges treats the lists as up to date, although the server may have reported changes.
+func (c *listChanges) ForgetChanges() {
+	select {
+	case <-c.signal:
+	default:
+	}
+	_, seen := c.TakeChanges()
+	c.MarkFetched(seen)
+}
+
+// HasUnfetchedChanges reports whether the server's lists changed since they were fetched.
+func (c *listChanges) HasUnfetchedChanges() bool { return c.current.Load() < c.seen.Load() }
+
+// closeReason records that a connection ended, and why.
+type closeReason struct {
+	lost        context.Context // ends when the connection is lost, with a LossReason as its cause if it was given up
+	end         context.CancelCauseFunc
+	brokenInRow atomic.Int32 // connections over HTTP that could not be opened or broke off, since the last answer
+}
+
+func newCloseReason() *closeReason {
+	lost, end := context.WithCancelCause(context.Background())
+	return &closeReason{lost: lost, end: end}
+}
+
+// MarkLost marks the connection as lost.
+func (r *closeReason) MarkLost() { r.end(nil) }
+
+// Lost returns a channel that is closed when the connection is lost or closed.
+func (r *closeReason) Lost() <-chan struct{} { return r.lost.Done() }
+
+// IsLost reports whether Lost is closed.
+func (r *closeReason) IsLost() bool { return r.lost.Err() != nil }
+
+// LostBy returns why the connection was given up; "" means that it was not given up.
+func (r *closeReason) LostBy() LossReason {
+	why, _ := context.Cause(r.lost).(LossReason)
+	return why
+}
+
+// maxBroken is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
+const maxBroken = 3
+
+func (r *closeReason) countBroken(n int32) {
+	if r.brokenInRow.Add(n) >= maxBroken {
+		r.MarkLost()
+	}
+}

@@ -1,0 +1,274 @@
+package connection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+var (
+	errNoResult = errors.New("server answered with neither a result nor an error")
+	errNoAnswer = errors.New("the stream ended before the answer")
+)
+
+const notificationTimeout = 5 * time.Second
+
+// ModernVersion is the revision of MCP without a handshake: clients probe for it with server/discover.
+const ModernVersion = wire.ProtocolVersion20260728
+
+// client is the JSON-RPC client of a connection. It sends requests, knows which of them wait for a response, cancels
+// abandoned ones, and handles the requests of the server. Results and errors stay as the server sent them.
+type client struct {
+	transport     messageTransport
+	notifications *notificationHandler
+	debug         DebugLog
+
+	probed      bool // a probe has ended
+	local       bool // the server is a process
+	remote      bool // the server is reached over HTTP
+	closeReason *closeReason
+	identity    plainjson.Object // the members of _meta that each request of revision 2026-07-28 has
+	sampling    bool             // the handler handles sampling requests
+	modern      atomic.Bool      // the server successfully answered the probe for revision 2026-07-28
+	tools       sync.Map         // *wire.Tool by name: the tools whose arguments may be sent as headers
+	ids         idSequence
+	pending     sync.Map // context.CancelCauseFunc of each request that waits, by idText
+}
+
+// idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
+type idSequence struct{ probes, listens, requests atomic.Int64 }
+
+func (s *idSequence) next(method string, probing bool) wire.RequestId {
+	switch {
+	case method == string(wire.MethodSubscriptionsListen):
+		return wire.NewRequestId(fmt.Sprintf("listen:%d", s.listens.Add(1)-1))
+	case method == string(wire.MethodServerDiscover) && probing:
+		return wire.NewRequestId(fmt.Sprintf("server-discover-probe-%d", s.probes.Add(1)))
+	}
+	return wire.NewRequestId(s.requests.Add(1) - 1)
+}
+
+// request sends a request and returns its result. In revision 2026-07-28, it is repeated while its result requests input.
+func (l *client) request(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
+	rounds := inputRounds{handler: l.notifications.handler, sampling: l.sampling, debug: l.debug, method: method, params: params}
+	for {
+		result, err := l.send(ctx, method, params)
+		if err != nil || !l.modern.Load() {
+			return result, err
+		}
+		if params, err = rounds.next(ctx, result); err != nil || params == nil {
+			return result, err
+		}
+	}
+}
+
+// send sends a request once.
+func (l *client) send(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
+	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.next(method, !l.probed), Method: method}
+	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
+	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
+		id, _ := req.ID.Value().(int64) // calls have a numeric id
+		w.addToken(id)
+		meta = append(meta, newParams("progressToken", id)...)
+	}
+	isModern := l.modern.Load() || method == string(wire.MethodServerDiscover)
+	if isModern {
+		meta = append(meta, l.identity...)
+	}
+	if len(meta) > 0 {
+		fields = fields.With("_meta", meta.Raw())
+	}
+	if len(fields) > 0 {
+		req.Params = fields
+	}
+	if isModern {
+		req.Header = l.headers(method, fields)
+	}
+	l.debug.Message("->", method, idText(req.ID))
+	result, err := l.sendTracked(ctx, req)
+	if err == nil {
+		l.debug.Message("<-", "result of "+method, idText(req.ID))
+	}
+	return result, err
+}
+
+// newParams returns an object of names and values in turn, in this order.
+func newParams(pairs ...any) (o plainjson.Object) {
+	for i := 0; i < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		o = append(o, plainjson.Member{Key: name, Value: []byte(plainjson.MarshalString(pairs[i+1]))})
+	}
+	return o
+}
+
+// headers returns the headers that a request of revision 2026-07-28 has over HTTP.
+func (l *client) headers(method string, fields plainjson.Object) http.Header {
+	header, raw := http.Header{}, fields.Raw()
+	all := wire.StandardHeaders(ModernVersion, wire.MCPMethod(method), raw)
+	if tool, ok := l.tools.Load(plainjson.JSString(fields.Get("name"))); ok && method == string(wire.MethodToolsCall) {
+		maps.Copy(all, wire.GenerateParamHeaders(tool.(*wire.Tool), raw))
+	}
+	for name, value := range all {
+		header.Set(name, value)
+	}
+	return header
+}
+
+// sendTracked sends a request that already has an id, and returns the result.
+func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
+	id := idText(req.ID)
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	l.pending.Store(id, stop)
+	defer l.pending.Delete(id)
+	resp, err := l.transport.SendRequest(waiting, req)
+	if o, ok := context.Cause(waiting).(requestOutcome); ok {
+		resp, err = o.response, o.err
+	}
+	switch {
+	case err != nil:
+		if ctx.Err() != nil && l.isCancellable(ctx, req.Method) {
+			l.cancel(ctx, req.ID)
+		}
+		return nil, err
+	case resp.Error != nil:
+		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
+		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
+	case len(resp.Result) == 0 || string(resp.Result) == "null":
+		return nil, errNoResult
+	}
+	return resp.Result, nil
+}
+
+// requestOutcome is the outcome of a request that its transport does not return. It ends the context of the request, as
+// its cause.
+type requestOutcome struct {
+	response *transport.JSONRPCResponse
+	err      error
+}
+
+func (requestOutcome) Error() string { return "the request has an outcome" }
+
+// settle ends a request with the first outcome that is known of it.
+func (l *client) settle(id string, o requestOutcome) {
+	if stop, ok := l.pending.Load(id); ok {
+		stop.(context.CancelCauseFunc)(o)
+	}
+}
+
+// deliver ends the request that a response answers.
+func (l *client) deliver(message json.RawMessage) {
+	resp := &transport.JSONRPCResponse{}
+	if json.Unmarshal(message, resp) == nil {
+		l.settle(idText(resp.ID), requestOutcome{response: resp})
+	}
+}
+
+// isCancellable reports whether the server must be notified that a request was abandoned. In revision 2026-07-28 over
+// HTTP this is not necessary, because closing the HTTP request cancels it.
+func (l *client) isCancellable(ctx context.Context, method string) bool {
+	if method == string(wire.MethodSubscriptionsListen) {
+		return errors.Is(context.Cause(ctx), errNotAcknowledged)
+	}
+	if method == string(wire.MethodInitialize) { // observed over stdio
+		return l.local && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	}
+	if method == string(wire.MethodServerDiscover) {
+		return false
+	}
+	return !l.remote || !l.modern.Load()
+}
+
+func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
+
+func (l *client) cancel(ctx context.Context, id wire.RequestId) {
+	params := newParams("requestId", id)
+	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
+		params = append(params, newParams("reason", cancelReason(cause))...)
+	}
+	if l.modern.Load() {
+		params = append(params, newParams("_meta", l.identity)...)
+	}
+	l.notifyLater(ctx, string(wire.MethodNotificationCancelled), params)
+}
+
+// cancelReason returns the reason of a cancellation, with the real CLI's text for a timeout.
+func cancelReason(cause error) string {
+	var expired *ExpiredError
+	if errors.As(cause, &expired) || errors.Is(cause, context.DeadlineExceeded) {
+		return "SdkError: Request timed out"
+	}
+	return cause.Error()
+}
+
+// notify sends a notification.
+func (l *client) notify(ctx context.Context, method string, params plainjson.Object) error {
+	l.debug.Message("->", method, "")
+	n := newParams("jsonrpc", wire.JSONRPC_VERSION, "method", method)
+	if params != nil {
+		n = append(n, newParams("params", params)...)
+	}
+	return l.transport.post(ctx, n)
+}
+
+// notifyLater sends a notification although ctx may have ended. Errors are ignored, because other requests detect a broken
+// connection.
+func (l *client) notifyLater(ctx context.Context, method string, params plainjson.Object) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
+	send := func() {
+		defer stop()
+		_ = l.notify(ctx, method, params)
+	}
+	if l.local { // which queues the message
+		send()
+	} else {
+		go send() // returns within notificationTimeout
+	}
+}
+
+// handle handles a request of the server.
+func (l *client) handle(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+	l.debug.Message("<-", req.Method, idText(req.ID))
+	defer func() { // a message of the server must not crash this program
+		if p := recover(); p != nil {
+			resp, err = errorResponse(req.ID, &Error{Code: CodeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil
+		}
+	}()
+	params, err := json.Marshal(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	if req.Method == MethodElicit {
+		if err := checkElicitation(params, false); err != nil {
+			return errorResponse(req.ID, err), nil
+		}
+	}
+	result, err := l.notifications.handler.HandleRequest(ctx, req.Method, params)
+	if err != nil {
+		return errorResponse(req.ID, err), nil
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	return transport.NewJSONRPCResultResponse(req.ID, raw), nil
+}
+
+func errorResponse(id wire.RequestId, err error) *transport.JSONRPCResponse {
+	e := &Error{Code: CodeInternalError, Message: err.Error()}
+	errors.As(err, &e)
+	return transport.NewJSONRPCErrorResponse(id, e.Code, e.Message, e.Data)
+}

@@ -1,0 +1,382 @@
+package connection
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// httpTransport is the streamable HTTP transport, or the older HTTP transport (HTTP+SSE). Up to revision 2025-11-25,
+// streamable HTTP has sessions and a GET stream for messages that belong to no request. With the older one, everything
+// that the server sends arrives on the GET stream.
+type httpTransport struct {
+	*transportBase
+	roundTripper *roundTripper // of the client
+	httpClient   *http.Client
+	url          string          // to which messages are posted
+	address      string          // host and port
+	stream       *eventReader    // of the older transport; nil means streamable HTTP
+	limit        int             // bytes of a message
+	closed       context.Context // ends when the connection is closed
+	stop         context.CancelFunc
+	sessionID    atomic.Value // string; empty or nil means none
+	version      atomic.Value // string: the protocol version; empty or nil before the handshake
+}
+
+// Start begins to read the stream of the older transport.
+func (t *httpTransport) Start(context.Context) error {
+	if t.stream != nil {
+		t.tasks.Go(func() { // returns when the connection is closed
+			_, _ = (&eventStream{httpTransport: t}).read(t.stream) // whatever its end, the connection is lost
+			t.MarkLost()
+		})
+	}
+	return nil
+}
+
+// close ends the open requests. Like the real CLI, it does not end the session.
+func (t *httpTransport) close(context.Context) {
+	t.stop()
+	t.roundTripper.base.CloseIdleConnections()
+}
+
+func (t *httpTransport) isModern() bool { return t.version.Load() == ModernVersion }
+
+// do sends a request of HTTP. weight is how much it counts if the server cannot be reached.
+func (t *httpTransport) do(req *http.Request, weight int32) (*http.Response, error) {
+	if id, _ := t.sessionID.Load().(string); id != "" && !t.isModern() {
+		req.Header.Set(sessionHeader, id)
+	}
+	if version, _ := t.version.Load().(string); version != "" {
+		req.Header.Set(versionHeader, version)
+	}
+	resp, err := t.httpClient.Do(req)
+	switch {
+	case err == nil:
+		t.brokenInRow.Store(0)
+	case t.stream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
+		t.countBroken(weight)
+	}
+	return resp, err
+}
+
+func (t *httpTransport) send(ctx context.Context, message any, header http.Header) (*http.Response, error) {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := t.do(req, 1)
+	switch {
+	case err != nil:
+	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
+		err = transport.ErrSessionTerminated
+	case t.stream != nil && resp.StatusCode/100 != 2:
+		err = fmt.Errorf("HTTP %d from the message endpoint", resp.StatusCode)
+	default:
+		return resp, nil
+	}
+	if resp != nil {
+		resp.Body.Close()
+	}
+	return nil, err
+}
+
+// whileOpen returns a context that also ends when the connection is closed.
+func (t *httpTransport) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(t.closed, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (t *httpTransport) post(ctx context.Context, message any) error {
+	ctx, stop := t.whileOpen(ctx)
+	defer stop()
+	resp, err := t.send(ctx, message, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		_, err = t.readAnswer(resp)
+	}
+	return err
+}
+
+// SendRequest posts a request and waits for its response, which may arrive on the GET stream.
+func (t *httpTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	ctx, stop := t.whileOpen(ctx)
+	defer stop()
+	resp, err := t.send(ctx, req, req.Header)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { stop(); resp.Body.Close() }() // in this order, because closing may wait for the server
+	if id := resp.Header.Get(sessionHeader); id != "" && req.Method == string(wire.MethodInitialize) {
+		t.sessionID.Store(id)
+	}
+	if resp.StatusCode/100 == 2 && isEventStream(resp) && t.stream == nil {
+		return t.readResponseStream(ctx, resp.Body, req)
+	}
+	if resp.StatusCode == http.StatusAccepted || t.stream != nil {
+		return nil, t.waitElsewhere(ctx)
+	}
+	message, err := t.readAnswer(resp)
+	if err != nil {
+		return nil, err
+	}
+	s := eventStream{httpTransport: t, id: req.ID.String()}
+	if answer := s.receive(message); answer != nil {
+		return answer, nil
+	}
+	return nil, t.waitElsewhere(ctx) // as the real CLI does
+}
+
+func isEventStream(resp *http.Response) bool {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return media == "text/event-stream"
+}
+
+// waitElsewhere waits for a response that arrives on another stream.
+func (t *httpTransport) waitElsewhere(ctx context.Context) error {
+	if t.stream == nil {
+		return t.wait(ctx, nil)
+	}
+	return t.wait(ctx, t.Lost())
+}
+
+// readAnswer reads a message from an answer that is no event stream. The error tells why the answer cannot be used.
+func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err error) {
+	succeeded := resp.StatusCode/100 == 2
+	kind := resp.Header.Get("Content-Type")
+	if media, _, _ := mime.ParseMediaType(kind); succeeded && media != "application/json" {
+		return nil, &AnswerError{resp.StatusCode, "Unexpected content type: " + cmp.Or(kind, "null")}
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
+	if len(body) > t.limit {
+		rest, _ := io.CopyN(io.Discard, resp.Body, int64(t.limit)) // its end or the limit
+		return nil, newTooLongError(int64(len(body))+rest, t.limit)
+	}
+	if err != nil {
+		return nil, &url.Error{Op: "Post", URL: t.url, Err: err}
+	}
+	found := findResponse(body)
+	message = parseMessage(found)
+	refused := resp.StatusCode == http.StatusBadRequest && t.isModern() && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](found).Error != nil
+	switch {
+	case !succeeded && !refused:
+		return nil, &AnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
+	case !json.Valid(body):
+		return nil, ErrUnreadable
+	case message == nil:
+		return nil, &ResultError{"returned a malformed result that failed schema validation: the answer is not a message of JSON-RPC"}
+	}
+	return message, nil
+}
+
+// findResponse returns the JSON-RPC response in a body: the first response of an array, otherwise the whole body.
+func findResponse(body []byte) []byte {
+	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
+		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {
+			return m
+		}
+	}
+	return body
+}
+
+// readResponseStream reads the response to a request from an event stream. Up to revision 2025-11-25, a stream that the
+// server ends before is continued after its last event.
+func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+	s := eventStream{
+		httpTransport: t, id: req.ID.String(),
+		isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover),
+	}
+	resp, err = s.read(newEventReader(body))
+	for errors.Is(err, io.EOF) && s.lastEventID != "" && !t.isModern() && Sleep(ctx, cmp.Or(s.retry, reopenPause)) {
+		if next, _ := s.open(ctx); next != nil {
+			resp, err = s.read(newEventReader(next))
+			next.Close()
+		} else {
+			s.lastEventID = ""
+		}
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		err = t.waitUnanswered(ctx)
+	case errors.Is(err, ErrUnreadable) && req.Method == string(wire.MethodSubscriptionsListen):
+		t.end(LostUnreadable)
+	}
+	return resp, err
+}
+
+// waitUnanswered returns the error of a request whose stream ended without an answer. After a tool call, it waits until
+// ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
+func (t *httpTransport) waitUnanswered(ctx context.Context) error {
+	if ctx.Value(pendingCallKey{}) == nil {
+		return errNoAnswer
+	}
+	if t.isGone(ctx, t.reopen) {
+		return ErrBroken
+	}
+	return t.wait(ctx, nil)
+}
+
+// isGone reports whether the server has closed its port. It checks after a pause, because a server that shuts down
+// closes its streams before its port.
+func (t *httpTransport) isGone(ctx context.Context, pause time.Duration) bool {
+	if !Sleep(ctx, pause) {
+		return false
+	}
+	conn, err := t.roundTripper.base.DialContext(ctx, "tcp", t.address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// maxGETAttempts is how often the GET stream is requested after it has ended. The first pause is reopenPause, the next
+// one half as long again, unless the server asks for another pause (observed with 2.1.300 and 2.1.330).
+const maxGETAttempts = 2
+
+// listen keeps the GET stream open until the connection is closed. A server that refuses the first request is not asked
+// again.
+func (t *httpTransport) listen() {
+	s := eventStream{httpTransport: t}
+	body, _ := s.open(t.closed)
+	for body != nil {
+		_, err := s.read(newEventReader(body))
+		body.Close()
+		if body = nil; errors.Is(err, ErrUnreadable) {
+			t.end(LostUnreadable)
+			return
+		}
+		pause, isRefused := t.reopen, false
+		for range maxGETAttempts {
+			if body != nil || isRefused || !Sleep(t.closed, cmp.Or(s.retry, pause)) {
+				break
+			}
+			body, isRefused = s.open(t.closed)
+			pause += pause / 2
+		}
+	}
+}
+
+// eventStream is one stream of messages: the response to a request, or the GET stream. It may continue over several HTTP
+// responses.
+type eventStream struct {
+	*httpTransport
+	id          string // of the request; empty means the GET stream
+	isHandshake bool   // events that cannot be parsed are skipped, as in the real CLI until it is connected
+	lastEventID string
+	retry       time.Duration // pause that the server asked for; 0 means none
+}
+
+// open sends a GET request for the stream, or for the rest of it; nil means that it failed. isRefused reports whether the
+// server has no such stream.
+func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused bool) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	if err != nil {
+		return nil, true
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if s.lastEventID != "" {
+		req.Header.Set("Last-Event-Id", s.lastEventID)
+	}
+	resp, err := s.do(req, 2) // the real CLI counts a stream of notifications twice
+	if err != nil {
+		return nil, false
+	}
+	if resp.StatusCode != http.StatusOK || !isEventStream(resp) {
+		resp.Body.Close()
+		return nil, resp.StatusCode == http.StatusMethodNotAllowed
+	}
+	return resp.Body, false
+}
+
+// read handles messages until the response to the request, or to the end of the body (io.EOF).
+func (s *eventStream) read(events *eventReader) (*transport.JSONRPCResponse, error) {
+	data, most := boundedLine{limit: s.limit}, 2*int64(s.limit)
+	if s.stream != nil {
+		most = math.MaxInt64
+	}
+	for {
+		data.reset()
+		ev, err := events.next(&data, most)
+		switch {
+		case data.isTooLong() && s.stream != nil:
+			s.failTooLong(&data)
+			continue
+		case data.isTooLong():
+			return nil, newTooLongError(data.size, s.limit)
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF
+		case err != nil:
+			s.countBroken(1)
+			return nil, ErrBroken
+		}
+		s.update(&ev)
+		switch isEmpty := !ev.isMessage() || len(data.kept) == 0 && s.stream == nil; {
+		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
+			return nil, ErrUnreadable
+		case !isEmpty:
+			if resp := s.receive(parseMessage(data.kept)); resp != nil {
+				return resp, nil
+			}
+		}
+	}
+}
+
+// update reads the fields id and retry of an event. As in the real CLI, an id counts only if its event has data.
+func (s *eventStream) update(ev *event) {
+	for line := range strings.Lines(string(ev.cursor)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		value = strings.TrimPrefix(value, " ")
+		if ms, err := strconv.ParseUint(value, 10, 31); name == "retry" && err == nil {
+			s.retry = time.Duration(ms) * time.Millisecond
+		} else if name == "id" && ev.dataLines > 0 {
+			s.lastEventID = value
+		}
+	}
+}
+
+// receive handles a message, and returns it if it is the response to the request of the stream. The GET stream may have
+// responses to any request. Servers of revision 2026-07-28 send no requests.
+func (s *eventStream) receive(message []byte) *transport.JSONRPCResponse {
+	m := plainjson.DecodeOrZero[transport.JSONRPCRequest](message)
+	switch isRequest := m.Method != "" && !m.ID.IsNil(); {
+	case m.Method == "" && s.id != "":
+		resp := &transport.JSONRPCResponse{}
+		if json.Unmarshal(message, resp) == nil && resp.ID.String() == s.id {
+			return resp
+		}
+	case !isRequest || !s.isModern():
+		s.transportBase.receive(s.closed, message)
+	}
+	return nil
+}
