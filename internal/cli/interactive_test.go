@@ -873,6 +873,24 @@ func TestInteractiveTranscript(t *testing.T) {
 	}
 }
 
+// TestInteractiveCommandIsSaved: a command is in the transcript before the next turn.
+func TestInteractiveCommandIsSaved(t *testing.T) {
+	r := startInteractive(t, echoScenario, nil)
+	r.wait("? for shortcuts")
+	r.typePrompt("/model")
+	r.wait("Select model")
+	r.press("\r")
+	r.wait("Set model to Opus")
+	for range 200 { // the transcript is written by another goroutine than the screen
+		r.press("x", "\x7f")
+		files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+		if text, _ := os.ReadFile(strings.Join(files, "")); strings.Contains(string(text), "<local-command-stdout>Set model to") {
+			return
+		}
+	}
+	t.Error("the transcript has no line about /model")
+}
+
 // TestInteractiveExit: at /exit, files that were copied before are not copied again, and a mode that has changed since
 // the last turn has a line, as in claude 2.1.330.
 func TestInteractiveExit(t *testing.T) {

@@ -171,6 +171,9 @@ func RecordLater(s *Session, events ...protocol.Event) {
 	})
 }
 
+// WritePending writes what RecordLater and the like have added. No turn may be running.
+func WritePending(s *Session) { s.conversation.writePending() }
+
 // CommandRecord is a command that the terminal has run, for the transcript.
 type CommandRecord struct {
 	Line      string // as typed

@@ -146,8 +146,7 @@ func (t *Terminal) switchModel(line, name string, save bool) {
 	} else {
 		text += " and saved as your default for new sessions"
 	}
-	t.showCommand(line, text)
-	session.RecordCommand(t.player.session, session.CommandRecord{Line: line, Output: text})
+	t.recordCommand(session.CommandRecord{Line: line, Output: text})
 }
 
 // saveModel writes the model to a settings file. For the default model, it removes the key "model".
@@ -163,11 +162,12 @@ func saveModel(path, name string) error {
 }
 
 func (t *Terminal) reportCommand(line, result string) {
-	t.showCommand(line, result)
-	session.RecordCommand(t.player.session, session.CommandRecord{Line: line, Output: result, Dismissed: true})
+	t.recordCommand(session.CommandRecord{Line: line, Output: result, Dismissed: true})
 }
 
-func (t *Terminal) showCommand(line, result string) {
+func (t *Terminal) recordCommand(c session.CommandRecord) {
 	s := &t.console.screen
-	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: line}, noteEntry(plainLine(result)))
+	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(plainLine(c.Output)))
+	session.RecordCommand(t.player.session, c)
+	t.player.prompts.push()
 }

@@ -51,6 +51,7 @@ func (p *turnPlayer) interrupt(cause error) int {
 func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
+		session.WritePending(p.session)
 		if texts := p.prompts.pop(); len(texts) > 0 {
 			if !p.playTurn(ctx, userMessage(strings.Join(texts, "\n")), texts) {
 				return
@@ -161,9 +162,10 @@ type promptQueue struct {
 	waiting []string
 }
 
-func (q *promptQueue) push(text string) {
+// push adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
+func (q *promptQueue) push(texts ...string) {
 	q.mu.Lock()
-	q.waiting = append(q.waiting, text)
+	q.waiting = append(q.waiting, texts...)
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
