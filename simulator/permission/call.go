@@ -5,10 +5,8 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -282,7 +280,7 @@ func (r *rule) matchesPath(c *call) bool {
 	for _, root := range []string{root, c.judge.resolver.resolveLinks(root)} {
 		for _, path := range []string{c.path, c.judge.resolver.resolveLinks(c.path)} {
 			path = strings.TrimRight(path, " ") // trailing spaces are ignored (observed with 2.1.330)
-			if isBelow(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
+			if isBelow(root, path) && path != root && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}
 		}
@@ -382,7 +380,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 
 // elementAssignmentPattern matches the assignments before a command. splitUnparsable removes them, because the parser
 // refuses an assignment to an array element, such as a[0]=x.
-var elementAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
+var elementAssignmentPattern = shellcmd.LazyPattern(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`)
 
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
 func splitUnparsable(text string) []string {
@@ -424,9 +422,7 @@ func splitUnparsable(text string) []string {
 }
 
 // leadingWords matches the words that may precede the name of a command in a text that cannot be parsed.
-var leadingWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s*((then|else|elif|do|if|while|until|fi|done|esac|!|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
-})
+var leadingWords = shellcmd.LazyPattern(`^\s*((then|else|elif|do|if|while|until|fi|done|esac|!|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), oneSimpleCommand) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {

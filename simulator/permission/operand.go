@@ -188,12 +188,15 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	ended := false
 	for i, arg := range cmd.Args[1:] {
 		if strings.HasPrefix(arg, "-") && !ended {
-			if cmd.Name() == "find" && (len(out) > 0 || arg == "-files0-from") {
-				break
+			if cmd.Name() == "find" && !slices.Contains([]string{"-H", "-L", "-P", "--"}, arg) {
+				break // the paths end before the first condition (observed with 2.1.330)
 			}
 			ended = arg == "--"
 			if cmd.Name() == "sed" && arg == "-e" {
 				skip++ // the value of the option is a script
+			}
+			if skip > 0 && !ownPattern && slices.Contains(strings.Fields(valueOptions(cmd.Name())), arg) {
+				skip++
 			}
 			continue
 		}
@@ -207,6 +210,20 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 		out = append(out, l.resolveOperand(arg, cmd.Words[i+1]))
 	}
 	return append(out, named...)
+}
+
+// valueOptions returns the options of a search command after which the real CLI skips a word (observed with 2.1.330).
+func valueOptions(name string) string {
+	const shared = "-A -B -C -m --max-count --after-context --before-context --context"
+	switch name {
+	case "grep", "egrep", "fgrep":
+		return shared + " --include --exclude --exclude-dir"
+	case "rg":
+		return shared + " -g -t -T --glob --type --type-not --max-depth"
+	case "jq":
+		return "--indent"
+	}
+	return ""
 }
 
 // optionFiles returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
@@ -307,6 +324,10 @@ func plainPaths(ops []fileOperand) []string {
 // isFileChangingCommand reports whether the command is one that changes files and that acceptEdits allows.
 func isFileChangingCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
+}
+
+func copiesWithOptions(cmd shellcmd.Command) bool {
+	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
 func hasWriteRedirect(rs []shellcmd.Redirect) bool {

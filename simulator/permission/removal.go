@@ -45,15 +45,13 @@ func (c commandLine) removalApproval() *approvalRequest {
 	return nil
 }
 
-var removalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brm(dir)?\b`) })
+var removalName = shellcmd.LazyPattern(`\brm(dir)?\b`)
 
 // hiddenScript matches a command that passes a script with a removal to a shell.
-var hiddenScript = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
-})
+var hiddenScript = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
 
 // hiddenStart matches the start of a command that the real CLI cannot parse and searches for such scripts.
-var hiddenStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`) })
+var hiddenStart = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
 
 // unclearScriptApproval returns the question about a script that is an argument of a shell, removes files, and cannot be
 // analysed: it uses a variable or argument whose value is unclear, or a function or case contains it.
@@ -89,7 +87,7 @@ func removesFiles(text string) bool {
 	})
 }
 
-var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^']*)$`) })
+var unclosedQuoteWord = shellcmd.LazyPattern(`\s('[^']*)$`)
 
 // withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real
 // CLI (observed with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for
@@ -243,7 +241,11 @@ func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalR
 			return strings.ContainsAny(target, unknownVariables+string(shellcmd.PlaceholderOutput)) || moves && (all || strings.Trim(target, "./") == "")
 		})
 	}
+	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return parentsOption().MatchString(a) })
 	for _, target := range operands {
+		if removesParents {
+			target += "/"
+		}
 		if moves && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
 			continue // neither the directory nor the other words are known
 		}
@@ -253,6 +255,8 @@ func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalR
 	}
 	return nil
 }
+
+var parentsOption = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
 
 func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name, cmd := cmd.UnquotedRemoval()
@@ -311,6 +315,9 @@ func (c commandLine) dangerousTargetApproval(name, target string, moves bool) *a
 			break
 		}
 	}
+	if filepath.Dir(target) == "/" { // output beside other text is a name in the root
+		target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput), "x")
+	}
 	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderVariable, shellcmd.PlaceholderExpansion, shellcmd.PlaceholderHome, shellcmd.PlaceholderNotEmpty})) {
 		return nil // nothing is asked about an unknown target
 	}
@@ -329,7 +336,7 @@ func (c commandLine) dangerousTargetApproval(name, target string, moves bool) *a
 	}
 	if all {
 		what = cmp.Or(what, c.describeCriticalDirectory(dir))
-		if what == "" && (slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
+		if what == "" && (name == "rmdir" && strings.HasSuffix(target, "/") || slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
 			what = "what can't be told before it runs"
 		}
 	}

@@ -2,10 +2,8 @@ package permission
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -47,9 +45,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 }
 
 // windowsNamePattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
-var windowsNamePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
-})
+var windowsNamePattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
 // suspiciousReadVerdict returns the question about reading a file whose name has another meaning on Windows. Nil means
 // that the name is not suspicious, or that a rule allows the whole tool.
@@ -120,17 +116,20 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 }
 
 // sensitiveChangeApproval returns the question about the first sensitive file that the command line changes. Like the
-// real CLI (observed with 2.1.330), it checks plain names only, and no line that cannot be analysed completely.
+// real CLI (observed with 2.1.330), it checks plain names only, and no line that cannot be analysed completely. It ignores
+// operands of a command that has options or writes to another file, and after a change of directory all relative names.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	if !c.script.IsAnalysed() {
 		return nil
 	}
-	redirects, moved := slices.Clone(c.script.Redirects), false
+	moved := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
+		return !cmd.IsPiped && slices.Contains([]string{"cd", "pushd", "popd"}, c.script.UnwrappedForRemoval(cmd.WithoutPlainWrappers()).Name())
+	})
+	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := c.script.UnwrappedForRemoval(cmd)
-		moved = moved || inner.Name() == "cd"
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() {
-			if q := c.sensitiveOperandApproval(inner, moved); q != nil {
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !hasWriteRedirect(cmd.Redirects) && !copiesWithOptions(inner) {
+			if q := c.sensitiveOperandApproval(inner); q != nil {
 				return q
 			}
 		}
@@ -141,6 +140,9 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 			continue
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
+			if moved && !filepath.IsAbs(path) {
+				continue
+			}
 			if q := c.sensitivePathApproval(path); q != nil {
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}
 				return q
@@ -150,14 +152,10 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	return nil
 }
 
-// sensitiveOperandApproval returns the question about the first sensitive operand of a command that changes files. After a
-// change of directory, suspicious names are not considered.
-func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command, moved bool) *approvalRequest {
+// sensitiveOperandApproval returns the question about the first sensitive operand of a command that changes files.
+func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalRequest {
 	for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
 		q := c.sensitivePathApproval(path)
-		if moved && q != nil && q.safety == protocol.SafetyDangerous {
-			continue
-		}
 		if hasParentReference(path) {
 			q = c.tokenApproval(inner.Name(), path)
 		}

@@ -1,10 +1,8 @@
 package permission
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -239,10 +237,8 @@ func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 
 // wrapperPattern matches programs that only run another program, such as nohup. A rule for the other program also
 // applies to the wrapped command, but only if the wrapper has no options outside the pattern (observed with 2.1.330).
-var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
-		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
-})
+var wrapperPattern = shellcmd.LazyPattern(`^ ?(noglob )*(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
+	`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 
 // allowedByRule reports whether an allow rule applies to the command (match), and whether the text of a rule equals the
 // complete command (exact).

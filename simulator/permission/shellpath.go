@@ -141,7 +141,7 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 // changeApprovals does the work of [commandLine.pathApprovals] for a command that creates, changes or removes files.
 func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approvalRequest) {
 	name, ops := inner.Name(), c.lookup.fileOperands(inner)
-	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
+	if copiesWithOptions(inner) {
 		return c.optionApproval(name), nil
 	}
 	paths, q := c.changedFiles(ops)

@@ -3,10 +3,8 @@ package permission
 import (
 	"cmp"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -431,7 +429,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 	}
 }
 
-var subcommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
+var subcommandPattern = shellcmd.LazyPattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix is two words if the
 // second looks like a subcommand and the first runs no other programs. Otherwise the rule is the command line itself.

@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	positional     = lazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
-	quotedVariable = lazyPattern(`'[^']*\$[^']*'`)
-	movesArgument  = lazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
+	positional     = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	quotedVariable = LazyPattern(`'[^']*\$[^']*'`)
+	movesArgument  = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
 // HasUnclearScript reports whether the command passes a script to a shell that refers to one of the variables, quoted or

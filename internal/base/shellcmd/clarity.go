@@ -18,7 +18,7 @@ const (
 	Unread             // the real CLI does not read the words of this command
 )
 
-var unreadWord = lazyPattern(`^=([A-Za-z_]|$)|\\\n|\\\\$|['"].*\\[ \t].*['"]`)
+var unreadWord = LazyPattern(`^=([A-Za-z_]|$)|\\\n|\\\\$|['"].*\\[ \t].*['"]`)
 
 func (r *scriptReader) clarityOf(w *syntax.Word) Clarity {
 	values := r.values

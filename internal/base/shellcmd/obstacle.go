@@ -11,7 +11,7 @@ import (
 func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	switch n := node.(type) {
 	case *syntax.Stmt:
-		return statementObstacle(n)
+		return r.statementObstacle(n)
 	case *syntax.BinaryCmd:
 		if r.hasHiddenComment(n) {
 			return Obstacle{Kind: ObstacleUnparsed}
@@ -40,7 +40,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.ProcSubst:
 		return Obstacle{Kind: ObstacleProcessSubstitution}
 	case *syntax.CmdSubst:
-		return r.substitutionObstacle()
+		return r.substitutionObstacle(n)
 	case *syntax.ParamExp:
 		return r.variableObstacle(n)
 	case *syntax.ArithmExp:
@@ -68,25 +68,21 @@ func (r *scriptReader) hasHiddenComment(n *syntax.BinaryCmd) bool {
 	return n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[at:max(at, n.Y.Pos().Offset())], "#")
 }
 
-func statementObstacle(s *syntax.Stmt) Obstacle {
-	heredoc, open, writesAfter := false, false, false
+func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
+	open, followed := false, false
 	for _, redir := range s.Redirs {
 		if isCompound(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
 			return Obstacle{Kind: ObstacleCodedText}
 		}
-		switch redir.Op {
-		case syntax.Hdoc, syntax.DashHdoc:
-			heredoc = true
-			open = open || !isDelimiterQuoted(redir.Word)
-		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.AppClob, syntax.RdrAll, syntax.AppAll:
-			writesAfter = writesAfter || heredoc
-		default:
+		if redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc {
+			line, _, _ := strings.Cut(r.source[redir.Word.End().Offset():], "\n")
+			open, followed = open || !isDelimiterQuoted(redir.Word), followed || strings.TrimSpace(line) != ""
 		}
 	}
 	switch {
 	case open:
 		return Obstacle{Kind: ObstacleOpenHeredoc}
-	case writesAfter, len(s.Redirs) > 0 && isCompound(s.Cmd):
+	case followed, len(s.Redirs) > 0 && isCompound(s.Cmd):
 		return Obstacle{Kind: ObstacleUnclearRedirect}
 	case s.Background:
 		return Obstacle{Kind: ObstacleBackground}
@@ -112,10 +108,14 @@ func isCompound(cmd syntax.Command) bool {
 
 // substitutionObstacle returns the obstacle that the current command substitution is. An unquoted substitution in an
 // assignment, as in a=$(date), is not an obstacle, because its commands are judged instead.
-func (r *scriptReader) substitutionObstacle() Obstacle {
-	for _, parent := range slices.Backward(r.parents) {
+// The output of a simple command inside other quoted text of an argument is none either (observed with 2.1.330).
+func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
+	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.DblQuoted:
+			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && isSimpleOutput(sub) && isMixedText(n) {
+				return Obstacle{}
+			}
 			return Obstacle{Kind: ObstacleQuotedSubstitution}
 		case *syntax.Assign:
 			if !n.Naked {
@@ -146,7 +146,7 @@ func (r *scriptReader) isQuotedPWDWord() bool {
 	return ok && r.sourceText(word) == `"$PWD"`
 }
 
-var numberLiteralPattern = lazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
+var numberLiteralPattern = LazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
@@ -189,7 +189,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 }
 
 // hiddenLinePattern finds a line that begins with # but is not a comment of the script.
-var hiddenLinePattern = lazyPattern(`\n\s*['"]*#`)
+var hiddenLinePattern = LazyPattern(`\n\s*['"]*#`)
 
 // mayHaveHashLines reports whether lines that begin with # are allowed in a word. They are allowed in the text of a
 // here-document, and in a word with a command substitution, whose own words are checked separately.
@@ -362,10 +362,10 @@ func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 }
 
 // directorySource matches the working directory and directories found from it or a variable (observed with 2.1.330).
-var directorySource = lazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
+var directorySource = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 
 // rootSource matches a value that is the root or a system directory if the variable in it is empty.
-var rootSource = lazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
+var rootSource = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
 // forgetDirectory removes the variable of a loop, which is not a select, from the directories.
 func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
@@ -417,4 +417,4 @@ func (r *scriptReader) isSkipped(ofDirectory bool) bool {
 }
 
 // unclearValue matches a value that the real CLI does not determine (observed with 2.1.330).
-var unclearValue = lazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
+var unclearValue = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)

@@ -61,7 +61,7 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 }
 
 // plainWord matches words in a statement that has a syntax error, see [replaceWord].
-var plainWord = lazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
+var plainWord = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
 func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
@@ -351,10 +351,10 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 }
 
 var (
-	misplaced     = lazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
-	openList      = lazyPattern(`^[\s;]*(#|$)`)
-	statementText = lazyPattern(`^[^;&|)\n]+`)
-	misplacedText = lazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
+	misplaced     = LazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
+	openList      = LazyPattern(`^[\s;]*(#|$)`)
+	statementText = LazyPattern(`^[^;&|)\n]+`)
+	misplacedText = LazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
 )
 
 // skipMisplaced replaces by spaces the word or operator in whose place the syntax error is. Between two statements on
@@ -402,28 +402,20 @@ func repairFirstError(text string, mistake error) (string, bool) {
 	switch wrong.Text {
 	case "cannot negate a command multiple times":
 		return text[:at] + " " + text[at+1:], true
-	case "reached EOF without closing quote `'`":
-		return text + "'", true
-	case "reached EOF without closing quote `\"`":
-		return text + `"`, true
 	case "`if` must be followed by a statement list":
 		return text + " true\nthen true\nfi", at+len("if") == len(text)
 	case "`|` must be followed by a statement", "`|&` must be followed by a statement":
 		return text + " true", strings.Trim(text[at:], "|& \n\t") == ""
-	case "`if <cond>` must be followed by `then`", "`elif <cond>` must be followed by `then`":
-		return text + "\nthen true\nfi", true
-	case "`then` must be followed by a statement list", "`else` must be followed by a statement list":
-		return text + "\ntrue\nfi", true
-	case "`if` statement must end with `fi`":
-		return text + "\nfi", true
-	case "`while <cond>` must be followed by `do`", "`until <cond>` must be followed by `do`":
-		return text + "\ndo true\ndone", true
-	case "`do` must be followed by a statement list":
-		return text + "\ntrue\ndone", true
-	case "`while` statement must end with `done`", "`until` statement must end with `done`", "`for` statement must end with `done`":
-		return text + "\ndone", true
 	}
-	return "", false
+	end, found := map[string]string{
+		"reached EOF without closing quote `'`": "'", "reached EOF without closing quote `\"`": `"`,
+		"`if <cond>` must be followed by `then`": "\nthen true\nfi", "`elif <cond>` must be followed by `then`": "\nthen true\nfi",
+		"`then` must be followed by a statement list": "\ntrue\nfi", "`else` must be followed by a statement list": "\ntrue\nfi", "`if` statement must end with `fi`": "\nfi",
+		"`while <cond>` must be followed by `do`": "\ndo true\ndone", "`until <cond>` must be followed by `do`": "\ndo true\ndone",
+		"`do` must be followed by a statement list": "\ntrue\ndone", "`while` statement must end with `done`": "\ndone",
+		"`until` statement must end with `done`": "\ndone", "`for` statement must end with `done`": "\ndone",
+	}[wrong.Text]
+	return text + end, found
 }
 
 // endsUnclosed reports whether a double quote, for loop or case is closed only by the text that a repair has added to

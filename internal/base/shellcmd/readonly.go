@@ -22,10 +22,13 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	inner := c.WithoutPlainWrappers()
-	if len(inner.Args) < len(c.Args) && slices.Contains([]string{"test", "[", "command", "builtin"}, inner.Args[0]) {
+	if own := c.Args[:len(c.Args)-len(inner.Args)]; len(own) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, inner.Args[0]) ||
+		inner.Args[0] == "test" && containsAny(own, "command", "builtin") || slices.Contains(own, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, inner.Args[0])) {
 		return false
 	}
-	c = inner
+	if c = inner.withHome(); slices.ContainsFunc(c.Words, func(w Word) bool { return namesUser(w.Shape) }) {
+		return false
+	}
 	expands := slices.ContainsFunc(c.Args[1:], func(a string) bool { return strings.ContainsAny(a, "$`") })
 	switch c.Args[0] {
 	case "pwd", "whoami", "arch":
@@ -33,9 +36,10 @@ func (c Command) IsReadOnly() bool {
 	case "which", "pgrep":
 		return !expands
 	case "test":
-		return !expands && isKnownTest(c.Args[1:])
+		return !expands && isKnownTest(c.Args[1:]) && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
 	case "[":
-		return len(c.Redirects)+len(c.Assignments) == 0 && c.Args[len(c.Args)-1] == "]" && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsTests()
+		isOdd := func(w Word) bool { return w.IsDynamic && w.Source[0] != '~' }
+		return len(c.Redirects)+len(c.Assignments) == 0 && slices.Index(c.Args, "]") == len(c.Args)-1 && !slices.ContainsFunc(inner.Words, isOdd) && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsTests()
 	}
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
@@ -52,6 +56,18 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
+}
+
+// withHome returns the command with the home directory in place of $HOME and ~, in words without other expansions and globs.
+func (c Command) withHome() Command {
+	c.Args, c.Words = slices.Clone(c.Args), slices.Clone(c.Words)
+	name := c.Args[0]
+	for i, w := range c.Words {
+		if shape := strings.ReplaceAll(w.Shape, string(PlaceholderHome), "/home"); w.IsDynamic && (shape != w.Shape || shape[0] == '~' && name != "docker") && name != "help" && name != "ifconfig" && name != "ss" && !strings.ContainsAny(shape, "*?[{\x01\x02\x03\x04\x05\x06") {
+			c.Args[i], c.Words[i].IsDynamic = shape, false
+		}
+	}
+	return c
 }
 
 // isKnownTest reports whether a test command has only known operators, each with an operand. Only operators that begin
@@ -207,7 +223,7 @@ func isReadOnlyGit(args []string) bool {
 	return ok && g.allows(rest) && !hasUnknownGitFormat(rest)
 }
 
-var knownGitFormatPattern = lazyPattern(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
+var knownGitFormatPattern = LazyPattern(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 
 // hasUnknownGitFormat reports whether an argument selects a format not built into git, such as a configured alias.
 func hasUnknownGitFormat(args []string) bool {
@@ -240,7 +256,9 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 	case subcommand == "stash" && inner == "show":
 		return diff.allows(args)
 	case subcommand == "worktree" && inner == "list":
-		return !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a) })
+		return !slices.ContainsFunc(args, func(a string) bool {
+			return strings.HasPrefix(a, "-") && !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a)
+		})
 	case subcommand == "config" && inner == "--get":
 		return optionGrammar{}.allows(args)
 	}
@@ -304,17 +322,17 @@ func (s Script) InputListsFiles(i int) bool {
 // The following patterns were measured with 2.1.330, which judges a sed script by its text. They also refuse many
 // harmless scripts.
 var (
-	sedOptions = lazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
+	sedOptions = LazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// sedSubstitution matches a substitution with at most one digit among its flags.
-	sedSubstitution = lazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
+	sedSubstitution = LazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
 	// sedDanger matches scripts with comments, negations, steps, ranges or escaped delimiters, and scripts that may
 	// write files or execute commands.
-	sedDanger = lazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
+	sedDanger = LazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
 	// sedCommand matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
 	// the word after the suffix as the script.
-	sedCommand = lazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
-	sedPrint   = lazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
+	sedCommand = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
+	sedPrint   = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
 // IsPlainSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.

@@ -167,6 +167,11 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			r.script.IsPipeline = true
+			r.script.IsOpaque = r.script.IsOpaque || slices.ContainsFunc(r.parents, func(n syntax.Node) bool { // the real CLI does not analyse this pipe
+				_, timed := n.(*syntax.TimeClause)
+				cmd, ok := n.(syntax.Command)
+				return timed || ok && isCompound(cmd)
+			})
 			r.recordContinuation(n)
 		}
 	case *syntax.Stmt:
@@ -268,7 +273,11 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	}
 	for _, a := range call.Assigns {
 		if a.Name != nil {
-			c.Assignments = append(c.Assignments, a.Name.Value)
+			name := a.Name.Value
+			if a.Value != nil && namesUser(wordShape(a.Value, nil)) {
+				name += "=~" // the value is not harmless
+			}
+			c.Assignments = append(c.Assignments, name)
 			if len(call.Args) == 0 && len(call.Assigns) == 1 {
 				r.recordAssignment(a)
 			}
@@ -333,7 +342,9 @@ func (r *scriptReader) readRedirect(n *syntax.Redirect) Redirect {
 	if n.Word != nil {
 		values := r.values
 		r.values = nil // the real CLI does not know their values here (observed with 2.1.330)
-		out.Target, out.Word = r.readWord(n.Word)
+		if out.Target, out.Word = r.readWord(n.Word); strings.ContainsRune(out.Word.Shape, PlaceholderOutput) {
+			out.Word.Paths = nil
+		}
 		r.values = values
 	}
 	switch n.Op {
@@ -399,7 +410,7 @@ func hasEscapedSpace(cmd string) bool {
 	return false
 }
 
-var equalsExpansion = lazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
+var equalsExpansion = LazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
 
 // hasQuotedBrace looks for a quote after an open, unquoted brace.
 func hasQuotedBrace(cmd string) bool {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -44,7 +45,7 @@ func (w Word) withVariableValues(use bool) Word {
 	return w
 }
 
-var directoryWord = lazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
+var directoryWord = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
 // isDirectory reports whether a word is a variable in r.directories, or names what is in such a directory, as in
 // "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
@@ -77,7 +78,7 @@ func (r *scriptReader) sourceText(n syntax.Node) string {
 	return r.source[from:to]
 }
 
-var obscureWord = lazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
+var obscureWord = LazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
 
 // isObscureWord reports whether a word has a list in braces, $'…' or an escaped space.
 func isObscureWord(w *syntax.Word, source string) bool {
@@ -213,6 +214,10 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
 			lit, ok := inner.(*syntax.Lit)
+			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && isSimpleOutput(sub) && isMixedText(p) {
+				s.appendPlain(string(PlaceholderOutput)) // the real CLI takes it for the name of a file
+				continue
+			}
 			if !ok {
 				if !s.expandVariable(inner, first && i == 0, true) {
 					return false
@@ -389,6 +394,24 @@ const (
 	emptyValue           = "\x07" // the value of a variable that the script sets to an empty text
 	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
 )
+
+// namesUser reports whether the shape of a word begins with ~user. The real CLI asks about it even if it is quoted.
+func namesUser(shape string) bool { return len(shape) > 1 && shape[0] == '~' && shape[1] != '/' }
+
+func isSimpleOutput(sub *syntax.CmdSubst) bool {
+	if len(sub.Stmts) != 1 {
+		return len(sub.Stmts) == 0
+	}
+	call, isSimple := sub.Stmts[0].Cmd.(*syntax.CallExpr)
+	return isSimple && len(call.Args) > 0 && !sub.Stmts[0].Semicolon.IsValid()
+}
+
+// isMixedText reports whether a quoted text has at least two characters beside its expansions, and does not look like an
+// option.
+func isMixedText(q *syntax.DblQuoted) bool {
+	text := wordShape(&syntax.Word{Parts: []syntax.WordPart{q}}, nil)
+	return text[0] != '-' && utf8.RuneCountInString(strings.ReplaceAll(text, string(PlaceholderOutput), "")) > 1
+}
 
 // wordShape returns a word without its quoting. An expansion whose value is not in values is replaced by a placeholder.
 // Globs, braces and tildes are unchanged, even if they are quoted.

@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-var durationPattern = lazyPattern(`^\d+(\.\d+)?[smhd]?$`)
+var durationPattern = LazyPattern(`^\d+(\.\d+)?[smhd]?$`)
 
 // wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
@@ -23,27 +23,18 @@ type wrapper struct {
 // wrappers describes programs that only run another program.
 var wrappers = sync.OnceValue(func() map[string]wrapper {
 	return map[string]wrapper{
-		"timeout":      {valueOptions: "sk", longNames: " signal kill-after ", operands: 1},
-		"env":          {valueOptions: "uCa", longNames: " unset chdir argv0 ", acceptsAssignments: true},
-		"nice":         {valueOptions: "n", longNames: " adjustment "},
-		"ionice":       {valueOptions: "cnpPu", longNames: " class classdata "},
-		"stdbuf":       {valueOptions: "ioe", longNames: " input output error "},
-		"sudo":         {valueOptions: "ugpCDhRrtTU", longNames: " user group prompt chdir host chroot role type other-user command-timeout close-from ", acceptsAssignments: true},
-		"doas":         {valueOptions: "uC"},
-		"pkexec":       {longNames: " user "},
-		"sandbox-exec": {valueOptions: "fpnD"},
-		"xargs":        {valueOptions: "InPLdEas", longNames: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "},
-		"exec":         {valueOptions: "a"},
-		"time":         {valueOptions: "fo", longNames: " format output "},
-		"watch":        {valueOptions: "nq", longNames: " interval equexit "},
-		"flock":        {valueOptions: "wE", longNames: " timeout wait conflict-exit-code ", operands: 1},
-		"taskset":      {valueOptions: "TPD", operands: 1},
-		"chrt":         {valueOptions: "TPD", operands: 1},
-		"strace":       {valueOptions: "oesEpuabIOPSU"},
-		"ltrace":       {valueOptions: "oesEpuabIOPSU"},
-		"unshare":      {valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "},
-		"nsenter":      {valueOptions: "tSG", longNames: " target setuid setgid "},
-		"nohup":        {}, "setsid": {}, "command": {}, "builtin": {}, "busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "caffeinate": {}, "noglob": {}, "!": {},
+		"timeout": {valueOptions: "sk", longNames: " signal kill-after ", operands: 1}, "env": {valueOptions: "uCa", longNames: " unset chdir argv0 ", acceptsAssignments: true},
+		"nice": {valueOptions: "n", longNames: " adjustment "}, "ionice": {valueOptions: "cnpPu", longNames: " class classdata "},
+		"stdbuf": {valueOptions: "ioe", longNames: " input output error "},
+		"sudo":   {valueOptions: "ugpCDhRrtTU", longNames: " user group prompt chdir host chroot role type other-user command-timeout close-from ", acceptsAssignments: true},
+		"doas":   {valueOptions: "uC"}, "pkexec": {longNames: " user "}, "sandbox-exec": {valueOptions: "fpnD"},
+		"xargs": {valueOptions: "InPLdEas", longNames: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "}, "exec": {valueOptions: "a"},
+		"time": {valueOptions: "fo", longNames: " format output "}, "watch": {valueOptions: "nq", longNames: " interval equexit "},
+		"flock": {valueOptions: "wE", longNames: " timeout wait conflict-exit-code ", operands: 1}, "taskset": {valueOptions: "TPD", operands: 1},
+		"chrt": {valueOptions: "TPD", operands: 1}, "strace": {valueOptions: "oesEpuabIOPSU"}, "ltrace": {valueOptions: "oesEpuabIOPSU"},
+		"unshare": {valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "},
+		"nsenter": {valueOptions: "tSG", longNames: " target setuid setgid "},
+		"nohup":   {}, "setsid": {}, "command": {}, "builtin": {}, "busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "caffeinate": {}, "noglob": {}, "!": {},
 	}
 })
 
@@ -78,9 +69,12 @@ func (w wrapper) operandsAfter(args []string) []string {
 	return nil
 }
 
-// WithoutPlainWrappers returns the command without the programs builtin and command, and without a plain timeout such
+// WithoutPlainWrappers returns the command without the programs noglob, builtin and command, and without a plain timeout such
 // as `timeout 5`, which only run the rest. Any other command is returned unchanged.
 func (c Command) WithoutPlainWrappers() Command {
+	for len(c.Args) > 1 && c.Args[0] == "noglob" && !strings.HasPrefix(c.Args[1], "-") {
+		c.Args, c.Words = c.Args[1:], c.Words[1:]
+	}
 	for len(c.Args) > 1 && (c.Args[0] == "builtin" || c.Args[0] == "command") {
 		own := 1
 		if c.Args[1] == "--" || c.Args[0] == "command" && c.Args[1] == "-p" {
@@ -100,7 +94,7 @@ func (c Command) WithoutPlainWrappers() Command {
 // WithoutWrappers returns the innermost command, without wrappers such as nice and their options. Wrappers that change
 // the user, such as sudo, are kept.
 func (c Command) WithoutWrappers() Command {
-	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
+	return c.WithoutPlainWrappers().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
 // IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
@@ -215,7 +209,7 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 	return "", c
 }
 
-var wrapperArgument = lazyPattern(`^(-|\d|\w+=)`)
+var wrapperArgument = LazyPattern(`^(-|\d|\w+=)`)
 
 // Assignments returns the assignments that precede the first command of the script, each with a line end.
 func (s Script) Assignments() string {
@@ -325,7 +319,7 @@ func scriptOptionValue(args []string) string {
 	return ""
 }
 
-var scriptOption = lazyPattern(`^(?:-c|-S|--split-string)(.*)$`)
+var scriptOption = LazyPattern(`^(?:-c|-S|--split-string)(.*)$`)
 
 // OptionScript returns the script that is the value of an option of flock, script or env; "" means none. The real CLI
 // reads it only in scripts that it cannot analyse completely (observed with 2.1.330).
@@ -357,8 +351,7 @@ func (c Command) ShellScript() string {
 	if slices.Contains(c.Args, "xargs") {
 		return ""
 	}
-	switch inner.Name() {
-	case "bash", "sh", "dash", "zsh", "ksh", "ash":
+	if isShell(inner.Name()) {
 		return c.NestedScript()
 	}
 	return ""
@@ -371,10 +364,10 @@ func (c Command) NestedScript() string {
 	if len(inner.Args) == 0 {
 		return ""
 	}
-	switch path.Base(inner.Args[0]) {
-	case "eval":
+	switch name := path.Base(inner.Args[0]); {
+	case name == "eval":
 		return strings.Join(inner.Args[1:], " ")
-	case "bash", "sh", "dash", "zsh", "ksh", "ash":
+	case isShell(name):
 		i := scriptArgumentIndex(inner.Args)
 		if inner.Words[i].IsDynamic {
 			return strings.Trim(inner.Args[i], `"`)
@@ -382,14 +375,18 @@ func (c Command) NestedScript() string {
 		if i > 0 {
 			return withArguments(inner.Args[i], inner.Words[i+1:])
 		}
-	case "trap":
+	case name == "trap":
 		if len(inner.Args) > 1 {
 			return inner.Args[1]
 		}
-	case "find":
+	case name == "find":
 		return findScript(inner)
 	}
 	return ""
+}
+
+func isShell(name string) bool {
+	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh", "ash"}, strings.ToLower(strings.TrimSuffix(path.Base(name), ".exe")))
 }
 
 // scriptArgumentIndex returns the index of the script in the arguments of a shell; 0 means no script.
