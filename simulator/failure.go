@@ -71,8 +71,7 @@ func (api apiFailure) Fallback() string {
 	}
 }
 
-// failureMediaRemoved is the value of api_error after an image that the API cannot read was removed from the
-// conversation.
+// failureMediaRemoved is the value of api_error after an image that the API cannot read was removed.
 const failureMediaRemoved = "media_removed"
 
 // interruptedReplyPrompt asks the model to continue a reply that broke off. The received part of the reply is kept.

@@ -335,8 +335,7 @@ func possibleChangeReason(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRemainingCalls emits a result for each call that the interrupt left without one. Calls from begun on had not
-// started.
+// rejectRemainingCalls emits a result for each call that the interrupt left without. Calls from begun on had not started.
 func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause

@@ -216,6 +216,19 @@ func TestBashMovesBesideAnother(t *testing.T) {
 	}
 }
 
+// A repository that the session creates has no known state: the next command reports that, later ones report nothing.
+func TestBashInNewRepository(t *testing.T) {
+	dir := t.TempDir()
+	tools := newTools(t, Options{CWD: dir, Modes: &fakeModes{mode: protocol.ModeBypass}})
+	for i, command := range []string{"git init -q .", "echo 1 > a.txt", "echo 2 > a.txt"} {
+		r := call(t, tools, "Bash", toolInput{"command": command})
+		raw, err := protocol.Marshal(r.Output)
+		if err != nil || strings.Contains(string(raw), `"bashEditDiff":{"files":[],"moreFiles":0,"unavailable":true}`) != (i == 1) || i != 1 && strings.Contains(string(raw), "bashEditDiff") {
+			t.Errorf("%s: %s (%v)", command, raw, err)
+		}
+	}
+}
+
 func TestBashLargeOutputWithoutStore(t *testing.T) {
 	r := call(t, newTools(t, Options{}), "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
 	if !strings.HasSuffix(r.Content.Text, "... [10925 lines truncated] ...") || r.IsError {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -278,11 +279,19 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 }
 
 // snapshotFunc returns the function that records the state of a repository before a Bash command. The function returns
-// nil, and no changed files are listed, if the session has no Edit or its mode is neither bypassPermissions nor auto.
+// nil, and no changed files are listed, if the session has no Edit or its mode is neither bypassPermissions nor auto. If
+// the session began outside of a repository, only the first command in one has a snapshot (observed with 2.1.330).
 func (t *Tools) snapshotFunc(o Options) func(context.Context, string) *gitworktree.Snapshot {
+	began, isTold := gitworktree.RepositoryOf(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {
 			return nil
+		}
+		if !began {
+			if gitworktree.RepositoryOf(dir) == "" || isTold.Swap(true) {
+				return nil
+			}
+			return &gitworktree.Snapshot{IsNew: true}
 		}
 		return gitworktree.Git{Environ: o.Environ}.Snapshot(ctx, dir)
 	}

@@ -367,13 +367,11 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 
 func TestNotSimulated(t *testing.T) {
 	tools := newTools(t, Options{})
-	for _, name := range []string{"Agent", "Task", "Workflow", "WebFetch", "WebSearch"} {
+	for _, name := range []string{"Agent", "Task", "Workflow", "WebSearch"} {
 		input := toolInput{"anything": 1}
 		switch name {
 		case "Agent", "Task":
 			input = toolInput{"description": "d", "prompt": "p"}
-		case "WebFetch":
-			input = toolInput{"url": "http://x.y", "prompt": "p"}
 		case "WebSearch":
 			input = toolInput{"query": "qq"}
 		}
@@ -381,6 +379,14 @@ func TestNotSimulated(t *testing.T) {
 		if !r.IsError || !strings.HasPrefix(r.Content.Text, name+" ") || !strings.Contains(r.Content.Text, "tool_execution.tools."+name) {
 			t.Errorf("%s: %q does not say how to can its result", name, r.Content.Text)
 		}
+	}
+}
+
+// WebFetch answers as the real CLI does without a network.
+func TestWebFetchWithoutNetwork(t *testing.T) {
+	r := call(t, newTools(t, Options{}), "WebFetch", toolInput{"url": "http://x.y/z", "prompt": "p"})
+	if want := "Unable to verify if domain x.y is safe to fetch. "; !r.IsError || !strings.HasPrefix(r.Content.Text, want) {
+		t.Errorf("%q, want %q", r.Content.Text, want)
 	}
 }
 

@@ -34,7 +34,7 @@ func webFetchTool() tool.Tool {
 			}
 			return tool.InvalidInput("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
 		}),
-		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in webFetchInput) protocol.ToolResult {
+		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, _ protocol.ToolUse, in webFetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)
 			switch {
 			case err != nil || u.User != nil:
@@ -42,7 +42,8 @@ func webFetchTool() tool.Tool {
 			case !strings.Contains(u.Hostname(), "."):
 				return tool.Fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")
 			}
-			return tool.FailWithoutResult(call.Name, "is not simulated, because claudeless makes no requests to the web")
+			// The real CLI without a network gives this answer.
+			return tool.Fail("Unable to verify if domain %s is safe to fetch. This may be due to network restrictions or enterprise security policies blocking claude.ai.", u.Hostname())
 		}),
 	}
 }

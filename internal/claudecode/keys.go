@@ -194,6 +194,7 @@ type RequestFeatures struct {
 	HasEffort       bool   // the model has effort levels
 	ThinkingUpdates bool   // thinking is reported while it is written
 	ChecksCalls     bool   // a server checks the calls of the model
+	CheckedCalls    bool   // a server checks the calls of the model, or has checked earlier calls
 }
 
 // UsesVendorAPI reports whether requests go to the vendor's own address.
@@ -220,7 +221,7 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		{p.env.usesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},
 		{f.HasEffort, "effort-2025-11-24"},
 		{p.env.usesVendorAPI(), "thinking-binding-controls-2026-08-01"},
-		{f.ChecksCalls, "dangerous-tool-use-2026-09-03"},
+		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
 		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
 		{p.env.usesVendorAPI(), "cache-diagnosis-2026-04-07"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},

@@ -70,6 +70,7 @@ var textPatterns = sync.OnceValue(func() []volatilePattern {
 		{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
 		{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
 		{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
+		{regexp.MustCompile(`/plans/[a-z]+(?:-[a-z]+)+\.md`), "/plans/<plan>.md"},
 		{regexp.MustCompile(`/cc-socks/\d+`), "/cc-socks/<pid>"},
 	}
 })
@@ -238,8 +239,7 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// reuseParentPlaceholder gives a line that only one side has its parent's placeholder, so that the next line follows
-// the parent.
+// reuseParentPlaceholder gives a line of only one side its parent's placeholder, so that the next line follows that.
 func (n *Normaliser) reuseParentPlaceholder(line any) {
 	object, _ := line.(map[string]any)
 	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])

@@ -33,6 +33,8 @@ func proseValues() []proseValue {
 		{"attachment/skill_listing", "rendered[].content", reminder},
 		{"attachment/remote_session_change", "rendered[].content", reminder},
 		{"attachment/auto_mode", "rendered[].content", reminder},
+		{"attachment/plan_mode", "rendered[].content", reminder},
+		{"attachment/plan_mode_exit", "rendered[].content", reminder},
 		{"attachment/edited_text_file", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "attachment.text", reminder},

@@ -129,7 +129,7 @@ type agentInput struct {
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	switch {
 	case call.Name == "ListAgents":
-		return executor.ResultOf(a.listAgents()), nil
+		return executor.ResultOf(a.listAgents(call.Agent != nil)), nil
 	case call.Name == "SendMessage":
 		return executor.ResultOf(a.sendMessage(ctx, call)), nil
 	case call.Name == "Skill" && a.options.Skills != nil:
@@ -207,8 +207,8 @@ func (a *Agents) RecordCall(call protocol.ToolUse) {
 	a.recordTool(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordTool records that a conversation knows a tool. isNew is false if it knew the tool before this round; for an
-// agent in the background, also if it learned of the tool in this round.
+// recordTool records that a conversation knows a tool. isNew is false if it knew it before this round or, for an agent
+// in the background, in this round.
 func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -86,7 +86,7 @@ func (a *Agents) findAgent(to string) *agentRun {
 	return nil
 }
 
-func (a *Agents) listAgents() protocol.ToolResult {
+func (a *Agents) listAgents(inAgent bool) protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`
 		Ref    string `json:"ref"`
@@ -102,8 +102,12 @@ func (a *Agents) listAgents() protocol.ToolResult {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var text strings.Builder
-	text.WriteString("This session is " + a.options.Session.SessionName() +
-		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
+	name := a.options.Session.SessionName()
+	if inAgent {
+		text.WriteString("This process's main session is " + name + ` — the name OTHER sessions use to message it (it is not listed below; from inside this process, address the main conversation as "main").` + "\n\n")
+	} else {
+		text.WriteString("This session is " + name + " — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
+	}
 	sections := []section{}
 	reachable := slices.DeleteFunc(slices.Clone(a.workers), func(w *agentRun) bool { return w.input.Name == "" && !w.task.Background && !w.isRunning })
 	if len(reachable) == 0 {

@@ -86,8 +86,7 @@ type Source struct {
 
 // Input is one event.
 type Input struct {
-	// Base contains the keys that all hook inputs have. Empty keys are set from Options. HookEventName is always set
-	// from Event.
+	// Base has the keys of all hook inputs. Empty keys are set from Options, and HookEventName always from Event.
 	Base  protocol.HookBase
 	Event protocol.HookInput
 	// ToolUseID is passed to callbacks separately. Empty means a new id, with the prefix "hook-" for PostToolBatch.

@@ -56,8 +56,7 @@ type Changes struct {
 type Failures struct {
 	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
 	Failed bool
-	// NotExecuted is the result of a call that must not run, because no PreToolUse hook gave a usable answer. Empty
-	// means none.
+	// NotExecuted is the result of a call that must not run, as no PreToolUse hook gave a usable answer; empty means none.
 	NotExecuted string
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.

@@ -61,9 +61,7 @@ func (unknownLocation) Dir() string                   { return "" }
 func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 // Hooks returns the middleware that runs the hooks around every tool call (spec: cli-contract 5.3 and 5.4).
-func Hooks(o HookOptions) executor.Middleware {
-	return executor.Func(newHooks(o).execute)
-}
+func Hooks(o HookOptions) executor.Middleware { return executor.Func(newHooks(o).execute) }
 
 type hookMiddleware struct{ o HookOptions }
 

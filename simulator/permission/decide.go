@@ -137,7 +137,7 @@ func (d decider) decide(c *call) Verdict {
 		}
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite {
-		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
+		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "").withReasonCode("mode:plan")
 		v.Suggestions = nil // a rule would not help, only another mode
 		return v
 	}

@@ -105,8 +105,7 @@ func (c *call) safetyApproval() *approvalRequest {
 	return nil
 }
 
-// sensitivePathApproval returns the question about a path of the command line; nil means that the path is not
-// sensitive.
+// sensitivePathApproval returns the question about a path of the command line; nil means that it is not sensitive.
 func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 	abs := c.judge.resolver.resolveShellPath(path)
 	if strings.HasPrefix(path, "//") { // Windows reads this as a host

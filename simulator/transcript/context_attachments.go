@@ -99,9 +99,9 @@ type (
 		Bypass    bool   `json:"bypass"`
 	}
 	planModeAttachment struct {
-		Type         string `json:"type"`         // "plan_mode"
-		ReminderType string `json:"reminderType"` // "full"
-		IsSubAgent   bool   `json:"isSubAgent"`
+		Type         string `json:"type"`                   // "plan_mode" or "plan_mode_exit"
+		ReminderType string `json:"reminderType,omitempty"` // "full"
+		IsSubAgent   *bool  `json:"isSubAgent,omitempty"`
 		File         string `json:"planFilePath"`
 		Exists       bool   `json:"planExists"`
 	}
@@ -146,11 +146,9 @@ func (l *contextAttachments) writeEnvironment() error {
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelLine("", now)}, l.commitTextAttachment("")...)
 	}
-	if plans := now.ShellMode == protocol.ModePlan; terminal && plans != l.planMode {
+	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode && (plans || terminal) {
 		if l.planMode = plans; plans {
-			file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.planName+".md")
-			_, err := os.Stat(file)
-			lines = append(lines, l.conversation.reminderLine("", planModeAttachment{"plan_mode", "full", false, file, err == nil}, "Plan mode is active. The plan file is "+file))
+			lines = append(lines, l.planLine("plan_mode"))
 		}
 	}
 	return l.lines.write(lines...)
@@ -190,6 +188,17 @@ func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) [
 	}
 	return []any{l.conversation.reminderLine(agentID, autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
 		"In this permission mode Bash is welcome wherever it is the simpler tool.")}
+}
+
+// planLine returns the attachment that tells the model that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
+func (l *contextAttachments) planLine(kind string) protocol.AttachmentLine {
+	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.planName+".md")
+	_, err := os.Stat(file)
+	about := planModeAttachment{Type: kind, File: file, Exists: err == nil}
+	if kind == "plan_mode" {
+		about.ReminderType, about.IsSubAgent = "full", new(bool)
+	}
+	return l.conversation.reminderLine("", about, kind+": the plan file is "+file)
 }
 
 func (l *contextAttachments) tokenLine(agentID string, left int) protocol.AttachmentLine {
@@ -309,10 +318,8 @@ func (l *contextAttachments) firstRequestLines(agentID string) []any {
 // openingAttachments returns the attachments session_context, whose content is always empty, and date.
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
-	return []any{
-		l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."),
-	}
+	lines := []any{l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}})}
+	return append(lines, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
 }
 
 func (l *contextAttachments) commitTextAttachment(agentID string) []any {

@@ -25,11 +25,10 @@ type Options struct {
 	CWD      string // absolute; symbolic links are resolved here
 	Project  string // directory after which the project folder is named; empty means CWD
 	ID       string // --session-id; it is an error if a conversation with this id exists
-	// DefaultID is the id of a new session if ID is empty. If a transcript with this id exists, it is continued. If
-	// DefaultID is empty, an id is generated.
+	// DefaultID is the id of a new session without ID; "" generates one. An existing transcript with it is continued.
 	DefaultID string
-	// RestartIDs prepares NewID for the n-th run with the same seed. It is called if the id of a new session is already
-	// used, because every run with a seed begins with the same ids. Nil means that ids never repeat.
+	// RestartIDs prepares NewID for the n-th run with the same seed, if the id of a new session is already used: every
+	// run with a seed begins with the same ids. Nil means that ids never repeat.
 	RestartIDs func(n int)
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
@@ -122,7 +121,7 @@ type Machine struct {
 	Worktree                    *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }
 
-// SessionContext is context for the model besides the first prompt. Nil lists are omitted from transcripts.
+// SessionContext is context for the model besides the first prompt. Nil lists are omitted.
 type SessionContext struct {
 	Model           string
 	ModelName       string // display name; empty means unknown
@@ -134,12 +133,11 @@ type SessionContext struct {
 	WithoutShell bool
 	// BashSteer is how the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all. ExplainsAuto is
 	// true if mode auto is explained to the model even if BashSteer is empty.
-	BashSteer    string
-	ExplainsAuto bool
-	Deferred     []string  // tools of which the model receives only the names
-	Agents       []Listing // agents listed for the tool Agent
-	// AdditionalDirs are the working directories in addition to that of the session.
-	AdditionalDirs []string
+	BashSteer      string
+	ExplainsAuto   bool
+	Deferred       []string  // tools of which the model receives only the names
+	Agents         []Listing // agents listed for the tool Agent
+	AdditionalDirs []string  // working directories in addition to that of the session
 	TokensLeft     int       // see [RequestContext]
 	Skills         []Listing // skills listed for the tool Skill
 }
@@ -327,9 +325,7 @@ func isSessionID(s string) bool {
 	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
 }
 
-func (o Options) projectDir() string {
-	return filepath.Join(o.StateDir, "projects", Slug(o.Project))
-}
+func (o Options) projectDir() string { return filepath.Join(o.StateDir, "projects", Slug(o.Project)) }
 
 // SessionInfo describes a saved session for a list of sessions.
 type SessionInfo struct {

@@ -97,7 +97,7 @@ func endsReply(ev protocol.Event) bool {
 	case *protocol.AttachmentAdded:
 		return ev.Role == "user" && ev.AgentID == ""
 	case *protocol.User:
-		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary
+		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary && ev.Expansion == nil
 	}
 	return false
 }
@@ -210,24 +210,6 @@ func setTextOrigin(line *protocol.UserLine) {
 	}
 }
 
-func countTextBlocks(c protocol.Content) (n int) {
-	for _, b := range c.Blocks {
-		if _, is := b.(protocol.TextBlock); is {
-			n++
-		}
-	}
-	return n
-}
-
-func imageIDs(c protocol.Content) (ids []int) {
-	for _, b := range c.Blocks {
-		if _, is := b.(protocol.ImageBlock); is {
-			ids = append(ids, len(ids)+1)
-		}
-	}
-	return ids
-}
-
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
@@ -305,8 +287,13 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		} else if ev.IsAPIErrorMessage {
 			madeBy = "model"
 		}
+		var transient *bool
+		if ev.Error == "rate_limit" {
+			transient = new(bool)
+		}
 		return protocol.SyntheticLine{
-			LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
+			IsTransient: transient,
+			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineTrailer: e.LineTrailer,

@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	gocmp "cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,16 +14,46 @@ import (
 )
 
 // remindingContext describes a model that is told how many tokens are left and that agents exist.
-type remindingContext struct{ movedContext }
+type remindingContext struct {
+	movedContext
+	mode protocol.PermissionMode // empty means bypassPermissions
+}
 
-func (*remindingContext) SessionContext(string) transcript.SessionContext {
+func (e *remindingContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext{
-		Model: "m", BashSteer: "relaxed", ShellMode: protocol.ModeBypass, TokensLeft: 9, Agents: []transcript.Listing{{Name: "Plan", Text: "- Plan"}},
+		Model: "m", BashSteer: "relaxed", ShellMode: gocmp.Or(e.mode, protocol.ModeBypass), TokensLeft: 9, Agents: []transcript.Listing{{Name: "Plan", Text: "- Plan"}},
 	}
 }
 
 func (*remindingContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{SystemTurns: true, TokensLeft: 9, Tools: []protocol.Tool{{Name: "Bash"}}}
+}
+
+// In plan mode lines have the name of the plan file, and the model is told when the mode begins and ends.
+func TestPlanMode(t *testing.T) {
+	w := newWorld(t)
+	where := &remindingContext{}
+	where.mode = protocol.ModePlan
+	s := w.mustOpen(t, transcript.Options{Context: where})
+	reply := func() *protocol.Assistant {
+		return &protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}}
+	}
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), PermissionMode: protocol.ModePlan, Content: protocol.Content{Text: "go"}}, &protocol.Init{}, reply())
+	where.mode = protocol.ModeBypass
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, reply())
+	closeAll(t, s)
+	var told []string
+	for i, l := range readLines(t, s.Path()) {
+		if about, ok := l["attachment"].(line); ok && strings.HasPrefix(about["type"].(string), "plan_mode") {
+			told = append(told, about["type"].(string))
+		}
+		if _, isMessage := l["message"]; isMessage && l["uuid"] != nil && l["slug"] != transcript.PlanName(s.ID()) {
+			t.Errorf("line %d has the slug %v", i, l["slug"])
+		}
+	}
+	if diff := cmp.Diff([]string{"plan_mode", "plan_mode_exit"}, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // Reminders precede the requests whose model they inform (observed with 2.1.330).

@@ -37,10 +37,9 @@ type modelInput struct {
 type inputMessage struct {
 	role, id   string // role of the message, and its API id if it is a reply
 	content    []json.RawMessage
-	lines      int
 	hash       string // hash of the message; empty until it is sent
 	blocks     int    // number of content blocks, kept after content was set to nil
-	isRendered bool   // the content differs from the transcript's lines, for example by a reminder
+	isRendered bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
 // silentRepliesBeforeReminder is how many silent replies in a row cause a reminder (observed with 2.1.330).
@@ -158,13 +157,20 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 	}
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
-		if k := len(last.content); role == "user" && k > 0 && len(content) > 0 {
-			last.content[k-1] = endTextWithNewline(last.content[k-1], content[0])
+		k := len(last.content)
+		if results := countBlocks(last.content, "tool_result"); results > 0 && results < k && countBlocks(content, "tool_result") > 0 {
+			last.content, last.isRendered = slices.Insert(last.content, results, content...), true // results precede texts
+			return
 		}
-		last.content, last.lines, last.isRendered = append(last.content, content...), last.lines+1, last.isRendered || rendered
+		if role == "user" && k > 0 && len(content) > 0 {
+			end := endTextWithNewline(last.content[k-1], content[0])
+			rendered = rendered || string(end) != string(last.content[k-1])
+			last.content[k-1] = end
+		}
+		last.content, last.isRendered = append(last.content, content...), last.isRendered || rendered
 		return
 	}
-	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, isRendered: rendered})
+	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, isRendered: rendered})
 }
 
 // addAttachmentText adds the text of an attachment, which becomes a message of its own if role is "system".
@@ -336,8 +342,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	return append(lines, line)
 }
 
-// reminders returns the attachments of a request. An agent gets the list of agents, and is asked to prefer Bash, with
-// its second request.
+// reminders returns the attachments of a request. The second request of an agent lists agents, and may prefer Bash.
 func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext, isSecond bool) (lines []protocol.AttachmentLine) {
 	if agentID != "" {
 		if isSecond {
@@ -350,6 +355,9 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 	}
 	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
 		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", silentReminderText}, silentReminderText))
+	}
+	if l.attachments.planMode && !l.conversation.options.Machine.IsTerminal && l.attachments.sessionContext("").ShellMode != protocol.ModePlan {
+		l.attachments.planMode, lines = false, append(lines, l.attachments.planLine("plan_mode_exit"))
 	}
 	if dir := l.conversation.dirOf(""); c.describedDir != dir && c.describedDir != "" {
 		lines = append(lines, l.conversation.environmentReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: c.describedDir}, "The working directory is now: "+dir))
@@ -384,16 +392,19 @@ func (l *requestLog) messageBlobLine(agentID string, c *modelInput, i int, effor
 	if m.role == "system" && !c.effortSent {
 		c.effortSent, message.OutputConfig = true, effort
 	}
-	if !m.needsBlob(message.Content) || !l.recordBlobHash(agentID, m.hash) {
+	if !m.isRendered || !l.recordBlobHash(agentID, m.hash) {
 		return nil
 	}
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
 }
 
-// needsBlob reports whether the message cannot be assembled from lines of the transcript. A message needs a blob if its
-// content differs from the lines. So does a user message of several lines, unless it contains only results of calls.
-func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
-	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isBlockOfType(b, "tool_result") })
+func countBlocks(blocks []json.RawMessage, kind string) (n int) {
+	for _, b := range blocks {
+		if isBlockOfType(b, kind) {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *requestLog) recordBlobHash(agentID, hash string) bool {

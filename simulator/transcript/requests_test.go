@@ -54,6 +54,23 @@ func TestAttributionOfMessage(t *testing.T) {
 	}
 }
 
+// Results precede texts in a message, and only a message that differs from its lines is written again.
+func TestMessageOfSeveralLines(t *testing.T) {
+	result := func(id string) []json.RawMessage {
+		return []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"` + id + `"}`)}
+	}
+	var c modelInput
+	c.addMessage("user", "", result("1"), false)
+	c.addMessage("user", "", []json.RawMessage{textBlock("skill")}, false)
+	if m := c.messages[0]; len(c.messages) != 1 || m.isRendered {
+		t.Errorf("one result: %+v", c.messages)
+	}
+	c.addMessage("user", "", result("2"), false)
+	if m := c.messages[0]; !m.isRendered || !isBlockOfType(m.content[1], "tool_result") || !isBlockOfType(m.content[2], "text") {
+		t.Errorf("two results: %s", m.content)
+	}
+}
+
 // A message whose first call ends before its last block is complete is one message of the next request.
 func TestReplyAroundResult(t *testing.T) {
 	var c modelInput

@@ -173,10 +173,10 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	})
 }
 
-// recordCompactionBoundary starts a new chain of lines: the boundary has no parent, and is the parent of the next
-// message.
+// recordCompactionBoundary starts a new chain of lines: the boundary has no parent. The next message follows it.
 func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
+	r.conversation.planName = PlanName(r.conversation.id)
 	if r.conversation.options.Machine.IsTerminal {
 		if err := r.prepareCompaction(); err != nil {
 			return err
@@ -213,7 +213,6 @@ func (r *recorder) prepareCompaction() error {
 	r.conversation.recordFiles(r.conversation.options.Clock.NewID())
 	err := r.lines.write(r.labels.closingLines()...)
 	r.turnClosed, r.requests.conversations, r.requests.written = false, nil, nil
-	r.conversation.planName = PlanName(r.conversation.id)
 	return err
 }
 
@@ -304,7 +303,7 @@ func (r *recorder) markPrompt(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
 	r.promptMark = promptMark{th.leaves[""], th.length, r.turns, r.turnClosed, *r.attachments, input}
-	if th.options.Machine.IsTerminal && ev.PermissionMode == protocol.ModePlan {
+	if ev.PermissionMode == protocol.ModePlan {
 		th.planName = PlanName(th.id)
 	}
 }

@@ -172,3 +172,21 @@ func endTextWithNewline(block, next json.RawMessage) json.RawMessage {
 	}
 	return textBlock(b.Text + "\n")
 }
+
+func countTextBlocks(c protocol.Content) (n int) {
+	for _, b := range c.Blocks {
+		if _, is := b.(protocol.TextBlock); is {
+			n++
+		}
+	}
+	return n
+}
+
+func imageIDs(c protocol.Content) (ids []int) {
+	for _, b := range c.Blocks {
+		if _, is := b.(protocol.ImageBlock); is {
+			ids = append(ids, len(ids)+1)
+		}
+	}
+	return ids
+}

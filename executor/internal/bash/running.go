@@ -65,7 +65,7 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 	switch r.wait(ctx) {
 	case outcomeFinished:
 		code := r.cmd.Wait()
-		result := r.commandResult(code, bashOutput{NoSandbox: r.in.NoSandbox, EditDiff: r.commands.differ.Diff(r.repository.Changes(ctx))})
+		result := r.commandResult(code, bashOutput{NoSandbox: r.in.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
 		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:

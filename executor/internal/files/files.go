@@ -87,8 +87,7 @@ func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-// RecordFromEarlierRun records that the model saw this content of a file in an earlier run. content has "\n" between
-// lines.
+// RecordFromEarlierRun records that the model saw this content in an earlier run. content has "\n" between lines.
 func (f *Files) RecordFromEarlierRun(path, content string) {
 	if data, err := readRegularFile(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)

@@ -275,8 +275,7 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// FailWithoutResult returns the error result of a call that only a scenario can answer. Its text begins with name and
-// reason.
+// FailWithoutResult returns the error of a call that only a scenario can answer. It begins with name and reason.
 func FailWithoutResult(name, reason string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }

@@ -19,6 +19,8 @@ type Snapshot struct {
 	top    string
 	commit string                // empty means the repository has no commit yet
 	dirty  map[string]*fileState // nil means deleted
+	// IsNew is true if the repository did not exist when the session began. Its changes are unknown.
+	IsNew bool
 }
 
 type fileState struct {

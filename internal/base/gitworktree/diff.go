@@ -1,6 +1,7 @@
 package gitworktree
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,7 +13,8 @@ import (
 type Diff struct {
 	Files        []FileDiff `json:"files"`
 	MoreFiles    int        `json:"moreFiles"` // number of changed files that are not in Files
-	ChangedFiles []string   `json:"changedFiles"`
+	ChangedFiles []string   `json:"changedFiles,omitempty"`
+	IsUnknown    bool       `json:"unavailable,omitempty"` // the changes could not be found out
 }
 
 // FileDiff is the difference of one text file.
@@ -33,6 +35,14 @@ const (
 
 // Differ computes a [Diff] for each group of changes in a session. The zero value is ready to use.
 type Differ struct{ isUsed atomic.Bool }
+
+// DiffSince returns the changes since a snapshot; nil means no snapshot.
+func (s *Differ) DiffSince(ctx context.Context, before *Snapshot) *Diff {
+	if before != nil && before.IsNew {
+		return &Diff{Files: []FileDiff{}, IsUnknown: true}
+	}
+	return s.Diff(before.Changes(ctx))
+}
 
 // Diff converts changes; nil means that nothing has changed. As in the real CLI, the first changes of a session have
 // the form of git diff: changed modes are included, and the empty side of a new or deleted file starts at line 0. Later

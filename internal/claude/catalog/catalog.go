@@ -225,8 +225,7 @@ func (k Command) ListedDescription() string {
 	}
 }
 
-// IsListed reports whether the command is listed for the model. A command of a plugin is listed only if it has a
-// description.
+// IsListed reports whether the command is listed for the model. A plugin's command needs a description for that.
 func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
 
 // Alias returns the short name of a plugin's skill; empty means that it has none.

@@ -19,8 +19,7 @@ type Handshake struct {
 type hostServers struct {
 	mu               sync.Mutex
 	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
-	// released holds back messages to servers that are not connected until it is closed; nil means that they are not
-	// held back.
+	// released holds back messages to servers that are not connected until it is closed; nil holds back nothing.
 	released  chan struct{}
 	connected func(server string) bool
 }

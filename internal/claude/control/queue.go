@@ -18,8 +18,7 @@ type prompt struct {
 	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
 	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interrupted is set if the host interrupted the turn before it started. The turn still starts, but ends after its
-	// first events.
+	// interrupted is set if the host interrupted the turn before its start. It still starts, but ends after a few events.
 	interrupted bool
 	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	unannounced bool

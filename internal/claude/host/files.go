@@ -81,8 +81,7 @@ func rewind(_ context.Context, r *requestServer, in request) (control.Answer, er
 	}
 }
 
-// maxReadBytes is the maximum number of bytes of a file that are sent. It applies even if the host requests more or no
-// limit.
+// maxReadBytes is the maximum number of bytes of a file that are sent, even if the host requests more or no limit.
 const maxReadBytes = 1 << 20
 
 // readFile sends the contents of a file. Every failure gets the same error text.

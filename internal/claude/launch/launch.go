@@ -147,8 +147,7 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 }
 
 // findScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
-// scenario of the library. Without a name, it looks for claudeless.toml in the working directory and then in the state
-// directory.
+// scenario of the library. Without a name, it looks for claudeless.toml in the working and the state directory.
 func findScenario(name string, at Directories) (path string, library bool) {
 	if name != "" {
 		path = at.Abs(name)

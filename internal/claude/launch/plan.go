@@ -139,8 +139,7 @@ type Model struct {
 	Subagents  string // model of agents without their own; empty means Name
 }
 
-// Aliases are the models that the environment assigns to the default and to the names opus, sonnet and haiku; empty
-// means none.
+// Aliases are the models that the environment assigns to the default and to opus, sonnet and haiku; empty means none.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
 // SystemPrompt is the system prompt, and the schema of the answer.
@@ -240,8 +239,5 @@ func (p *Plan) PlanFile(session string) string {
 	if p.Transcript.NoPersist {
 		return ""
 	}
-	if p.Transcript.Machine.IsTerminal {
-		session = transcript.PlanName(session)
-	}
-	return filepath.Join(p.State, "plans", session+".md")
+	return filepath.Join(p.State, "plans", transcript.PlanName(session)+".md")
 }

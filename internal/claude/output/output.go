@@ -56,8 +56,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer that several goroutines may use. What f writes stays together: no other output comes in
-// between.
+// groupedWriter is a writer that several goroutines may use. What f writes stays together.
 type groupedWriter interface {
 	WriteGroup(f func(w io.Writer) error) error
 }

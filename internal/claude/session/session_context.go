@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
@@ -23,11 +24,12 @@ import (
 
 // sessionContext describes the session to the host (init) and to the model (with the first prompt).
 type sessionContext struct {
-	plan         launch.Plan
-	state        *simulator.SessionState
-	tools        *toolbox
-	records      *recorder
-	warnedModels []string
+	plan            launch.Plan
+	state           *simulator.SessionState
+	tools           *toolbox
+	records         *recorder
+	warnedModels    []string
+	hasCheckedCalls atomic.Bool // a server has checked the calls of an earlier request
 }
 
 // Init returns the init event of a turn from flags, settings and the current servers.
@@ -293,10 +295,11 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: tokensLeft(name)}
 	updates := (agentID == "" || requester.InBackground) && (s.plan.Output.Format == "stream-json" || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
-	now.ChecksCalls = agentID == "" && s.plan.Records.Run.Interactive && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
+	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
+	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
-		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls,
+		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
 	if how := facts.ThinkingMode(); how != "" {
 		now.Params.Thinking = &protocol.RequestThinking{Type: how, Display: "omitted"}

@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// RunShell runs a shell command that the user typed; it needs no permission. If the command fails, stderr contains all
-// its output.
+// RunShell runs a shell command that the user typed, without permission. If it fails, stderr contains all its output.
 func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr string) {
 	if strings.HasPrefix(strings.TrimSpace(command), "sleep ") {
 		command = ":\n" + command // the tool refuses the model's long sleeps

@@ -16,8 +16,7 @@ import (
 // pages.
 type capturedPages struct{ list []book.Page }
 
-// ScreensVariable is the environment variable that selects the book with the captured screens: a version, or a
-// directory.
+// ScreensVariable is the environment variable that selects the book of captured screens: a version, or a directory.
 const ScreensVariable = "CLAUDELESS_SCREENS"
 
 // loadPages returns the pages for a terminal: from the book that [ScreensVariable] names, else from this version of

@@ -208,8 +208,7 @@ func (q *promptQueue) list() []string {
 	return append([]string(nil), q.waiting...)
 }
 
-// TakeJoiningPrompts removes and returns the prompts that become part of the running turn: those before the first slash
-// command.
+// TakeJoiningPrompts removes and returns the prompts that join the running turn: those before the first slash command.
 func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	q.mu.Lock()
 	texts := q.takeTexts()

@@ -25,8 +25,7 @@ import (
 type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
-	// Dir is a new directory. The lanes run one after the other in the same subdirectory, so that all of them see the
-	// same paths.
+	// Dir is a new directory. The lanes run one after the other in one subdirectory, so that all see the same paths.
 	Dir string `json:"dir"`
 	// Self is the claudeless binary, which is also used for fixtures.
 	Self string `json:"self"`
@@ -256,8 +255,7 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readRequests reads the requests to the model from a journal of `claudeless serve` or `claude`; a missing one has
-// none.
+// readRequests reads the requests from a journal of `claudeless serve` or `claude`; a missing journal has none.
 func readRequests(name string) ([]json.RawMessage, error) {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
