@@ -304,6 +304,10 @@ func TestInteractiveRule(t *testing.T) {
 	r.wait("? for shortcuts")
 	r.typePrompt("rule again")
 	r.waitUntil("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Ran: false") == 2 })
+	files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+	if text, _ := os.ReadFile(strings.Join(files, "")); strings.Count(string(text), `"source":"user_permanent"`) != 2 {
+		t.Errorf("the decision is not permanent: %s", text)
+	}
 
 	// A command that changes files adds the directory, as in the real CLI: the next one also needs a question.
 	r.typePrompt("bash please")

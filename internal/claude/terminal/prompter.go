@@ -58,5 +58,8 @@ func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer pro
 	if answer.Interrupt && a.screen.progress != nil {
 		a.screen.progress.endsWithRefusal = true
 	}
+	if slices.ContainsFunc(answer.UpdatedPermissions, func(u protocol.PermissionUpdate) bool { return u.Destination != "session" }) {
+		answer.Source = "user_permanent"
+	}
 	q.answers <- answer
 }
