@@ -24,6 +24,9 @@ func (c commandLine) removalApproval() *approvalRequest {
 	}
 	scripts := append([]commandLine{c}, c.shellScripts(maxScriptDepth)...)
 	lines := slices.Concat(scripts, fragments(c))
+	for _, group := range c.script.Groups {
+		lines = append(lines, scriptLine(c, group))
+	}
 	for _, one := range scripts {
 		for _, fixed := range one.withClosedQuote() {
 			lines = append(append(lines, fixed), fixed.shellScripts(maxScriptDepth)...)

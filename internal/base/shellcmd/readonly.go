@@ -18,7 +18,7 @@ func (s Script) IsReadOnly() bool {
 
 // IsReadOnly reports that this command is known to only read.
 func (c Command) IsReadOnly() bool {
-	if hasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || !c.HasOnlyHarmlessAssignments() {
+	if hasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.HasOnlyHarmlessAssignments() {
 		return false
 	}
 	inner := c.WithoutPlainWrappers()
@@ -44,8 +44,9 @@ func (c Command) IsReadOnly() bool {
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
 	}
-	if isAlwaysReadOnly(c.Args[0]) {
-		return true
+	if isAlwaysReadOnly(c.Args[0]) { // some of them not with globs
+		return !slices.Contains(strings.Fields("seq sleep id expr true false uname nproc free cal groups uptime locale numfmt tsort type"), c.Args[0]) ||
+			!slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
 	}
 	if expands && c.Args[0] != "find" && c.Args[0] != "jq" {
 		// If options matter, text that looks like an expansion is refused even if it is quoted (observed with 2.1.330).
@@ -123,6 +124,9 @@ func isAlwaysReadOnly(name string) bool {
 // isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
+		if name == "ps" && len(args) > 0 && strings.HasPrefix(args[0], "-") {
+			g.maxOperands = -1
+		}
 		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args)) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
 	}
 	switch name {
@@ -137,7 +141,7 @@ func isReadOnlyWith(name string, args []string) bool {
 	case "history":
 		return len(args) == 0 || len(args) == 1 && durationPattern().MatchString(args[0])
 	case "printf":
-		return len(args) > 0 && !strings.HasPrefix(args[0], "-v")
+		return len(args) == 0 || !strings.HasPrefix(args[0], "-v")
 	case "xargs":
 		return isHarmlessXargs(args)
 	case "docker":

@@ -29,6 +29,8 @@ type Script struct {
 	IsPipeline bool
 	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
 	SubshellList bool
+	// Groups are the texts of groups that begin with an assignment, such as A=1; b in (A=1; b).
+	Groups []string
 	// IsBroken is true if the script has a syntax error, HasOpenQuote if a single quote is never closed.
 	IsBroken, HasOpenQuote bool
 	// Unclear are the variables to which the script assigns values that the real CLI does not determine, such as ~.
@@ -161,7 +163,10 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.WordIter:
 		r.forgetDirectory(n)
+	case *syntax.Block:
+		r.addGroup(n.Lbrace, n.Rbrace)
 	case *syntax.Subshell:
+		r.addGroup(n.Lparen, n.Rparen)
 		r.script.SubshellList = r.script.SubshellList || r.hasListSeparator(n)
 	case *syntax.BinaryCmd:
 		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
@@ -204,6 +209,23 @@ func (r *scriptReader) isResolved(kind ObstacleKind, node syntax.Node) bool {
 	variable, _ := node.(*syntax.ParamExp)
 	return kind == NoObstacle || kind == ObstacleBackground || kind == ObstacleAssignedVariable && r.values[variable.Param.Value] != ""
 }
+
+// addGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its text alone
+// (observed with 2.1.330).
+func (r *scriptReader) addGroup(from, to syntax.Pos) {
+	for _, parent := range r.parents {
+		switch parent.(type) {
+		case *syntax.Stmt, *syntax.BinaryCmd:
+		default:
+			return
+		}
+	}
+	if text := r.source[from.Offset()+1 : to.Offset()]; startsWithAssignment().MatchString(text) {
+		r.script.Groups = append(r.script.Groups, text)
+	}
+}
+
+var startsWithAssignment = LazyPattern(`^\s*\w+=`)
 
 func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
@@ -308,12 +330,12 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 }
 
 // startsCommand reports whether a statement runs a command, which an assignment does not. It returns false for a list
-// with && and for a declaration, because their parts are examined separately.
+// with &&, a condition and a declaration, because their parts are examined separately.
 func startsCommand(cmd syntax.Command) bool {
 	switch n := cmd.(type) {
 	case *syntax.CallExpr:
 		return len(n.Args) > 0
-	case *syntax.BinaryCmd, *syntax.DeclClause, nil:
+	case *syntax.BinaryCmd, *syntax.DeclClause, *syntax.IfClause, nil:
 		return false
 	}
 	return true

@@ -116,7 +116,7 @@ func (s Script) IsComplex(c Command) bool {
 // these programs in scripts that it cannot analyse completely (observed with 2.1.330).
 func (s Script) UnwrappedForRemoval(c Command) Command {
 	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
-	plain := c.removeWrappers(names...)
+	plain := c.WithoutPlainWrappers().removeWrappers(names...)
 	if !s.IsComplex(c) {
 		return plain
 	}
