@@ -56,6 +56,32 @@ func TestPlanMode(t *testing.T) {
 	}
 }
 
+// The model of a continued session is told that commands begin in another directory than the last one.
+func TestResumedDirectory(t *testing.T) {
+	w := newWorld(t)
+	where := &movedContext{}
+	path, id := "", ""
+	for _, dir := range []string{"", filepath.Join(w.cwd, "sub"), ""} {
+		s := w.mustOpen(t, transcript.Options{Context: where, Resume: id})
+		where.dir = dir
+		record(
+			t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{},
+			&protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}},
+		)
+		closeAll(t, s)
+		path, id = s.Path(), s.ID()
+	}
+	var from []any
+	for _, l := range readLines(t, path) {
+		if about, ok := l["attachment"].(line); ok && about["changes"] != nil {
+			from = append(from, about["changes"].([]any)[0].(line)["from"])
+		}
+	}
+	if diff := cmp.Diff([]any{w.cwd, filepath.Join(w.cwd, "sub")}, from); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Reminders precede the requests whose model they inform (observed with 2.1.330).
 func TestRemindersOfRequests(t *testing.T) {
 	w := newWorld(t)

@@ -92,7 +92,10 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 				ID      string
 				Content json.RawMessage
 			}
-			Attachment        struct{ Type string }
+			Attachment struct {
+				Type     string
+				Snapshot environmentSnapshot
+			}
 			Rendered          []protocol.RenderedText
 			IsAPIErrorMessage bool
 		}
@@ -108,9 +111,12 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			}
 		case "attachment":
 			c.addAttachmentText(line.RenderedRole, line.Rendered)
-			if line.Attachment.Type == "prompt_snapshot" {
+			switch line.Attachment.Type {
+			case "prompt_snapshot":
 				c.snapshots++
 				c.effortSent, c.replyID = true, "resumed"
+			case "environment":
+				c.describedDir = line.Attachment.Snapshot.WorkingDirectory
 			}
 		case "system":
 			if line.Subtype == "compact_boundary" {

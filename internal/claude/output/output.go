@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -108,8 +109,8 @@ func JSON(w io.Writer, events Events) error {
 	return err
 }
 
-// JSONVerbose writes one JSON array of all events, element by element, so that
-// a long run needs no more memory than a short one.
+// JSONVerbose writes one JSON array of all events but those of hooks, element by element, so that a long run needs no
+// more memory than a short one.
 func JSONVerbose(w io.Writer, events Events) error {
 	separator := "["
 	for ev, err := range events {
@@ -117,7 +118,7 @@ func JSONVerbose(w io.Writer, events Events) error {
 			return err
 		}
 		ev, is := publicEvent(ev)
-		if !is {
+		if s, ok := ev.(*protocol.System); !is || ok && strings.HasPrefix(s.Subtype, "hook_") {
 			continue
 		}
 		if r, ok := ev.(*protocol.Result); ok {

@@ -94,7 +94,7 @@ func TestJSONIsTheLastResultAlone(t *testing.T) {
 
 func TestJSONVerboseIsOneArray(t *testing.T) {
 	var out strings.Builder
-	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatched{}, status("b"))); err != nil {
+	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatched{}, &protocol.System{Subtype: "hook_started"}, status("b"))); err != nil {
 		t.Fatal(err)
 	}
 	want := `[{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"},{"type":"system","subtype":"status","status":"b","session_id":"S","uuid":"U"}]` + "\n"
