@@ -127,6 +127,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	if err != nil {
 		return dialResult{err: c.CloseAfterFailedOpen(lifetime, limit, err)}
 	}
+	c.WaitListening(limit)
 	return dialResult{conn: c, lists: got}
 }
 

@@ -269,6 +269,23 @@ func (c *Conn) listens() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }
 
+// listenTimeout is how long to wait for the GET stream. Some servers answer the request only with their first message.
+const listenTimeout = time.Second
+
+// WaitListening waits until the connection has its GET stream, at most listenTimeout. A server loses the requests that it
+// sends on this stream before the stream is open.
+func (c *Conn) WaitListening(ctx context.Context) {
+	if !c.listens() {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, listenTimeout)
+	defer stop()
+	select {
+	case <-c.remote.listening:
+	case <-ctx.Done():
+	}
+}
+
 // PID returns the process id of a local server; 0 means none.
 func (c *Conn) PID() int { return c.process.pid() }
 

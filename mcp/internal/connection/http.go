@@ -37,8 +37,9 @@ type httpTransport struct {
 	limit        int             // bytes of a message
 	closed       context.Context // ends when the connection is closed
 	stop         context.CancelFunc
-	sessionID    atomic.Value // string; empty or nil means none
-	version      atomic.Value // string: the protocol version; empty or nil before the handshake
+	sessionID    atomic.Value  // string; empty or nil means none
+	version      atomic.Value  // string: the protocol version; empty or nil before the handshake
+	listening    chan struct{} // closed when the first request for the GET stream is answered or has failed
 }
 
 // Start begins to read the stream of the older transport.
@@ -269,6 +270,7 @@ const maxGETAttempts = 2
 func (t *httpTransport) listen() {
 	s := eventStream{httpTransport: t}
 	body, _ := s.open(t.closed)
+	close(t.listening)
 	for body != nil {
 		_, err := s.read(newEventReader(body))
 		body.Close()

@@ -49,11 +49,47 @@ func TestGETStreamPauses(t *testing.T) {
 					_, _ = fmt.Sscan(answer, &resp.StatusCode) // if it is one
 					return resp, nil
 				})
-				s := &httpTransport{transportBase: base, httpClient: &http.Client{Transport: transport}, url: "http://server.test/mcp", limit: 1000, closed: t.Context()}
+				s := &httpTransport{transportBase: base, httpClient: &http.Client{Transport: transport}, url: "http://server.test/mcp", limit: 1000, closed: t.Context(), listening: make(chan struct{})}
 				s.listen()
 				if !slices.Equal(requests, test.want) {
 					t.Errorf("got %q, want %q", requests, test.want)
 				}
+			})
+		})
+	}
+}
+
+// A server counts as connected when its GET stream is open, is refused, or has not been answered for a second.
+func TestWaitListening(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer time.Duration // after which the GET request is answered with this status
+		status int
+		want   time.Duration
+	}{
+		"open": {300 * time.Millisecond, http.StatusOK, 300 * time.Millisecond}, "refused": {300 * time.Millisecond, http.StatusMethodNotAllowed, 300 * time.Millisecond},
+		"silent": {time.Hour, http.StatusOK, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				closed, stop := context.WithCancel(t.Context())
+				answer := roundTrip(func(req *http.Request) (*http.Response, error) {
+					stream, end := io.Pipe()
+					context.AfterFunc(req.Context(), func() { end.CloseWithError(io.EOF) })
+					Sleep(req.Context(), test.answer)
+					return &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: stream}, nil
+				})
+				c, base := &Conn{}, testBase()
+				c.client = base.client
+				c.remote = &httpTransport{transportBase: base, httpClient: &http.Client{Transport: answer}, url: "http://server.test/mcp", limit: 1000, closed: closed, listening: make(chan struct{})}
+				var listening sync.WaitGroup
+				listening.Go(c.remote.listen)
+				begin := time.Now()
+				c.WaitListening(t.Context())
+				if got := time.Since(begin); got != test.want {
+					t.Errorf("connected after %v, want %v", got, test.want)
+				}
+				stop()
+				listening.Wait()
 			})
 		})
 	}

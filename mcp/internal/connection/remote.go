@@ -31,7 +31,7 @@ func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (m
 	}
 	trip := t.roundTripper(originOf(u))
 	h := &httpTransport{
-		transportBase: b, roundTripper: trip, httpClient: &http.Client{Transport: trip}, url: t.URL, limit: t.MaxMessage,
+		transportBase: b, roundTripper: trip, httpClient: &http.Client{Transport: trip}, url: t.URL, limit: t.MaxMessage, listening: make(chan struct{}),
 		address: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])),
 	}
 	h.closed, h.stop = context.WithCancel(lifetime)
