@@ -78,6 +78,8 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 		switch {
 		case errors.Is(err, context.Canceled) && c.LostBy() == LostUnreadable: // the connection was closed meanwhile
 			err = ErrUnreadable
+		case errors.Is(err, context.Canceled) && c.IsLost() && c.remote.stream != nil:
+			err = ErrClosed
 		case errors.Is(err, context.Canceled) && c.IsLost():
 			err = ErrBroken
 		case isConnectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
