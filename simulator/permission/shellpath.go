@@ -76,6 +76,9 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 			return q
 		}
 		for _, path := range op.paths {
+			if r.WritesFile && globText().MatchString(path) {
+				return c.globApproval(path)
+			}
 			if q := c.redirectApproval(r, c.judge.resolver.resolveShellPath(path)); q != nil {
 				return q
 			}
@@ -173,12 +176,15 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 	return nil, nil
 }
 
+// globText matches a name that looks like a glob. The real CLI asks about writing to it even if it is quoted.
+var globText = shellcmd.LazyPattern(`[*?]|\[.*\]|\{.*\}`)
+
 // changedFiles returns the files that a changing command names; a trailing slash is kept. The approval is the question
 // about an operand that cannot be resolved.
 func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest) {
 	var paths []string
 	for _, op := range ops {
-		if op.hasGlob {
+		if op.hasGlob || slices.ContainsFunc(op.paths, func(p string) bool { return globText().MatchString(p) }) {
 			return nil, c.globApproval(op.text)
 		}
 		if q := c.lookup.unclearPathApproval(op); q != nil {
