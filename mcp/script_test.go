@@ -134,11 +134,11 @@ func (s *scriptServer) Serve(in io.Reader, out io.Writer) int {
 			return 0
 		}
 		var m scriptRequest
-		if json.Unmarshal(line, &m) != nil || m.Method == "" {
+		if json.Unmarshal(line, &m) != nil {
 			continue
 		}
 		s.logRequest(m, nil)
-		if m.ID == nil {
+		if m.ID == nil || m.Method == "" {
 			continue
 		}
 		for _, item := range s.next(m.Method) {

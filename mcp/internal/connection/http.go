@@ -368,17 +368,15 @@ func (s *eventStream) update(ev *event) {
 }
 
 // receive handles a message, and returns it if it is the response to the request of the stream. The GET stream may have
-// responses to any request. Servers of revision 2026-07-28 send no requests.
+// responses to any request.
 func (s *eventStream) receive(message []byte) *transport.JSONRPCResponse {
-	m := plainjson.DecodeOrZero[transport.JSONRPCRequest](message)
-	switch isRequest := m.Method != "" && !m.ID.IsNil(); {
-	case m.Method == "" && s.id != "":
-		resp := &transport.JSONRPCResponse{}
-		if json.Unmarshal(message, resp) == nil && resp.ID.String() == s.id {
-			return resp
-		}
-	case !isRequest || !s.isModern():
+	if s.id == "" || hasMethod(message) {
 		s.transportBase.receive(s.closed, message)
+		return nil
 	}
-	return nil
+	resp := &transport.JSONRPCResponse{}
+	if json.Unmarshal(message, resp) != nil || resp.ID.String() != s.id {
+		return nil
+	}
+	return resp
 }

@@ -138,7 +138,7 @@ func TestResponseStream(t *testing.T) {
 		handler := &loggingHandler{}
 		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
 		s := &eventStream{httpTransport: &httpTransport{transportBase: base, limit: 100}, id: wire.NewRequestId(int64(7)).String()}
-		s.version.Store(ModernVersion)
+		base.client.modern.Store(true)
 		resp, failure := s.read(newEventReader(strings.NewReader(test.stream)))
 		got := handler.methods
 		if resp != nil {

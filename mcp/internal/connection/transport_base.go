@@ -56,17 +56,23 @@ func (*transportBase) wait(ctx context.Context, lost <-chan struct{}) error {
 	}
 }
 
+// hasMethod reports whether a message is a request or a notification.
+func hasMethod(message json.RawMessage) bool {
+	return plainjson.DecodeOrZero[struct{ Method string }](message).Method != ""
+}
+
 func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool) {
 	err := json.Unmarshal(message, &req)
 	return req, err == nil && req.Method != "" && !req.ID.IsNil()
 }
 
-// receive handles a message of the server, a request in the background.
+// receive handles a message of the server, a request in the background. Servers of revision 2026-07-28 send no requests.
 func (b *transportBase) receive(ctx context.Context, message []byte) {
-	if req, isRequest := parseRequest(message); isRequest {
-		go b.answer(ctx, req) // returns when the request has been handled
-	} else {
+	switch req, isRequest := parseRequest(message); {
+	case !isRequest:
 		_ = b.deliver(message) // a message that cannot be read is ignored
+	case !b.client.modern.Load():
+		go b.answer(ctx, req) // returns when the request has been handled
 	}
 }
 
@@ -81,7 +87,7 @@ func (b *transportBase) answer(ctx context.Context, req transport.JSONRPCRequest
 
 // deliver handles a notification of the server, or the response to a request.
 func (b *transportBase) deliver(message json.RawMessage) error {
-	if plainjson.DecodeOrZero[struct{ Method string }](message).Method == "" {
+	if !hasMethod(message) {
 		b.client.deliver(message)
 		return nil
 	}
