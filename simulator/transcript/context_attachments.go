@@ -246,7 +246,9 @@ func (l *contextAttachments) modelLine(agentID string, now SessionContext) proto
 		told.Identity.KnowledgeCutoff = &now.KnowledgeCutoff
 		told.Text += " Assistant knowledge cutoff is " + now.KnowledgeCutoff + "."
 	}
-	l.describedModel = now.Model
+	if agentID == "" {
+		l.describedModel = now.Model
+	}
 	return l.conversation.reminderLine(agentID, told, told.Text)
 }
 

@@ -82,6 +82,30 @@ func TestResumedDirectory(t *testing.T) {
 	}
 }
 
+// The model is told its name again when it changes, also between the runs of a session.
+func TestChangedModel(t *testing.T) {
+	w := newWorld(t)
+	path, id := "", ""
+	for _, model := range []string{"m1", "m1", "m2"} {
+		s := w.mustOpen(t, transcript.Options{Context: lowEffortContext{Model: model}, Resume: id})
+		record(
+			t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{},
+			&protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}},
+		)
+		closeAll(t, s)
+		path, id = s.Path(), s.ID()
+	}
+	var told []any
+	for _, l := range readLines(t, path) {
+		if about, ok := l["attachment"].(line); ok && about["type"] == "model" {
+			told = append(told, about["identity"].(line)["modelId"])
+		}
+	}
+	if diff := cmp.Diff([]any{"m1", "m2"}, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Reminders precede the requests whose model they inform (observed with 2.1.330).
 func TestRemindersOfRequests(t *testing.T) {
 	w := newWorld(t)

@@ -95,6 +95,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			Attachment struct {
 				Type     string
 				Snapshot environmentSnapshot
+				Identity modelIdentity
 			}
 			Rendered          []protocol.RenderedText
 			IsAPIErrorMessage bool
@@ -115,6 +116,8 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			case "prompt_snapshot":
 				c.snapshots++
 				c.effortSent, c.replyID = true, "resumed"
+			case "model":
+				l.attachments.describedModel = line.Attachment.Identity.ModelID
 			case "environment":
 				c.describedDir = line.Attachment.Snapshot.WorkingDirectory
 			}
@@ -373,10 +376,19 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 		lines = append(lines, *line)
 	}
 	c.describedDirs = &now.AdditionalDirs
+	session, before := l.attachments.sessionContext(""), l.attachments.describedModel
+	isNew := before != "" && session.Model != before
+	if isNew {
+		lines = append(lines, l.attachments.modelLine("", session))
+	}
 	if now.TokensLeft > 0 && !l.attachments.tokensTold {
 		lines = append(lines, l.attachments.tokenLine("", now.TokensLeft))
 	}
-	l.attachments.tokensTold = false
+	if l.attachments.tokensTold = false; isNew {
+		for _, line := range l.attachments.commitTextAttachment("") {
+			lines = append(lines, line.(protocol.AttachmentLine))
+		}
+	}
 	return lines
 }
 

@@ -201,6 +201,9 @@ func tokensLeft(model string) int {
 // requester returns the agent that sends requests, and its model.
 func (s *sessionContext) requester(agentID string) (agent.Requester, string) {
 	r := s.tools.agents.Requester(agentID)
+	if r.ModelName == "" && s.tools.policy.Mode() == protocol.ModePlan {
+		return r, claudecode.PlanningModel(s.state.Model())
+	}
 	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
 }
 
