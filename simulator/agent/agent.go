@@ -207,8 +207,7 @@ func (a *Agents) RecordCall(call protocol.ToolUse) {
 	a.recordTool(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordTool records that a conversation knows a tool. isNew is false if it knew it before this round or, for an agent
-// in the background, in this round.
+// recordTool records that a conversation knows a tool. isNew means not before this round; in the background, not yet.
 func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

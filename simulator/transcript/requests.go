@@ -339,9 +339,9 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	if c.request != "" {
 		line.Keep = c.sentMessages
 	}
-	hashes := make([]string, len(c.messages))
-	for i, m := range c.messages {
-		hashes[i] = m.hash
+	hashes := []string{}
+	for _, m := range c.messages {
+		hashes = append(hashes, m.hash)
 	}
 	line.Tail, line.RequestDigest = hashes[line.Keep:], hashOf(shapeHash, strings.Join(hashes, " "))
 	c.request, c.sentMessages = line.ID, len(c.messages)
@@ -376,8 +376,8 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 		lines = append(lines, *line)
 	}
 	c.describedDirs = &now.AdditionalDirs
-	session, before := l.attachments.sessionContext(""), l.attachments.describedModel
-	isNew := before != "" && session.Model != before
+	session, told := l.attachments.sessionContext(""), l.attachments.describedModel
+	isNew := told != "" && session.Model != told
 	if isNew {
 		lines = append(lines, l.attachments.modelLine("", session))
 	}

@@ -109,8 +109,7 @@ func JSON(w io.Writer, events Events) error {
 	return err
 }
 
-// JSONVerbose writes one JSON array of all events but those of hooks, element by element, so that a long run needs no
-// more memory than a short one.
+// JSONVerbose writes one JSON array of all events but those of hooks, one after another, to save memory.
 func JSONVerbose(w io.Writer, events Events) error {
 	separator := "["
 	for ev, err := range events {

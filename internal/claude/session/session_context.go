@@ -216,8 +216,7 @@ func (s *sessionContext) offeredTools(r agent.Requester) []string {
 	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
 }
 
-// toolDefinitions returns the tools of a model, and the names of those that it must load with ToolSearch. An agent
-// without that tool loads nothing.
+// toolDefinitions returns the tools of a model, and the names of those that it must load with ToolSearch, if it has that.
 func (s *sessionContext) toolDefinitions(r agent.Requester, offered []string) (tools []protocol.Tool, deferred []string) {
 	tools, _ = s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
 	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })
