@@ -380,7 +380,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 
 // elementAssignmentPattern matches the assignments before a command. splitUnparsable removes them, because the parser
 // refuses an assignment to an array element, such as a[0]=x.
-var elementAssignmentPattern = shellcmd.LazyPattern(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`)
+var elementAssignmentPattern = shellcmd.LazyPattern(`^\s*(\w+(\[[^\]]*\])?=('[^']*'|"[^"]*"|[^\s'"])*\s+)+`)
 
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
 func splitUnparsable(text string) []string {
@@ -393,8 +393,7 @@ func splitUnparsable(text string) []string {
 	}
 	pieces, start, quote := []string{text}, 0, rune(0)
 	for i, r := range text {
-		before := text[start:i]
-		switch {
+		switch before := text[start:i]; {
 		case r == quote:
 			quote = 0
 			if r == '\n' { // the end of a comment

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
@@ -378,9 +376,7 @@ func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 
 // rootIfUnset matches the shape of a target that begins with a variable, and that is the root, a file of the root, or a
 // system directory if the variable is empty.
-var rootIfUnset = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + strings.Join(systemDirectories(), "|") + `)(/[/*]*)?$`)
-})
+var rootIfUnset = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + strings.Join(systemDirectories(), "|") + `)(/[/*]*)?$`)
 
 func systemDirectories() []string {
 	return []string{

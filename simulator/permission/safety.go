@@ -132,6 +132,9 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 				return q
 			}
 		}
+		if q := sourceApproval(c, inner); q != nil && !cmd.IsHidden && !moved {
+			return q
+		}
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
@@ -155,8 +158,10 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalRequest {
 	for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
 		q := c.sensitivePathApproval(path)
-		if hasParentReference(path) {
-			q = c.tokenApproval(inner.Name(), path)
+		if removes := inner.Name() == "rm" || inner.Name() == "mv"; hasParentReference(path) && removes {
+			q = c.tokenApproval(path)
+		} else if hasParentReference(path) {
+			q = nil
 		}
 		if q != nil {
 			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}, c.editSuggestion()...)
@@ -166,10 +171,25 @@ func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalR
 	return nil
 }
 
-// tokenApproval returns the question about removing or moving a directory that contains the sign-in tokens of the CLI.
-func (c commandLine) tokenApproval(name, path string) *approvalRequest {
+var linkOption = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
+
+// sourceApproval returns the question about moving or linking a directory that contains the sign-in tokens of the CLI.
+func sourceApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
+	name := filepath.Base(inner.Name())
+	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(inner.Args, func(a string) bool { return linkOption().MatchString(a) })) {
+		return nil
+	}
+	paths := plainPaths(c.lookup.fileOperands(inner))
+	if i := slices.IndexFunc(paths, func(p string) bool { return c.tokenApproval(p) != nil }); i >= 0 && i < max(1, len(paths)-1) {
+		return c.tokenApproval(paths[i])
+	}
+	return nil
+}
+
+// tokenApproval returns the question about changing a directory that contains the sign-in tokens of the CLI.
+func (c commandLine) tokenApproval(path string) *approvalRequest {
 	tokens := filepath.Join(c.judge.resolver.home, ".claude", ".credentials.json")
-	if abs := c.judge.resolver.resolveShellPath(path); c.judge.resolver.home == "" || name != "rm" && name != "mv" || !isBelow(filepath.Clean(abs), tokens) {
+	if abs := c.judge.resolver.resolveShellPath(path); c.judge.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {
 		return nil
 	}
 	message := "This command changes a directory that contains " + tokens + ", which tools may not change."

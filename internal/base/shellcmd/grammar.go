@@ -118,11 +118,9 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 
 var grammars = sync.OnceValue(func() map[string]optionGrammar {
 	return map[string]optionGrammar{
-		"sort": {flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS", longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
-			"human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ", longWithValue: " buffer-size batch-size field-separator key parallel ", longWithNumber: " batch-size parallel "},
-		"date": {flags: "IRu", flagsWithValue: "dr", operandsNeedPlus: true, longNames: " rfc-email utc universal debug help version ", longWithValue: " date reference rfc-3339 "},
-		"tree": {flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HIPT", numeric: "L", longWithNumber: " filelimit ", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
-			"houtro nolinks metafirst ", longWithValue: " filelimit timefmt infofile charset sort gitfile hintro "},
+		"sort":     {flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS", longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ", longWithValue: " buffer-size batch-size field-separator key parallel ", longWithNumber: " batch-size parallel "},
+		"date":     {flags: "IRu", flagsWithValue: "dr", operandsNeedPlus: true, longNames: " rfc-email utc universal debug help version ", longWithValue: " date reference rfc-3339 "},
+		"tree":     {flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HIPT", numeric: "L", longWithNumber: " filelimit ", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si houtro nolinks metafirst ", longWithValue: " filelimit timefmt infofile charset sort gitfile hintro "},
 		"file":     {flags: "bchiklnprsvL0", flagsWithValue: "F", longNames: " brief mime mime-type mime-encoding dereference no-dereference list special-files help version keep-going no-buffer preserve-date print0 raw apple ", longWithValue: " exclude exclude-quiet separator "},
 		"base64":   {flags: "diD", numeric: "wb", longNames: " decode ignore-garbage help version ", longWithValue: " wrap "},
 		"uniq":     {flags: "cdDiuz", numeric: "fsw", maxOperands: -1, longNames: " count repeated unique ignore-case zero-terminated help ", optional: " skip-fields skip-chars check-chars group all-repeated "},
@@ -135,16 +133,9 @@ var grammars = sync.OnceValue(func() map[string]optionGrammar {
 		"tput":     {flags: "Vx", flagsWithValue: "T"},
 		"hostname": {flags: "fsiIdA", maxOperands: -1},
 		"ifconfig": {maxOperands: 1},
-		"grep": {flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", flagsWithValue: "efdD", flagsWithNumber: "ABCm", longNames: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
-			"line-regexp count files-without-match files-with-matches only-matching quiet silent no-messages " +
-			"byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive " +
-			"line-buffered help version no-group-separator binary unix-byte-offsets ", optional: " color colour ", longWithValue: " regexp file max-count after-context before-context context include exclude exclude-from exclude-dir " +
-			"label group-separator binary-files devices directories "},
-		"rg": {flags: "iSwvclnouFLHaq", flagsWithValue: "tTgef", flagsWithNumber: "ABCm", longNames: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching " +
-			"fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ", longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context "},
-		"fd": {flags: "HIagcpsL1i0FVq", flagsWithValue: "etESdoj", longNames: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +
-			"one-file-system help version ", longWithValue: " extension type max-depth min-depth exclude color and exact-depth size changed-within changed-before owner format batch-size " +
-			"ignore-file threads max-results base-directory path-separator search-path "},
+		"grep":     {flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", flagsWithValue: "efdD", flagsWithNumber: "ABCm", longNames: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp line-regexp count files-without-match files-with-matches only-matching quiet silent no-messages byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive line-buffered help version no-group-separator binary unix-byte-offsets ", optional: " color colour ", longWithValue: " regexp file max-count after-context before-context context include exclude exclude-from exclude-dir label group-separator binary-files devices directories "},
+		"rg":       {flags: "iSwvclnouFLHaq", flagsWithValue: "tTgef", flagsWithNumber: "ABCm", longNames: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ", longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context "},
+		"fd":       {flags: "HIagcpsL1i0FVq", flagsWithValue: "etESdoj", longNames: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix one-file-system help version ", longWithValue: " extension type max-depth min-depth exclude color and exact-depth size changed-within changed-before owner format batch-size ignore-file threads max-results base-directory path-separator search-path "},
 	}
 })
 
@@ -155,23 +146,16 @@ func gitGrammar(subcommand string) (g optionGrammar, ok bool) {
 
 var gitGrammars = sync.OnceValue(func() map[string]optionGrammar {
 	const (
-		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +
-			"follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes " +
-			"relative-date source full-history simplify-merges ancestry-path "
-		limits = " max-count skip since until after before author committer grep "
+		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes relative-date source full-history simplify-merges ancestry-path "
+		limits  = " max-count skip since until after before author committer grep "
 	)
-	const counts = " oneline decorate no-decorate abbrev-commit first-parent relative-date stat numstat shortstat name-only name-status color no-color " +
-		"patch no-patch no-ext-diff "
+	const counts = " oneline decorate no-decorate abbrev-commit first-parent relative-date stat numstat shortstat name-only name-status color no-color patch no-patch no-ext-diff "
 	return map[string]optionGrammar{
-		"status": {flags: "sbv", flagsWithValue: "uM", longNames: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ", longWithValue: " untracked-files ignore-submodules find-renames "},
-		"log": {flags: "ps", flagsWithValue: "nGS", allowsDigits: true, longNames: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark " +
-			"branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ", longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty "},
-		"show":     {flags: "psm", flagsWithValue: "GS", allowsDigits: true, longNames: counts + " graph word-diff color-words raw quiet ", longWithValue: " date word-diff-regex diff-filter format pretty "},
-		"shortlog": {flags: "snec", allowsDigits: true, longNames: " all no-merges branches tags remotes committer summary numbered email ", longWithValue: " since until after before author group "},
-		"diff": {flags: "pMCRsuBD", flagsWithValue: "lGOS", longNames: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram " +
-			"pickaxe-all pickaxe-regex no-ext-diff ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines full-index binary " +
-			"function-context no-renames find-renames find-copies find-copies-harder break-rewrites irreversible-delete exit-code quiet check " +
-			"dirstat cached staged no-index ", longWithValue: " word-diff-regex diff-algorithm diff-filter abbrev inter-hunk-context ws-error-highlight relative "},
+		"status":       {flags: "sbv", flagsWithValue: "uM", longNames: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ", longWithValue: " untracked-files ignore-submodules find-renames "},
+		"log":          {flags: "ps", flagsWithValue: "nGS", allowsDigits: true, longNames: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ", longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty "},
+		"show":         {flags: "psm", flagsWithValue: "GS", allowsDigits: true, longNames: counts + " graph word-diff color-words raw quiet ", longWithValue: " date word-diff-regex diff-filter format pretty "},
+		"shortlog":     {flags: "snec", allowsDigits: true, longNames: " all no-merges branches tags remotes committer summary numbered email ", longWithValue: " since until after before author group "},
+		"diff":         {flags: "pMCRsuBD", flagsWithValue: "lGOS", longNames: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram pickaxe-all pickaxe-regex no-ext-diff ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines full-index binary function-context no-renames find-renames find-copies find-copies-harder break-rewrites irreversible-delete exit-code quiet check dirstat cached staged no-index ", longWithValue: " word-diff-regex diff-algorithm diff-filter abbrev inter-hunk-context ws-error-highlight relative "},
 		"blame":        {flags: "wCMlseptfn", flagsWithValue: "L", optional: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "},
 		"ls-files":     {flags: "ocmdsiutzkvf", flagsWithValue: "xX", optional: " others cached modified deleted stage ignored unmerged killed error-unmatch full-name exclude-standard directory abbrev exclude "},
 		"rev-parse":    {optional: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "},

@@ -261,7 +261,7 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 		return diff.allows(args)
 	case subcommand == "worktree" && inner == "list":
 		return !slices.ContainsFunc(args, func(a string) bool {
-			return strings.HasPrefix(a, "-") && !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a)
+			return strings.HasPrefix(a, "-") && !slices.Contains(strings.Fields("--porcelain -v --verbose -z"), a)
 		})
 	case subcommand == "config" && inner == "--get":
 		return optionGrammar{}.allows(args)

@@ -192,7 +192,7 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 	reached[0] = true
 	for i, w := range c.Words {
 		source := strings.TrimPrefix(w.Source, `\`)
-		if !reached[i] || strings.ContainsAny(source, `'"\`) {
+		if !reached[i] || source == "" || strings.ContainsAny(source, `'"\`) {
 			continue
 		}
 		switch name = strings.ToLower(path.Base(source)); {
@@ -201,15 +201,13 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 			return name, c
 		case slices.Contains(strings.Fields("sudo doas pkexec env nice ionice nohup timeout stdbuf setsid xargs time command exec busybox"), name), name == "coproc" && i == 0 && !c.IsTimed:
 			reached[i+1], wrapped = true, true
-		case strings.HasPrefix(source, "$"), source == "--", source == "{" && i > 0 && c.Words[i-1].Source == "coproc", wrapped && wrapperArgument().MatchString(source):
+		case strings.HasPrefix(source, "$"), source == "--", source == "{" && i > 0 && c.Words[i-1].Source == "coproc", wrapped && (strings.Contains(source, "=") || strings.IndexByte("-0123456789", source[0]) >= 0):
 			reached[i+1] = true
 			reached[i+2] = reached[i+2] || source[0] == '-' && source != "--"
 		}
 	}
 	return "", c
 }
-
-var wrapperArgument = LazyPattern(`^(-|\d|\w+=)`)
 
 // Assignments returns the assignments that precede the first command of the script, each with a line end.
 func (s Script) Assignments() string {
