@@ -36,6 +36,7 @@ type scriptServer struct {
 
 	mu       sync.Mutex
 	lines    map[string][]string
+	hasGET   bool          // the script describes the stream of GET
 	opened   chan struct{} // closed when the first GET after a handshake arrives
 	pushed   chan string   // messages for the stream of GET
 	answered chan struct{} // receives a token for each answer of the client
@@ -50,6 +51,7 @@ func parseScript(text string) *scriptServer {
 			s.lines[method] = append(s.lines[method], items)
 		}
 	}
+	s.hasGET = s.lines["GET"] != nil
 	return s
 }
 
@@ -157,7 +159,7 @@ func (s *scriptServer) Serve(in io.Reader, out io.Writer) int {
 // message.
 func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m scriptRequest
-	if r.Method == http.MethodGet && s.lines["GET"] != nil {
+	if r.Method == http.MethodGet && s.hasGET {
 		s.serveGET(w, r)
 		return
 	}
@@ -171,7 +173,7 @@ func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	opened := s.opened
 	s.mu.Unlock()
-	if s.lines["GET"] != nil && m.ID != nil && !slices.Contains([]string{"initialize", "server/discover"}, m.Method) {
+	if s.hasGET && m.ID != nil && !slices.Contains([]string{"initialize", "server/discover"}, m.Method) {
 		<-opened
 	}
 	s.logRequest(m, r.Header)

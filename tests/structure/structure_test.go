@@ -29,7 +29,7 @@ const (
 	maxTypeFiles         = 6  // over which the methods of one type are spread
 	maxCycle             = 5  // files of a package that depend on each other in a cycle
 	maxBackArrows        = 7  // percent of the references between files that point backwards, in the best order found
-	maxNolint            = 5
+	maxNolint            = 4
 	maxMethodSet         = 60 // methods of a type, including promoted ones
 	maxSpread            = 4  // files over which the methods of most types are spread
 	maxSpreadTypes       = 2  // types over more files

@@ -157,15 +157,16 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 
 // clarificationText tells the model that the user wants to talk about the questions first.
 func (f *form) clarificationText() string {
-	text := "The user wants to clarify these questions.\n\n    Questions asked:"
+	var text strings.Builder
+	text.WriteString("The user wants to clarify these questions.\n\n    Questions asked:")
 	for i, q := range f.questions {
 		answer := "(No answer provided)"
 		if f.answers[i] != "" {
 			answer = "Answer: " + f.answers[i]
 		}
-		text += "\n- \"" + q.Question + "\"\n  " + answer
+		text.WriteString("\n- \"" + q.Question + "\"\n  " + answer)
 	}
-	return text
+	return text.String()
 }
 
 func (f *form) reviewPage() *dialog {
