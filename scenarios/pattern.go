@@ -115,9 +115,7 @@ func (a promptSources) includes(notification bool) bool {
 
 func joinGroupNames(names []string) string {
 	if len(names) > 1 { // most rules have fewer, and a file may have thousands of rules
-		names = slices.Clone(names)
-		slices.Sort(names)
-		names = slices.Compact(names)
+		names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
 	return strings.Join(names, " ")
 }

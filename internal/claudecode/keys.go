@@ -122,9 +122,8 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 		if path[0] == "" {
 			return nil
 		}
-		var removed bool
-		o, removed = removeKey(o, path)
-		changed = changed || removed
+		shorter, removed := removeKey(o, path)
+		o, changed = shorter, changed || removed
 	}
 	if !changed {
 		return object

@@ -174,23 +174,19 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	}
 	skip := 0 // number of leading operands that are not paths, such as patterns and programs
 	named, ownPattern := l.optionFiles(cmd)
-	switch cmd.Name() {
-	case "grep", "egrep", "fgrep", "rg", "jq", "git", "sed":
-		if !ownPattern {
-			skip = 1
-		}
-	case "cd":
-		if len(cmd.Args) == 1 {
-			return []fileOperand{{text: l.home, paths: []string{l.home}, isKnown: true, isPlain: true}}
-		}
+	if cmd.Name() == "cd" && len(cmd.Args) == 1 {
+		return []fileOperand{{text: l.home, paths: []string{l.home}, isKnown: true, isPlain: true}}
+	} else if !ownPattern && slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq", "git", "sed"}, cmd.Name()) {
+		skip = 1
 	}
-	var out []fileOperand
-	ended := false
+	out, ended := []fileOperand(nil), false
 	for i, arg := range cmd.Args[1:] {
-		if strings.HasPrefix(arg, "-") && !ended {
-			if cmd.Name() == "find" && !slices.Contains([]string{"-H", "-L", "-P", "--"}, arg) {
-				break // the paths end before the first condition (observed with 2.1.330)
-			}
+		isOption := strings.HasPrefix(arg, "-") && !ended
+		if isOption && cmd.Name() == "find" && !slices.Contains([]string{"-H", "-L", "-P", "--"}, arg) {
+			break // the paths end before the first condition (observed with 2.1.330)
+		}
+		switch {
+		case isOption:
 			ended = arg == "--"
 			if cmd.Name() == "sed" && arg == "-e" {
 				skip++ // the value of the option is a script
@@ -198,16 +194,12 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 			if skip > 0 && !ownPattern && slices.Contains(strings.Fields(valueOptions(cmd.Name())), arg) {
 				skip++
 			}
-			continue
-		}
-		if arg == "" && cmd.Name() == "sed" { // an empty word is not an operand (observed with 2.1.330)
-			continue
-		}
-		if skip > 0 {
+		case arg == "" && cmd.Name() == "sed": // an empty word is not an operand (observed with 2.1.330)
+		case skip > 0:
 			skip--
-			continue
+		default:
+			out = append(out, l.resolveOperand(arg, cmd.Words[i+1]))
 		}
-		out = append(out, l.resolveOperand(arg, cmd.Words[i+1]))
 	}
 	return append(out, named...)
 }

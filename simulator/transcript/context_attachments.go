@@ -183,7 +183,7 @@ func (l *contextAttachments) repeatListings() []any {
 // autoModeLines returns the attachment about a permission mode in which the user does not approve calls, if any.
 func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) []any {
 	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
-	if !(steers && bypass) && !(auto && (steers || now.ExplainsAuto)) {
+	if (!steers || !bypass) && (!auto || !steers && !now.ExplainsAuto) {
 		return nil
 	}
 	return []any{l.conversation.reminderLine(agentID, autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},

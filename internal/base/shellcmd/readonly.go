@@ -22,8 +22,7 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	inner := c.WithoutPlainWrappers()
-	if own := c.Args[:len(c.Args)-len(inner.Args)]; len(own) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, inner.Args[0]) ||
-		inner.Args[0] == "test" && containsAny(own, "command", "builtin") || slices.Contains(own, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, inner.Args[0])) {
+	if isUnreadableWith(c.Args[:len(c.Args)-len(inner.Args)], inner.Args[0]) {
 		return false
 	}
 	if c = inner.withHome(); slices.ContainsFunc(c.Words, func(w Word) bool { return namesUser(w.Shape) }) {
@@ -57,6 +56,12 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
+}
+
+// isUnreadableWith reports whether a command that only reads is asked about behind these wrappers (observed with 2.1.330).
+func isUnreadableWith(wrappers []string, name string) bool {
+	return len(wrappers) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, name) || name == "test" && containsAny(wrappers, "command", "builtin") ||
+		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, name))
 }
 
 // withHome returns the command with the home directory in place of $HOME and ~, in words without other expansions and globs.

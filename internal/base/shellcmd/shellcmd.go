@@ -295,14 +295,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	}
 	for _, a := range call.Assigns {
 		if a.Name != nil {
-			name := a.Name.Value
-			if a.Value != nil && namesUser(wordShape(a.Value, nil)) {
-				name += "=~" // the value is not harmless
-			}
-			c.Assignments = append(c.Assignments, name)
-			if len(call.Args) == 0 && len(call.Assigns) == 1 {
-				r.recordAssignment(a)
-			}
+			c.Assignments = append(c.Assignments, r.readAssignment(a, len(call.Args) == 0 && len(call.Assigns) == 1))
 		}
 		parts = append(parts, r.sourceText(a))
 	}
@@ -313,8 +306,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 			gap := r.source[call.Args[i-1].End().Offset():w.Pos().Offset()]
 			known.HasExtraSpace = gap != " " && strings.Trim(gap, " \t") == ""
 		}
-		c.Args = append(c.Args, text)
-		c.Words = append(c.Words, known)
+		c.Args, c.Words = append(c.Args, text), append(c.Words, known)
 		parts = append(parts, r.sourceText(w))
 	}
 	if c.Name() == "unset" {
@@ -327,6 +319,17 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
+}
+
+// readAssignment returns the name that an assignment sets, with "=~" if the value is not harmless.
+func (r *scriptReader) readAssignment(a *syntax.Assign, alone bool) string {
+	if alone {
+		r.recordAssignment(a)
+	}
+	if a.Value != nil && namesUser(wordShape(a.Value, nil)) {
+		return a.Name.Value + "=~"
+	}
+	return a.Name.Value
 }
 
 // startsCommand reports whether a statement runs a command, which an assignment does not. It returns false for a list

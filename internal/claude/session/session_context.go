@@ -291,10 +291,9 @@ func (s *sessionContext) CurrentModel() transcript.ModelContext {
 // RequestContext returns the parts of requests to the model other than messages.
 func (s *sessionContext) RequestContext(agentID string) transcript.RequestContext {
 	requester, name := s.requester(agentID)
-	offered := s.offeredTools(requester)
-	facts := claudecode.FactsOfModel(name)
+	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: tokensLeft(name)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: tokensLeft(name), Source: s.requestSource(requester)}
 	updates := (agentID == "" || requester.InBackground) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
@@ -303,16 +302,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
 		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
-	if how := facts.ThinkingMode(); how != "" {
-		now.Params.Thinking = &protocol.RequestThinking{Type: how, Display: "omitted"}
-		if how == "enabled" {
-			now.Params.Thinking.BudgetTokens = facts.MaxOutput - 1
-		}
-		if updates {
-			now.Params.Thinking.Display = "updates"
-		}
-		now.Params.ContextManagement = &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
-	}
+	now.Params.Thinking, now.Params.ContextManagement = requestThinking(facts, updates)
 	if level := s.CurrentModel().Effort; level != "" {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
 		if facts.EffortPerTurn {
@@ -336,8 +326,22 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	if requester.Tools == nil {
 		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareNames(a.Name, b.Name) })
 	}
-	now.Source = s.requestSource(requester)
 	return now
+}
+
+// requestThinking returns how a request asks for thinking; nil if the model does not think.
+func requestThinking(model claudecode.ModelFacts, updates bool) (*protocol.RequestThinking, *protocol.ContextManagement) {
+	t := &protocol.RequestThinking{Type: model.ThinkingMode(), Display: "omitted"}
+	switch t.Type {
+	case "":
+		return nil, nil
+	case "enabled":
+		t.BudgetTokens = model.MaxOutput - 1
+	}
+	if updates {
+		t.Display = "updates"
+	}
+	return t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
 }
 
 func (s *sessionContext) requestSource(r agent.Requester) string {

@@ -220,10 +220,10 @@ type exitPress struct {
 // pressExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends the run.
 func (c *Console) pressExitKey(d *dialog, name keyName) (next *dialog, done bool) {
 	p := &c.exitPress
-	switch p.name {
-	case name:
+	if p.name == name {
 		return d.owner.choose(d, choice{cancelled: true, key: name}), true
-	case 0:
+	}
+	if p.name == 0 {
 		p.foot = d.foot
 	}
 	p.name, p.over = name, time.After(claudecode.DialogExitWindow)

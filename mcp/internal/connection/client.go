@@ -135,7 +135,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	l.pending.Store(id, stop)
 	defer l.pending.Delete(id)
 	resp, err := l.transport.SendRequest(waiting, req)
-	if o, ok := context.Cause(waiting).(requestOutcome); ok {
+	if o, ok := errors.AsType[outcomeError](context.Cause(waiting)); ok {
 		resp, err = o.response, o.err
 	}
 	switch {
@@ -153,17 +153,17 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcome is the outcome of a request that its transport does not return. It ends the context of the request, as
+// outcomeError is the outcome of a request that its transport does not return. It ends the context of the request, as
 // its cause.
-type requestOutcome struct {
+type outcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error
 }
 
-func (requestOutcome) Error() string { return "the request has an outcome" }
+func (outcomeError) Error() string { return "the request has an outcome" }
 
 // settle ends a request with the first outcome that is known of it.
-func (l *client) settle(id string, o requestOutcome) {
+func (l *client) settle(id string, o outcomeError) {
 	if stop, ok := l.pending.Load(id); ok {
 		stop.(context.CancelCauseFunc)(o)
 	}
@@ -173,7 +173,7 @@ func (l *client) settle(id string, o requestOutcome) {
 func (l *client) deliver(message json.RawMessage) {
 	resp := &transport.JSONRPCResponse{}
 	if json.Unmarshal(message, resp) == nil {
-		l.settle(idText(resp.ID), requestOutcome{response: resp})
+		l.settle(idText(resp.ID), outcomeError{response: resp})
 	}
 }
 

@@ -269,20 +269,16 @@ func (c *Conn) listens() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }
 
-// listenTimeout is how long to wait for the GET stream. Some servers answer the request only with their first message.
-const listenTimeout = time.Second
-
-// WaitListening waits until the connection has its GET stream, at most listenTimeout. A server loses the requests that it
-// sends on this stream before the stream is open.
+// WaitListening waits until the connection has its GET stream, because a server loses the requests that it sends on this
+// stream before it is open. Some servers answer the GET request only with their first message, so the wait ends after 1 s.
 func (c *Conn) WaitListening(ctx context.Context) {
-	if !c.listens() {
-		return
-	}
-	ctx, stop := context.WithTimeout(ctx, listenTimeout)
+	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	select {
-	case <-c.remote.listening:
-	case <-ctx.Done():
+	if c.listens() {
+		select {
+		case <-c.remote.listening:
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -140,8 +140,6 @@ func isTransient(err error) bool {
 // LossReason is a reason why a connection was given up.
 type LossReason string
 
-func (r LossReason) Error() string { return string(r) }
-
 // The reasons.
 const (
 	LostNeedsAuth  LossReason = "authorization required"

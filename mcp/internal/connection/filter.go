@@ -98,7 +98,7 @@ func (r *messageReader) next() (message []byte, err error) {
 // failTooLong fails the request whose response is too long. It returns false if the line is no response.
 func (b *transportBase) failTooLong(line *boundedLine) bool {
 	id := line.responseID()
-	b.client.settle(strings.Trim(string(id), `"`), requestOutcome{err: &tooLongError{Size: line.size, Limit: line.limit}})
+	b.client.settle(strings.Trim(string(id), `"`), outcomeError{err: &tooLongError{Size: line.size, Limit: line.limit}})
 	return json.Valid(id)
 }
 

@@ -55,19 +55,19 @@ func readMessages(r *messageReader) (messages, failed string, err error) {
 
 // waitingRequests adds requests that wait for a response.
 func waitingRequests(base *transportBase) map[string]context.Context {
-	waiting := map[string]context.Context{}
-	for _, id := range []string{"3", "7", "x", `a\"b`} {
-		ctx, stop := context.WithCancelCause(context.Background())
-		waiting[id] = ctx
-		base.client.pending.Store(id, stop)
-	}
-	return waiting
+	return map[string]context.Context{"3": waitingRequest(base, "3"), "7": waitingRequest(base, "7"), "x": waitingRequest(base, "x"), `a\"b`: waitingRequest(base, `a\"b`)}
+}
+
+func waitingRequest(base *transportBase, id string) context.Context {
+	ctx, stop := context.WithCancelCause(context.Background())
+	base.client.pending.Store(id, stop)
+	return ctx
 }
 
 // failures returns the requests that have failed, with their errors.
 func failures(waiting map[string]context.Context) (all string) {
 	for id, ctx := range waiting {
-		if o, ok := context.Cause(ctx).(requestOutcome); ok {
+		if o, ok := errors.AsType[outcomeError](context.Cause(ctx)); ok {
 			all += id + ": " + o.err.Error() + "\n"
 		}
 	}

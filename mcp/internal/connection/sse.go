@@ -41,6 +41,7 @@ func (t *httpTransport) findEndpoint() error {
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
 		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
 		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), Wire: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
 	}

@@ -72,7 +72,7 @@ func (b *transportBase) receive(ctx context.Context, message []byte) {
 	case !isRequest:
 		_ = b.deliver(message) // a message that cannot be read is ignored
 	case !b.client.modern.Load():
-		go b.answer(ctx, req) // returns when the request has been handled
+		go func() { _ = b.answer(ctx, req) }() // returns when the request has been handled
 	}
 }
 
@@ -129,29 +129,36 @@ func (c *listChanges) HasUnfetchedChanges() bool { return c.current.Load() < c.s
 
 // closeReason records that a connection ended, and why.
 type closeReason struct {
-	lost        context.Context // ends when the connection is lost, with a LossReason as its cause if it was given up
-	end         context.CancelCauseFunc
-	brokenInRow atomic.Int32 // connections over HTTP that could not be opened or broke off, since the last answer
+	lost        chan struct{}              // closed when the connection is lost
+	why         atomic.Pointer[LossReason] // nil means that the connection is not lost
+	brokenInRow atomic.Int32               // connections over HTTP that could not be opened or broke off, since the last answer
 }
 
 func newCloseReason() *closeReason {
-	lost, end := context.WithCancelCause(context.Background())
-	return &closeReason{lost: lost, end: end}
+	return &closeReason{lost: make(chan struct{})}
+}
+
+func (r *closeReason) end(why LossReason) {
+	if r.why.CompareAndSwap(nil, &why) {
+		close(r.lost)
+	}
 }
 
 // MarkLost marks the connection as lost.
-func (r *closeReason) MarkLost() { r.end(nil) }
+func (r *closeReason) MarkLost() { r.end("") }
 
 // Lost returns a channel that is closed when the connection is lost or closed.
-func (r *closeReason) Lost() <-chan struct{} { return r.lost.Done() }
+func (r *closeReason) Lost() <-chan struct{} { return r.lost }
 
 // IsLost reports whether Lost is closed.
-func (r *closeReason) IsLost() bool { return r.lost.Err() != nil }
+func (r *closeReason) IsLost() bool { return r.why.Load() != nil }
 
 // LostBy returns why the connection was given up; "" means that it was not given up.
 func (r *closeReason) LostBy() LossReason {
-	why, _ := context.Cause(r.lost).(LossReason)
-	return why
+	if why := r.why.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 // maxBroken is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
