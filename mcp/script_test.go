@@ -198,21 +198,13 @@ func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if code, ok := strings.CutPrefix(items[0], "status "); ok {
-		status, err := strconv.Atoi(code)
-		if err != nil {
-			status = http.StatusInternalServerError
-		}
-		w.WriteHeader(status)
+		w.WriteHeader(parseStatus(code))
 		return
 	}
 	if raw, ok := strings.CutPrefix(items[0], "body "); ok {
 		code, text, _ := strings.Cut(raw, " ")
-		status, err := strconv.Atoi(code)
-		if err != nil {
-			status = http.StatusInternalServerError
-		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
+		w.WriteHeader(parseStatus(code))
 		_, _ = io.WriteString(w, strings.ReplaceAll(text, "$ID", string(m.ID))) // a client that is gone needs no answer
 		return
 	}
@@ -237,6 +229,14 @@ func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// parseStatus returns the status code in a script; a code that is not a number is 500.
+func parseStatus(code string) int {
+	if status, err := strconv.Atoi(code); err == nil {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
 // serveGET serves the stream of a GET request.
 func (s *scriptServer) serveGET(w http.ResponseWriter, r *http.Request) {
 	s.logRequest(scriptRequest{Method: "GET"}, r.Header)
@@ -256,11 +256,7 @@ func (s *scriptServer) serveGET(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if code, ok := strings.CutPrefix(items[0], "status "); ok {
-		status, err := strconv.Atoi(code)
-		if err != nil {
-			status = http.StatusInternalServerError
-		}
-		w.WriteHeader(status)
+		w.WriteHeader(parseStatus(code))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -548,7 +548,7 @@ func TestToolsOfADefinition(t *testing.T) {
 	}
 }
 
-// A list of tools determines their order. Without Bash there is no Monitor, and with it are no search tools.
+// If an agent type lists its tools, they keep that order. An agent with Bash has no search tools, and one without has no Monitor.
 func TestOfferedTools(t *testing.T) {
 	session := []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Workflow", "Write"}
 	for _, tt := range []struct {

@@ -95,7 +95,7 @@ func (r *messageReader) next() (message []byte, err error) {
 	return message, err
 }
 
-// failTooLong fails the request whose response is too long. It returns false if the line is no response.
+// failTooLong fails the request whose response is too long. It returns false if the line is not a response.
 func (b *transportBase) failTooLong(line *boundedLine) bool {
 	id := line.responseID()
 	b.client.settle(strings.Trim(string(id), `"`), outcomeError{err: &tooLongError{Size: line.size, Limit: line.limit}})

@@ -172,7 +172,7 @@ func (t *httpTransport) waitElsewhere(ctx context.Context) error {
 	return t.wait(ctx, t.Lost())
 }
 
-// readAnswer reads a message from an answer that is no event stream. The error tells why the answer cannot be used.
+// readAnswer reads the message of a response that is not an event stream. The error says why it cannot be used.
 func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err error) {
 	succeeded := resp.StatusCode/100 == 2
 	kind := resp.Header.Get("Content-Type")
