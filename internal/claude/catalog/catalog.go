@@ -19,12 +19,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options specify where to find agents, commands, skills, styles and plugins. With the zero value, a catalog has only
-// the built-in ones.
+// Options specify where to find agents, commands, skills, styles and plugins. With the zero value, a catalog contains
+// only the built-in ones.
 type Options struct {
-	// UserDir is the state directory, and ProjectDir is the project's .claude directory. Empty means not searched.
+	// UserDir is the state directory, ProjectDir the project's .claude directory. An empty directory is not searched.
 	UserDir, ProjectDir string
-	AddedDirs           []string // other directories, absolute; only the skills in their .claude are used
+	AddedDirs           []string // absolute paths of other directories; only the skills in their .claude directories are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
 	// Enabled are the marketplace plugins that the settings enable, as "name@marketplace". Marketplaces is the
@@ -35,9 +35,9 @@ type Options struct {
 	Agents string
 	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
 	Open  func(dir string) fs.FS
-	Guide bool // adds the built-in agent claude-code-guide, which sessions of the SDKs lack
-	// Disabled omits everything that is not built in, and the built-in agent statusline-setup (--safe-mode). The
-	// catalog still lists the names of the plugins in Plugins.
+	Guide bool // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
+	// Disabled (--safe-mode) leaves out everything that is not built in, and also the built-in agent statusline-setup.
+	// The catalog still lists the names of the plugins in Plugins.
 	Disabled bool
 }
 
@@ -81,13 +81,13 @@ type Command struct {
 	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
 	HiddenFromModel, HiddenFromUser bool
 	HasDescription                  bool // the front matter has a description
-	// Hooks are hooks, as in settings files, that become active when the command is first used; nil means none.
+	// Hooks become active when the command is first used. They have the format of settings files; nil means none.
 	Hooks json.RawMessage
 }
 
 // Catalog contains the built-in entries, and what users add to the CLI in files. Many goroutines may use it.
 type Catalog struct {
-	pluginParts []PluginParts // parts of the plugins that were found at creation
+	pluginParts []PluginParts // parts of the plugins that [New] found
 
 	mu           sync.Mutex
 	commands     []Command // commands in the displayed order; a change replaces the slice and never modifies it
@@ -98,7 +98,7 @@ type Catalog struct {
 	agents       map[string]Agent
 }
 
-// New reads everything. Unreadable and invalid files are skipped and listed in the warnings.
+// New reads the files of all entries. It skips unreadable and invalid files, and returns a warning for each of them.
 func New(o Options) (*Catalog, []string) {
 	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.OutputStyles(), func(s claudecode.OutputStyle) string { return s.Name })}
 	for _, a := range builtinAgents() {
@@ -152,7 +152,7 @@ func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
 	return nil
 }
 
-// Agent returns the kind of agent with a name.
+// Agent returns the kind of agent with this name, or false if none has it.
 func (c *Catalog) Agent(name string) (Agent, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +160,7 @@ func (c *Catalog) Agent(name string) (Agent, bool) {
 	return a, ok
 }
 
-// Agents lists the kinds of agents in natural order.
+// Agents lists the kinds of agents, sorted by name as in the real CLI.
 func (c *Catalog) Agents() []Agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *Catalog) Commands() []Command {
 	return c.commands
 }
 
-// Command returns the custom command or skill with a name.
+// Command returns the custom command or skill with this name, or false if none has it.
 func (c *Catalog) Command(name string) (Command, bool) {
 	commands := c.Commands()
 	i := slices.IndexFunc(commands, func(k Command) bool { return k.Name == name })
@@ -198,7 +198,8 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name; empty if none is.
+// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name; "" if none is
+// similar.
 func (c *Catalog) SimilarNameHint(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
 	for _, b := range claudecode.BuiltinCommands() {
@@ -225,7 +226,7 @@ func (k Command) ListedDescription() string {
 	}
 }
 
-// IsListed reports whether the command is listed for the model. A plugin's command needs a description for that.
+// IsListed reports whether the model sees the command in lists. A plugin's command is listed only with a description.
 func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
 
 // Alias returns the short name of a plugin's skill; empty means that it has none.
@@ -278,7 +279,7 @@ func (c *Catalog) FillInit(ev *protocol.Init) {
 			*skillsInto = append(*skillsInto, k.Name)
 		}
 	}
-	// Commands of plugins follow the only built-in workflow.
+	// SlashCommands begins with the only built-in workflow. The commands of plugins follow it.
 	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
 	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:])
 	ev.Agents = c.AgentNames()
@@ -371,7 +372,7 @@ func (l *loader) readAgent(tree fs.FS, file, source string) {
 	}
 	name := doc.text("name")
 	if name == "" {
-		return // a note next to the agent files
+		return // such as a README next to the agent files
 	}
 	a := Agent{
 		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
@@ -403,7 +404,7 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 		return
 	}
 	if len(doc.list("paths")) > 0 {
-		return // the skill applies only to some files
+		return // a skill that applies only to some files is not listed
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{
 		Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),

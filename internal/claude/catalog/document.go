@@ -28,15 +28,15 @@ func parseDocument(data []byte) document {
 	if !ok {
 		return document{body: text}
 	}
-	_, body, _ = strings.Cut(body, "\n") // skips the rest of the closing line
+	_, body, _ = strings.Cut(body, "\n") // skips the rest of the line that closes the front matter
 	d := document{body: strings.TrimLeft(body, " \t\n")}
 	if err := yaml.Unmarshal([]byte(head), &d.frontMatter); err != nil {
-		d.frontMatter = parseLines(head)
+		d.frontMatter = parseKeyValueLines(head)
 	}
 	return d
 }
 
-func parseLines(head string) map[string]any {
+func parseKeyValueLines(head string) map[string]any {
 	front := map[string]any{}
 	for line := range strings.SplitSeq(head, "\n") {
 		if key, value, ok := strings.Cut(line, ":"); ok && key != "" && !strings.ContainsAny(key, " \t#") {
@@ -115,7 +115,7 @@ func (d document) number(key string) int {
 	return n
 }
 
-// bool returns a boolean; nil means absent or not a boolean.
+// bool returns the boolean under a key; nil means that the key is missing or has another type.
 func (d document) bool(key string) *bool {
 	b, err := strconv.ParseBool(d.text(key))
 	if err != nil {
@@ -124,7 +124,7 @@ func (d document) bool(key string) *bool {
 	return &b
 }
 
-// object returns a table as JSON; nil means absent or not a table.
+// object returns the table under a key as JSON; nil means that the key is missing or has another type.
 func (d document) object(key string) json.RawMessage {
 	table, ok := d.frontMatter[key].(map[string]any)
 	if !ok {

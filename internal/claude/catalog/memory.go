@@ -145,11 +145,11 @@ const (
 type memoryReader struct {
 	home, cwd string
 	seen      map[string]bool
-	target    string // file that was read or written: only files with matching Globs are read; empty: only files without Globs
+	target    string // file that the model has accessed: only memories whose Globs match it are read; empty means only memories without Globs
 	memories  []Memory
 }
 
-// read reads one file, whose path, type, parent and base are set, and then its imports.
+// read reads one file and then its imports. The path, type, parent and base of m must be set.
 func (r *memoryReader) read(m Memory, depth int) {
 	if r.seen[m.Path] || depth > maxImportDepth {
 		return
@@ -174,7 +174,7 @@ func (r *memoryReader) read(m Memory, depth int) {
 	r.memories = append(r.memories, m)
 	for _, name := range importedFiles(m.Text) {
 		target := r.resolveImport(name, filepath.Dir(m.Path))
-		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // project files may not import files outside the project without approval
+		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
 			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // PluginParts holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. In the
-// hooks and servers, Dir has replaced [rootVariable].
+// hooks and servers, Dir has replaced [pluginRootVariable].
 type PluginParts struct {
 	Name, Dir string
 	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
@@ -24,10 +24,10 @@ type PluginParts struct {
 	Servers   json.RawMessage // an object, keyed by name, as in .mcp.json; nil means none
 }
 
-// rootVariable is the placeholder for a plugin's directory in its files.
-const rootVariable = "${CLAUDE_PLUGIN_ROOT}"
+// pluginRootVariable is the placeholder for a plugin's directory in its files.
+const pluginRootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
-const manifestFile = ".claude-plugin/plugin.json"
+const pluginManifestFile = ".claude-plugin/plugin.json"
 
 // manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files that contain them.
 type manifest struct {
@@ -43,7 +43,7 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Plug
 	defer c.mu.Unlock()
 	l := &loader{catalog: c}
 	for _, dir := range dirs {
-		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginDir(p.Path, dir) }) {
+		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginIn(p.Path, dir) }) {
 			l.readPluginDir(open(dir), dir, 0)
 		}
 	}
@@ -57,12 +57,12 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(dirs, func(dir string) bool {
-		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginDir(p.Path, dir) })
+		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginIn(p.Path, dir) })
 	})
 }
 
-// IsPluginDir reports whether a plugin is in this directory, or in one of its subdirectories.
-func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
+// IsPluginIn reports whether the plugin's directory is dir or a direct subdirectory of dir.
+func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
 // PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by
 // [Catalog.AddPlugins].
@@ -71,13 +71,13 @@ func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 // readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
 func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
 	inline := "inline[" + strconv.Itoa(n) + "]"
-	if !hasPlugins(tree) {
+	if !isPluginCollection(tree) {
 		l.readPlugin(tree, dir, inline)
 		return
 	}
-	entries, _ := fs.ReadDir(tree, ".") // the directory was read before
+	entries, _ := fs.ReadDir(tree, ".") // cannot fail, because isPluginCollection has accessed the directory
 	for _, e := range entries {
-		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, manifestFile) {
+		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, pluginManifestFile) {
 			l.readPlugin(sub, filepath.Join(dir, e.Name()), inline)
 		}
 	}
@@ -114,9 +114,9 @@ func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether tree may be a directory of plugins, not a plugin: it contains no parts of a plugin.
-func hasPlugins(tree fs.FS) bool {
-	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
+// isPluginCollection reports whether tree may be a directory of plugins: it exists and contains no parts of a plugin.
+func isPluginCollection(tree fs.FS) bool {
+	parts := []string{pluginManifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
 }
 
@@ -135,9 +135,9 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 		return
 	}
 	m := manifest{Name: filepath.Base(dir)}
-	if data, err := fs.ReadFile(tree, manifestFile); err == nil {
+	if data, err := fs.ReadFile(tree, pluginManifestFile); err == nil {
 		invalid := func(kind, fault string) {
-			fail("generic-error", fmt.Sprintf("Failed to load plugin: Plugin %s has %s manifest file at %s. %s", m.Name, kind, filepath.Join(dir, manifestFile), fault))
+			fail("generic-error", fmt.Sprintf("Failed to load plugin: Plugin %s has %s manifest file at %s. %s", m.Name, kind, filepath.Join(dir, pluginManifestFile), fault))
 		}
 		if err := plainjson.SyntaxError(data); err != nil {
 			invalid("a corrupt", "JSON parse error: "+err.Error())
@@ -194,12 +194,12 @@ func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	if err != nil {
 		return raw
 	}
-	return bytes.ReplaceAll(raw, []byte(rootVariable), quoted[1:len(quoted)-1])
+	return bytes.ReplaceAll(raw, []byte(pluginRootVariable), quoted[1:len(quoted)-1])
 }
 
 func (l *loader) expandVariables(text string) string {
 	if l.pluginDir == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, rootVariable, l.pluginDir)
+	return strings.ReplaceAll(text, pluginRootVariable, l.pluginDir)
 }

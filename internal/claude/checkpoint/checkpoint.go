@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrUnknown means that no prompt has the id. It has the message of the real CLI.
-const ErrUnknown = unknownPromptError("No file checkpoint found for this message.")
+// ErrUnknownPrompt means that no prompt has the given id. Its message is that of the real CLI.
+const ErrUnknownPrompt = unknownPromptError("No file checkpoint found for this message.")
 
 type unknownPromptError string
 
@@ -117,7 +117,7 @@ type snapshot struct {
 	Timestamp string            `json:"timestamp"`
 }
 
-// Record records prompts and changes of files by tools. On an error, some content was not stored, but the rest was.
+// Record records prompts, and changes of files by tools. If it returns an error, a part of the content was not stored.
 func (h *History) Record(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +134,7 @@ func (h *History) Record(ev protocol.Event) error {
 		}
 	case *protocol.ToolExecuted:
 		if ev.Use.Agent != nil {
-			return nil // changes by sub-agents are not tracked
+			return nil // changes by sub-agents are not recorded
 		}
 		if path, before, edits := editedFile(ev); edits {
 			return h.recordChange(ev.Use.ID, path, before)
@@ -149,7 +149,7 @@ func (h *History) Record(ev protocol.Event) error {
 
 func (h *History) recordPrompt(uuid string) error {
 	if n := len(h.checkpoints); n > 0 && h.checkpoints[n-1].uuid == uuid {
-		return nil // in a terminal, a prompt is recorded before its line in the transcript
+		return nil // already recorded: in a terminal, this is done before the prompt is written to the transcript
 	}
 	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
 	var failed error
@@ -184,7 +184,7 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 
 // recordChange adds a file to the last checkpoint, with the content from before a tool changed it. It does nothing if
 // no checkpoint exists, or if the last one already contains the file.
-func (h *History) recordChange(use, path string, before *string) error {
+func (h *History) recordChange(toolUseID, path string, before *string) error {
 	if len(h.checkpoints) == 0 {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (h *History) recordChange(use, path string, before *string) error {
 		return err
 	}
 	last.files[name] = b
-	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now()})
+	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[toolUseID], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now()})
 }
 
 // backUp copies a version of a file; nil content means that the file does not exist.

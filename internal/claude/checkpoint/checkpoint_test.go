@@ -91,7 +91,7 @@ func TestRewind(t *testing.T) {
 		t.Errorf("u-1: %q", got)
 	}
 	for _, unknown := range []string{"", "injected", "command", "u-9"} {
-		if _, err := h.Rewind(unknown); !errors.Is(err, ErrUnknown) {
+		if _, err := h.Rewind(unknown); !errors.Is(err, ErrUnknownPrompt) {
 			t.Errorf("%q: %v", unknown, err)
 		}
 	}

@@ -71,7 +71,7 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 		}
 	}
 	if point == nil {
-		return nil, ErrUnknown
+		return nil, ErrUnknownPrompt
 	}
 	files := map[string]restoreTarget{}
 	for path := range maps.Keys(h.newestBackups()) {

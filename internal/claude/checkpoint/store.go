@@ -10,8 +10,8 @@ import (
 )
 
 type store struct {
-	dir       string // directory of the versions; empty means memory
-	sourceDir string // directory with the versions of the resumed session; empty means none
+	dir       string // directory of the copies; empty means that they are kept in memory
+	sourceDir string // directory with the copies of the resumed session; empty means none
 	memory    map[string][]byte
 }
 
@@ -54,25 +54,25 @@ func (s *store) put(dir, name string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 }
 
-// get returns a version; nil means that the file did not exist at that time.
-func (s *store) get(name *string) ([]byte, error) {
-	if name == nil {
+// get returns the content of a copy. A nil name stands for a file that did not exist at that time; its content is nil.
+func (s *store) get(copyName *string) ([]byte, error) {
+	if copyName == nil {
 		return nil, nil
 	}
-	if content, ok := s.memory[*name]; ok {
+	if content, ok := s.memory[*copyName]; ok {
 		return content, nil
 	}
-	if filepath.Base(*name) != *name {
-		return nil, fmt.Errorf("invalid checkpoint name %q", *name)
+	if filepath.Base(*copyName) != *copyName {
+		return nil, fmt.Errorf("invalid checkpoint name %q", *copyName)
 	}
 	for _, dir := range []string{s.dir, s.sourceDir} {
 		if dir == "" {
 			continue
 		}
-		content, err := readFile(filepath.Join(dir, *name))
+		content, err := readFile(filepath.Join(dir, *copyName))
 		if content != nil || err != nil {
 			return content, err
 		}
 	}
-	return nil, fmt.Errorf("checkpoint %s no longer exists", *name)
+	return nil, fmt.Errorf("checkpoint %s no longer exists", *copyName)
 }

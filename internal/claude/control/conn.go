@@ -36,8 +36,8 @@ func New(o Options) *Conn {
 	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, scheduler: newScheduler(o, out, asked, work)}
 }
 
-// Events returns the writer for the events of turns. Each call of Write takes one line and blocks while the host does
-// not read, which slows down the turn.
+// Events returns the writer for the events of turns. Each call of Write takes one line. It blocks while the host does
+// not read, so that the turn waits, too.
 func (p *Conn) Events() io.Writer { return p.out.lines }
 
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
@@ -60,7 +60,7 @@ func (p *Conn) HasTurnStarted() bool { return p.scheduler.hasTurnStarted() }
 // EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
 
-// CancelPrompt removes a prompt that has not started and returns events to report. It returns false if none is queued.
+// CancelPrompt removes a queued prompt and returns events to write. It returns false if the prompt is not in the queue.
 func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	gone := p.scheduler.cancel(uuid)
 	if gone == nil {
@@ -95,7 +95,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	defer fail(nil)
 	p.session = s
 	defer context.AfterFunc(life, func() { p.out.lines.failWrites(context.Cause(life)) })()
-	go p.out.lines.run() // returns after close, or when its writer fails
+	go p.out.lines.run() // run returns after close, or when its writer fails
 	p.outgoing.acceptRequests()
 	p.pending.acceptRequests()
 	p.scheduler.begin(s.FirstPrompt())
@@ -197,7 +197,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- p.session.StreamBackground(ctx, until) }() // returns when until is cancelled
+	go func() { done <- p.session.StreamBackground(ctx, until) }() // the goroutine ends when the context until is cancelled
 	select {
 	case err = <-done:
 		done <- err

@@ -20,7 +20,7 @@ type frameWriter struct {
 
 func (a *frameWriter) write(frame any) {
 	line, err := protocol.Marshal(frame)
-	if err != nil { // only invalid raw JSON from the host can cause this
+	if err != nil { // only invalid raw JSON from the host can cause an error
 		return
 	}
 	a.lines.put(line)

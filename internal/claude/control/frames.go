@@ -17,8 +17,7 @@ type HostError struct{ Text string }
 
 func (e *HostError) Error() string { return e.Text }
 
-// RefusalError is an error response with a code. Model is the model that stays in use; if it is empty, the response
-// does not contain it.
+// RefusalError is an error response with a code. Model is the model that stays in use; an empty one is left out.
 type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }

@@ -19,7 +19,7 @@ type Handshake struct {
 type hostServers struct {
 	mu               sync.Mutex
 	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
-	// released holds back messages to servers that are not connected until it is closed; nil holds back nothing.
+	// Until released is closed, messages to servers that are not connected must wait; nil means that no message waits.
 	released  chan struct{}
 	connected func(server string) bool
 }
@@ -30,7 +30,7 @@ func (g *hostServers) storeHandshakes(handshakes map[string]Handshake) {
 	g.storedHandshakes = handshakes
 }
 
-// answerFromStored answers a message from the stored handshake of the server; false if that has no answer.
+// answerFromStored answers a message from the stored handshake of the server. It returns false if that has no answer.
 func (g *hostServers) answerFromStored(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := plainjson.DecodeOrZero[struct {
 		ID     json.RawMessage `json:"id"`
@@ -97,13 +97,13 @@ type initialConnect struct {
 	answered  <-chan struct{}
 }
 
-// begin starts the connecting of servers; end ends it. In between, recordServerContact calls reached and returns
+// begin starts the connecting of servers; end ends it. In between, recordServerContact calls onContact and returns
 // answered. The caller closes answered after it has answered the initialize request: the servers' answers may be used
 // only then.
-func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
+func (i *initialConnect) begin(onContact func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.onContact, i.answered = reached, answered
+	i.onContact, i.answered = onContact, answered
 }
 
 func (i *initialConnect) end() {

@@ -49,9 +49,9 @@ func (p *Conn) readLines(ctx context.Context) error {
 func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	switch {
 	case !json.Valid(line):
-		return parseError(line, "SyntaxError")
-	case string(bytes.TrimSpace(line)) == "null": // null has no properties (observed with 2.1.330)
-		return parseError(line, "TypeError")
+		return unparsableLineError(line, "SyntaxError")
+	case string(bytes.TrimSpace(line)) == "null": // in JavaScript, null has no properties (observed with 2.1.330)
+		return unparsableLineError(line, "TypeError")
 	}
 	var f incomingFrame
 	if json.Unmarshal(line, &f) != nil {
@@ -77,15 +77,15 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// parseError returns the error for a line that is not a frame. kind is a JavaScript error such as SyntaxError.
-func parseError(line []byte, kind string) error {
+// unparsableLineError returns the error for a line that is not a frame. kind is a JavaScript error such as SyntaxError.
+func unparsableLineError(line []byte, kind string) error {
 	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), kind)
 }
 
-var typeKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
+var typeKeyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
 
 func guessFrameType(line []byte) string {
-	if found := typeKey().FindSubmatch(line); found != nil {
+	if found := typeKeyPattern().FindSubmatch(line); found != nil {
 		return string(found[1])
 	}
 	return "unknown"
@@ -203,7 +203,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServers starts run and returns when that ends, ctx is cancelled or one of the host's servers gets a message.
+// connectServers starts run and returns when run ends, ctx is cancelled or one of the host's servers gets a message.
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)

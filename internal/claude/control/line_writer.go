@@ -106,7 +106,7 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// WriteGroup queues a function. The lines that f writes are not mixed with other lines.
+// WriteGroup queues the function f. No other lines are written between the lines that f writes.
 func (l *lineWriter) WriteGroup(f func(w io.Writer) error) error {
 	return l.addWhenAllowed(queuedLine{write: f})
 }
@@ -159,7 +159,7 @@ func (l *lineWriter) close(ctx context.Context) error {
 		select {
 		case <-l.done:
 		case <-time.After(finalFlushTimeout):
-			return nil // the writing goroutine stops when the process exits
+			return nil // the goroutine that writes may be blocked; it stops when the process exits
 		}
 	}
 	l.mu.Lock()
@@ -167,8 +167,8 @@ func (l *lineWriter) close(ctx context.Context) error {
 	return l.err
 }
 
-// maxLineLength is the maximum length of a line on stdin (observed with 2.1.329).
-const maxLineLength = 256 << 20
+// maxLineBytes is the maximum length of a line on stdin (observed with 2.1.329).
+const maxLineBytes = 256 << 20
 
 // readLine reads a line including its newline. It joins the pieces only after their total length is
 // known to be within the limit, because stdin may never contain a newline.
@@ -177,7 +177,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	size := 0
 	for {
 		piece, err := in.ReadSlice('\n')
-		if size += len(piece); size > maxLineLength {
+		if size += len(piece); size > maxLineBytes {
 			return nil, inputErrorf("Error: stream-json input carried over 256M characters with no newline. Every message must be one line of JSON that ends with a newline.")
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

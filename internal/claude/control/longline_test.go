@@ -37,10 +37,10 @@ func TestLongLine(t *testing.T) {
 	if fault := new(InputError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {
 		t.Errorf("%d bytes, %v", len(line), err)
 	}
-	if source.read > maxLineLength+128<<10 {
+	if source.read > maxLineBytes+128<<10 {
 		t.Errorf("%d bytes were read", source.read)
 	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > maxLineLength+maxLineLength/8 {
+	if used := after.TotalAlloc - before.TotalAlloc; used > maxLineBytes+maxLineBytes/8 {
 		t.Errorf("%d MB were taken", used>>20)
 	}
 }

@@ -137,7 +137,7 @@ func (p *Conn) SendToServer(ctx context.Context, server string, message json.Raw
 	return answer, nil
 }
 
-// elicitation asks the user a question for an MCP server (spec: cli-contract 4.5).
+// elicitation is the request to ask the user a question for an MCP server (spec: cli-contract 4.5).
 type elicitation struct {
 	Subtype string          `json:"subtype"` // "elicitation"
 	Server  string          `json:"mcp_server_name"`
@@ -170,7 +170,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	return mcp.ElicitAnswer{}
 }
 
-// propertyOrder lists the properties of a schema in their original order. It returns nil without properties.
+// propertyOrder lists the properties of a schema in their original order. nil means that it has none.
 func propertyOrder(schema json.RawMessage) []string {
 	s, err := plainjson.Parse(schema)
 	if err != nil {

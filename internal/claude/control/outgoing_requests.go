@@ -29,13 +29,13 @@ type outgoingRequest struct {
 	abandoned <-chan struct{} // closed when the caller no longer waits
 }
 
-// requestKind specifies what a request is part of, which determines when it is withdrawn.
+// requestKind specifies what a request belongs to. This determines when it is withdrawn.
 type requestKind int
 
 const (
 	serverMessageRequest requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
-	turnOrTaskRequest                       // part of a turn or task; withdrawn if that is interrupted
-	permissionRequest                       // like turnOrTaskRequest, but repeated to a host that sends initialize again
+	turnOrTaskRequest                       // belongs to a turn or task; withdrawn if this turn or task is interrupted
+	permissionRequest                       // like turnOrTaskRequest, but the answer to an initialize request repeats it
 	elicitationRequest                      // withdrawn if any turn is interrupted
 )
 

@@ -41,7 +41,7 @@ func (in *prompt) canMerge(next *prompt) bool {
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// merge appends the content of the next prompt to this one, which also gets the uuid of next, if that has one.
+// merge appends the content of the next prompt to this one. If next has a uuid, this prompt gets it.
 func (in *prompt) merge(next *prompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)

@@ -164,7 +164,7 @@ func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	return d.turn.prompt
 }
 
-// startTurn records the start of the turn of the prompt that was taken last. interrupt interrupts this turn.
+// startTurn records that the turn of the prompt that was taken last starts. A call of interrupt ends this turn early.
 func (d *scheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -265,15 +265,15 @@ func (d *scheduler) hasTurnStarted() bool {
 }
 
 // beginInitialize records an initialize request. From now on, other requests wait until [scheduler.nextPostponed]
-// returns false, and turns wait until [scheduler.endConnecting] is called. begun is true if a turn has already started;
-// again is true in this case, and also after an earlier initialize request.
-func (d *scheduler) beginInitialize() (begun, again bool) {
+// returns false, and turns wait until [scheduler.endConnecting] is called. turnStarted is true if a turn has already
+// started. repeated is true in this case, and also after an earlier initialize request.
+func (d *scheduler) beginInitialize() (turnStarted, repeated bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.unanswered++
 	d.initialize.connecting++
-	begun = d.turn.count > 0 || d.turn.prompt != nil
-	return begun, begun || d.initialize.answered || d.initialize.unanswered > 1
+	turnStarted = d.turn.count > 0 || d.turn.prompt != nil
+	return turnStarted, turnStarted || d.initialize.answered || d.initialize.unanswered > 1
 }
 
 func (d *scheduler) endConnecting() {

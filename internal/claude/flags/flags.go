@@ -167,18 +167,18 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 
 // parseVersionOverride finds --claude-version before or after -v. The rest of the line is ignored.
 func parseVersionOverride(s *process.System, f *Flags, words []string) error {
-	mine := slices.DeleteFunc(claudelessOptions(f), func(o option) bool { return o.Name() != "claude-version" })
+	own := slices.DeleteFunc(claudelessOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
-		result, _ := argv.Parse(parserOptions(mine), words) // all other flags on the line count as unknown here
+		result, _ := argv.Parse(parserOptions(own), words) // the error is ignored: all other flags are unknown to this parser
 		f.Given = result.Options
 	}
-	return setFromEnvironment(s, f, mine)
+	return setFromEnvironment(s, f, own)
 }
 
 // setFromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set unless its
 // variable is empty, "0" or "false".
-func setFromEnvironment(s *process.System, f *Flags, mine []option) error {
-	for _, o := range mine {
+func setFromEnvironment(s *process.System, f *Flags, own []option) error {
+	for _, o := range own {
 		value := s.Getenv(o.env)
 		isSwitch := !strings.Contains(o.Flags, "<")
 		if value == "" || f.Has(o.Name()) || isSwitch && (value == "0" || value == "false") {

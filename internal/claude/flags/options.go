@@ -68,7 +68,7 @@ func choicesNote(o option) string {
 	return note + ")"
 }
 
-// errVersionRequested is returned for -v, because later arguments have no effect.
+// errVersionRequested ends the parsing at -v, because the arguments after -v have no effect.
 var errVersionRequested = argv.ErrStop
 
 func claudeOptions(f *Flags) []option {
@@ -205,7 +205,7 @@ func claudelessOptions(f *Flags) []option {
 		claudelessOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a library scenario", setText(&f.Scenario)),
 		claudelessOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
 		claudelessOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
-		claudelessOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", addExpectation(f)),
+		claudelessOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", enableExpectations(f)),
 		claudelessOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
 		claudelessOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
 		claudelessOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
@@ -215,9 +215,9 @@ func claudelessOptions(f *Flags) []option {
 	}
 }
 
-// addExpectation enables the check of expectations in this run. With the value "defer", `claudeless exec` or `verify`
+// enableExpectations enables the check of expectations in this run. With the value "defer", `claudeless exec` or `verify`
 // checks them later, from the journal.
-func addExpectation(f *Flags) func(string) error {
+func enableExpectations(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"
 		return nil
@@ -324,7 +324,7 @@ func setBudget(target *float64) func(string) error {
 	}
 }
 
-// windowSizeError describes an invalid size with the text of the real CLI.
+// windowSizeError reports an invalid size of the context window with the text of the real CLI.
 type windowSizeError string
 
 func (e windowSizeError) Error() string { return string(e) }

@@ -108,7 +108,7 @@ func (d controlSession) IsSlow(subtype string) bool {
 func (d controlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
 	h, ok := handlerFor(r.Subtype)
 	if !ok {
-		return control.Answer{}, unsupported(r.Subtype)
+		return control.Answer{}, unsupportedError(r.Subtype)
 	}
 	return h.run(ctx, d.requestServer, readRequest(r))
 }
@@ -169,7 +169,7 @@ func handlerFor(subtype string) (handler, bool) {
 		"mcp_authenticate":       {run: mcpAuthenticate, slow: true},
 		"mcp_clear_auth":         {run: mcpClearAuth, slow: true},
 		"mcp_oauth_callback_url": {run: mcpCallbackURL, slow: true},
-		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit requires an earlier Read, and the Read must belong to this session
+		"seed_read_state":        {run: acceptWithoutEffect}, // no effect, because only NotebookEdit requires an earlier Read, and this must be a Read of the same session
 	}
 	h, ok := table[subtype]
 	return h, ok
@@ -207,7 +207,7 @@ func (p promptPlayer) StreamBackground(_, until context.Context) error {
 	return output.StreamJSON(p.conn.Events(), p.BackgroundEvents(until))
 }
 
-// StopTask stops a task and waits until its end has been shown. The model is notified after the answer.
+// StopTask stops a task and waits until its end has been shown. A call of answered then notifies the model.
 func (h *hostedSession) StopTask(ctx context.Context, id string) (answered func()) {
 	t := h.session.Tasks().Stop(id, task.KilledByUser)
 	if t == nil {

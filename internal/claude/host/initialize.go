@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Initialize answers the host's first request.
+// Initialize answers the initialize request.
 func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
 	in := plainjson.DecodeOrZero[InitializeOptions](g.Body)
@@ -118,7 +118,7 @@ func collectHandshakes(in request, names []string, connected func(name string) b
 // Interrupt stops the background agents.
 func (h *hostedSession) Interrupt() { h.session.Tasks().Interrupt() }
 
-// Initialize applies the host's settings. Settings fixed for the conversation apply only before the first turn.
+// Initialize applies the host's settings. Those that are fixed for a conversation are ignored once it has a turn.
 func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
 	if !in.TurnStarted {
 		if err := h.configure(in); err != nil {

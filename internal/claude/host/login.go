@@ -89,12 +89,12 @@ func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.
 		l.End(err)
 		return control.Answer{}, &control.HostError{Text: oneLine(err.Error())}
 	}
-	l.End(errSubmitted)
+	l.End(errLoginAnswered)
 	return control.Answer{}, nil
 }
 
-// errSubmitted ends a login whose answer the host has submitted.
-var errSubmitted = errors.New("the host has submitted the answer")
+// errLoginAnswered ends the wait for a login, because the host has submitted its answer.
+var errLoginAnswered = errors.New("the host has submitted the answer")
 
 // mcpClearAuth forgets the login to a server and connects to the server without it.
 func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
@@ -112,15 +112,15 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 }
 
 // remoteServer returns the server that a request names. If the server has no URL, it also returns an error. The text of
-// the error is format with the type of the server, or with kind if the type is stdio or missing.
-func (r *requestServer) remoteServer(in request, format, kind string) (mcp.ServerStatus, error) {
+// the error is errorFormat with the type of the server, or with localType if the type is stdio or missing.
+func (r *requestServer) remoteServer(in request, errorFormat, localType string) (mcp.ServerStatus, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.findServer(name)
 	if err == nil && st.Config.URL == "" {
 		if st.Config.Type != "stdio" {
-			kind = cmp.Or(st.Config.Type, kind)
+			localType = cmp.Or(st.Config.Type, localType)
 		}
-		err = &control.HostError{Text: fmt.Sprintf(format, kind)}
+		err = &control.HostError{Text: fmt.Sprintf(errorFormat, localType)}
 	}
 	return st, err
 }

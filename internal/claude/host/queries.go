@@ -96,7 +96,7 @@ func (h *hostedSession) reloadPlugins() reloadAnswer {
 func describeSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	reply, ok := r.describer.Describe(in.Subtype)
 	if !ok {
-		return control.Answer{}, unsupported(in.Subtype)
+		return control.Answer{}, unsupportedError(in.Subtype)
 	}
 	return control.Answer{Payload: reply}, nil
 }

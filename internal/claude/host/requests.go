@@ -162,7 +162,7 @@ func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answ
 	return control.Answer{}, nil
 }
 
-func unsupported(subtype string) error {
+func unsupportedError(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 

@@ -67,7 +67,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	err := h.reloadSettings()
 	now := *h.currentSettings()
 	h.mu.Unlock()
-	if err != nil { // the file of --settings no longer exists
+	if err != nil { // for example because the file of --settings no longer exists
 		h.session.Log().Warn(err.Error())
 		return nil
 	}
@@ -175,8 +175,8 @@ func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Ob
 	return file.With("modelSettings", raw), nil
 }
 
-// RegisterRoot adds a directory to the working directories (texts: 2.1.329). The directory must be below the session's
-// working directory or below a directory of --add-dir.
+// RegisterRoot adds a directory to the working directories (error texts as in Claude Code 2.1.329). The directory must
+// be below the session's working directory or below a directory of --add-dir.
 func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given

@@ -18,12 +18,12 @@ type usageAnswer struct {
 }
 
 type sessionUsage struct {
-	Models  map[string]protocol.ModelUsage `json:"model_usage"`
-	APIMS   int                            `json:"total_api_duration_ms"`
-	CostUSD float64                        `json:"total_cost_usd"`
-	WallMS  int                            `json:"total_duration_ms"`
-	Added   int                            `json:"total_lines_added"`
-	Removed int                            `json:"total_lines_removed"`
+	Models       map[string]protocol.ModelUsage `json:"model_usage"`
+	APIMS        int                            `json:"total_api_duration_ms"`
+	CostUSD      float64                        `json:"total_cost_usd"`
+	WallMS       int                            `json:"total_duration_ms"`
+	LinesAdded   int                            `json:"total_lines_added"`
+	LinesRemoved int                            `json:"total_lines_removed"`
 }
 
 // usageFor returns the usage up to the end of the last turn.
@@ -33,7 +33,7 @@ func usageFor(s *session.Session) usageAnswer {
 	if last := s.LastResult(); last != nil {
 		models = last.ModelUsage
 	}
-	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.LinesAdded, Removed: cost.LinesRemoved}}
+	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, LinesAdded: cost.LinesAdded, LinesRemoved: cost.LinesRemoved}}
 }
 
 // usageCategory is one kind of context usage in get_context_usage.
@@ -187,9 +187,9 @@ const usageGridRows, usageGridColumns = 10, 20
 
 // usageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
 // end the buffer for compaction. A used category gets at least one square.
-func usageGrid(categories []usageCategory, window int) [][]usageSquare {
+func usageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
 	const all = usageGridRows * usageGridColumns
-	perSquare := float64(max(1, window)) / all
+	perSquare := float64(max(1, contextTokens)) / all
 	squares := func(k usageCategory) []usageSquare {
 		exact := float64(k.Tokens) / perSquare
 		n := int(exact)
@@ -198,7 +198,7 @@ func usageGrid(categories []usageCategory, window int) [][]usageSquare {
 		}
 		var out []usageSquare
 		for i := range n {
-			out = append(out, usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, window), min(1, exact-float64(i))})
+			out = append(out, usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, contextTokens), min(1, exact-float64(i))})
 		}
 		return out
 	}
@@ -207,7 +207,7 @@ func usageGrid(categories []usageCategory, window int) [][]usageSquare {
 	for _, k := range categories {
 		switch k.Kind {
 		case "free":
-			free = usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, window), 1}
+			free = usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, contextTokens), 1}
 		case "buffer":
 			buffer = append(buffer, squares(k)...)
 		default:

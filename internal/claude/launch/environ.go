@@ -86,9 +86,9 @@ func envMillis(sys *process.System, name string, fallback time.Duration) time.Du
 	return fallback
 }
 
-func timeoutFor(sys *process.System, scenario *int, name string, fallback time.Duration) time.Duration {
-	if scenario != nil {
-		return time.Duration(*scenario) * time.Millisecond
+func timeoutFor(sys *process.System, scenarioMS *int, name string, fallback time.Duration) time.Duration {
+	if scenarioMS != nil {
+		return time.Duration(*scenarioMS) * time.Millisecond
 	}
 	return envMillis(sys, name, fallback)
 }
@@ -121,7 +121,7 @@ func retryWaitScale(sys *process.System, f *flags.Flags) float64 {
 // mcpOptions returns the options for connecting to MCP servers, without callbacks.
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
-		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		ClientVersion: p.Version, Negotiation: mcpNegotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
 		Credentials: mcp.Credentials{Path: p.credentialsPath(), Time: sys.Now},
 		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}

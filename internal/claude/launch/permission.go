@@ -34,10 +34,10 @@ func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 
 func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
-	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid other rules
+	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid rules from other sources
 		for _, text := range f.AllowedTools {
 			if settings.ToolPatternError(claudecode.ParseRuleText(text).Tool) != "" {
-				continue // it would allow more tools than the rule specifies
+				continue // an invalid pattern would allow more tools than the rule specifies
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 		}
@@ -103,7 +103,7 @@ func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	return dirs
 }
 
-// ExistingDirs returns those directories of the settings that exist.
+// ExistingDirs returns the paths of the given directories that exist.
 func (p Directories) ExistingDirs(given []settings.Directory) []string {
 	var dirs []string
 	for _, d := range given {

@@ -147,7 +147,7 @@ type SystemPrompt struct {
 	System, Append string
 	Schema         string // JSON Schema of the answer; empty means none
 	SchemaFlag     bool   // the schema was given by a flag
-	SchemaAttempts int    // how many answers may be invalid before the turn fails; 0 means the default
+	SchemaAttempts int    // number of invalid answers after which the turn fails; 0 means the default
 }
 
 // Limits bound a run in turns, money, attempts and time. Zero means the default of the package that uses the limit.

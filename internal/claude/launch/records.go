@@ -127,21 +127,21 @@ func findCheckout(dir string) gitCheckout {
 	return readCheckout(git, info.IsDir())
 }
 
-func readCheckout(git string, isDir bool) gitCheckout {
+func readCheckout(gitPath string, isDir bool) gitCheckout {
 	c := gitCheckout{isRepository: true}
 	if !isDir {
-		pointer, err := os.ReadFile(git)
+		pointer, err := os.ReadFile(gitPath)
 		target, ok := strings.CutPrefix(strings.TrimSpace(string(pointer)), "gitdir: ")
 		if err != nil || !ok {
 			return gitCheckout{}
 		}
 		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(git), target)
+			target = filepath.Join(filepath.Dir(gitPath), target)
 		}
 		c.isLinkedWorktree = filepath.Base(filepath.Dir(target)) == "worktrees"
-		git = target
+		gitPath = target
 	}
-	head, err := os.ReadFile(filepath.Join(git, "HEAD"))
+	head, err := os.ReadFile(filepath.Join(gitPath, "HEAD"))
 	if err != nil {
 		return gitCheckout{}
 	}

@@ -57,14 +57,14 @@ func (r *resolver) resolveServers() error {
 	}
 	r.dropForbiddenServers()
 	if r.flags.InputFormat == "stream-json" {
-		s.separateHosted()
+		s.separateInHostServers()
 	}
 	return nil
 }
 
-// negotiation returns how a version of the real CLI negotiates the revision of MCP. Of the values of
+// mcpNegotiation returns how a version of the real CLI negotiates the revision of MCP. Of the values of
 // MCP_PROTOCOL_NEGOTIATION only "legacy" has an effect.
-func negotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
+func mcpNegotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
 	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.FeatureMCPProbe) {
 		return mcp.NegotiateLegacy
 	}
@@ -83,7 +83,7 @@ func (r *resolver) configuredScopes() []mcp.Scope {
 	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
 }
 
-func (s *Servers) separateHosted() {
+func (s *Servers) separateInHostServers() {
 	all := s.Configs
 	s.Configs = nil
 	for _, server := range all {
@@ -164,7 +164,7 @@ func (r *resolver) dropForbiddenServers() {
 // addPluginServers adds the servers of all plugins except the plugins that --plugin-dir-no-mcp names.
 func (r *resolver) addPluginServers() {
 	for _, parts := range r.plan.Catalog.PluginParts() {
-		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginDir(parts.Dir, r.plan.Abs(given)) }) {
+		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginIn(parts.Dir, r.plan.Abs(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}
 	}

@@ -38,7 +38,7 @@ func (r *resolver) settingsOptions() settings.Options {
 		o.Sources = append([]string{}, r.flags.SettingSources...)
 	}
 	if r.flags.Restricted {
-		o.Sources = []string{} // flags and administrators only (observed with 2.1.330)
+		o.Sources = []string{} // only flags and managed settings apply (observed with 2.1.330)
 	}
 	if r.flags.ManagedSettings != "" {
 		o.Managed = []byte(r.flags.ManagedSettings)
@@ -177,11 +177,11 @@ func (r *resolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unmatchedHooks returns a message for each name, in the matchers of hooks that concern tools, that no tool has.
+// unmatchedHooks checks the matchers of hooks for tools. It returns a message for each name in them that no tool has.
 func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }
-		_ = json.Unmarshal(source.Raw, &events) // the hooks themselves are checked when they are loaded
+		_ = json.Unmarshal(source.Raw, &events) // an invalid value is reported when the hooks are loaded
 		for _, event := range slices.Sorted(maps.Keys(events)) {
 			if event != "PermissionRequest" && event != "PermissionDenied" && !strings.Contains(event, "ToolUse") {
 				continue

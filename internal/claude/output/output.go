@@ -1,6 +1,6 @@
 // Package output turns the events of a run into the text of stdout: text, json or stream-json.
 //
-// Each format is a loop over the same ordered events without traces. The package knows no flags, exit codes or stderr.
+// All formats show the same events in the same order, without traces.
 package output
 
 import (
@@ -57,7 +57,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer that several goroutines may use. What f writes stays together.
+// groupedWriter is a writer for several goroutines. Nothing else is written between the writes of f.
 type groupedWriter interface {
 	WriteGroup(f func(w io.Writer) error) error
 }

@@ -61,7 +61,7 @@ func (b *backgroundWork) dir() string {
 		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
 	})
 	if b.tempDir.dir == nil {
-		return "" // without a directory, output of tasks is discarded
+		return "" // if there is no directory, the output of tasks is discarded
 	}
 	return b.tempDir.dir.Path
 }

@@ -65,7 +65,7 @@ func (s *Session) Log() runLog { return s.records }
 // WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
 
-// WaitStarted waits until the servers have settled, or until the context of Start is cancelled.
+// WaitStarted waits until each server has connected or failed, or until the context of Start is cancelled.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 
 // Background reports whether background work is running or needs a turn, and whether another turn is certain to follow.
@@ -162,7 +162,7 @@ func (s *Session) Rename(title string) {
 	s.conversation.writeLater(func() { s.records.SetTitle(title) })
 }
 
-// RecordLater adds events to the transcript between turns.
+// RecordLater adds events to the transcript when the next turn begins or ends.
 func RecordLater(s *Session, events ...protocol.Event) {
 	s.conversation.writeLater(func() {
 		for _, ev := range events {
@@ -171,7 +171,7 @@ func RecordLater(s *Session, events ...protocol.Event) {
 	})
 }
 
-// WritePending writes what RecordLater and the like have added. No turn may be running.
+// WritePending makes the changes of the transcript that wait for the end of a turn; see [RecordLater]. No turn may run.
 func WritePending(s *Session) { s.conversation.writePending() }
 
 // CommandRecord is a command that the terminal has run, for the transcript.
@@ -194,12 +194,12 @@ func RecordCommand(s *Session, c CommandRecord) {
 	}, said)
 }
 
-// RecordExit records that the user ends the session. prompt is the id of the command for it; empty means another key.
-func RecordExit(s *Session, prompt string) {
+// RecordExit records that the user ends the session. promptID is the id of the command for it; empty means a key.
+func RecordExit(s *Session, promptID string) {
 	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
-		prompt = "" // the real CLI ends before it has copied the files again
+		promptID = "" // the real CLI does not record the command, because it ends before it has copied the tracked files again
 	}
-	s.conversation.writeLater(func() { s.records.warnUnsaved(s.records.transcript.RecordExit(prompt)) })
+	s.conversation.writeLater(func() { s.records.warnUnsaved(s.records.transcript.RecordExit(promptID)) })
 }
 
 // Model returns the current model, as the API names it.

@@ -27,21 +27,21 @@ type toolInventory struct {
 	hostSchema       atomic.Bool             // the host requests structured output
 	state            *simulator.SessionState // has the model, which determines whether the task list is offered
 	hiddenTools      bool                    // a call runs even if init does not list its tool
-	answersUserTools bool                    // a host or the scenario answers the tools that question the user
+	answersQuestions bool                    // a host or the scenario answers the questions that tools ask the user
 }
 
 func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInventory {
 	v := &toolInventory{
 		state: state, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
 		plan: plan.Tools, customization: plan.Customization, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
-		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
+		answersQuestions: plan.Permission.PromptTool != "" || scenarioAnswersQuestions(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
 		if rule.Behavior == permission.BehaviorDeny {
 			v.denied = append(v.denied, rule.Text)
 		}
 	}
-	if plan.Customization.Restricted && v.plan.IsDefault() { // it is available by name (observed with 2.1.330)
+	if plan.Customization.Restricted && v.plan.IsDefault() { // these tools are available only if --tools names them (observed with 2.1.330)
 		v.denied = append(v.denied, "Bash", "CronCreate", "Monitor", "WebFetch", "Workflow")
 	}
 	for i, rule := range v.denied {
@@ -50,20 +50,20 @@ func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInve
 	return v
 }
 
-func answersUserTools(s launch.Scenario) bool {
+func scenarioAnswersQuestions(s launch.Scenario) bool {
 	te := s.ToolExecution
-	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(userTools(), func(name string) bool {
+	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(toolsThatAskUser(), func(name string) bool {
 		_, ok := te.Tools[name]
 		return ok
 	}))
 }
 
-func (v *toolInventory) listingOptions(resources bool) toolListing {
+func (v *toolInventory) listingOptions(hasResources bool) toolListing {
 	tools := v.plan
 	tools.Disallowed = v.denied
 	return toolListing{
 		Tools: tools, Bare: v.customization.Bare, HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		HasResources: resources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList,
+		HasResources: hasResources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList,
 	}
 }
 
@@ -73,8 +73,8 @@ func (v *toolInventory) offeredTools(hasResources bool) []string {
 
 // initEventTools returns the built-in tools that init lists. A tool that the session's agent must not use is left out
 // without a substitute; a deny rule for Bash, in contrast, adds Glob and Grep.
-func (v *toolInventory) initEventTools(resources bool) []string {
-	o := v.listingOptions(resources)
+func (v *toolInventory) initEventTools(hasResources bool) []string {
+	o := v.listingOptions(hasResources)
 	all := listTools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
@@ -83,10 +83,10 @@ func (v *toolInventory) initEventTools(resources bool) []string {
 // hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables
 // hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep exist for agents without a shell.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
-	return v.isAvailable(name) && (v.hiddenTools || isSearch(name) || v.isListed(name))
+	return v.isAvailable(name) && (v.hiddenTools || isSearchTool(name) || v.isListed(name))
 }
 
-func isSearch(name string) bool { return name == "Glob" || name == "Grep" }
+func isSearchTool(name string) bool { return name == "Glob" || name == "Grep" }
 
 func (v *toolInventory) isListed(name string) bool {
 	t := claudecode.ToolNamed(name)
@@ -96,21 +96,21 @@ func (v *toolInventory) isListed(name string) bool {
 	if t.Listing == claudecode.ListNever && t.Name != "StructuredOutput" {
 		return false
 	}
-	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.NameInInit(name))
+	return v.answersQuestions && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.NameInInit(name))
 }
 
 // refusal returns the text for a call of a built-in tool that the session does not have. It returns false for tools
 // that the session has, and for names that are not tools in any version.
 func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
-	search := isSearch(t.Name)
+	search := isSearchTool(t.Name)
 	lacks := search && !v.hiddenTools && !v.isListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)
 	background := t.ForegroundOnly && call.Agent != nil && call.Agent.InBackground
 	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) && !lacks && !background {
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
-	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // only the session's agent lacks it
+	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // no rule removes the tool, at most the definition of the session's agent does
 	switch user := t.Listing == claudecode.ListWithUser; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
@@ -139,7 +139,7 @@ func (v *toolInventory) isAvailable(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersUserTools {
+	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersQuestions {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
@@ -208,7 +208,7 @@ func listTools(o toolListing) []string {
 			list = append(list, taskListTools(o)...)
 		}
 		if o.HostAnswers {
-			list = append(list, userTools()...)
+			list = append(list, toolsThatAskUser()...)
 		}
 	}
 	if o.HasSchema {
@@ -237,7 +237,7 @@ func listTools(o toolListing) []string {
 		position := func(name string) int {
 			return slices.IndexFunc(o.Requested, func(t string) bool { return claudecode.NameInInit(t) == name })
 		}
-		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(uint(position(a)), uint(position(b))) }) // others are the last
+		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(uint(position(a)), uint(position(b))) }) // tools that the agent does not name are last
 	}
 	if o.HostSchema && !out("StructuredOutput") {
 		list = append(list, "StructuredOutput")
@@ -248,7 +248,7 @@ func listTools(o toolListing) []string {
 func requestedTools(o toolListing) []string {
 	known := append(defaultTools(), optionalTools()...)
 	if o.HostAnswers {
-		known = append(known, userTools()...)
+		known = append(known, toolsThatAskUser()...)
 	}
 	var list []string
 	for _, name := range o.Requested {
@@ -262,7 +262,7 @@ func requestedTools(o toolListing) []string {
 	return list
 }
 
-func userTools() []string { return claudecode.ToolsListed(claudecode.ListWithUser) }
+func toolsThatAskUser() []string { return claudecode.ToolsListed(claudecode.ListWithUser) }
 
 func allowedOptionalTools(o toolListing) []string {
 	var list []string
@@ -271,7 +271,7 @@ func allowedOptionalTools(o toolListing) []string {
 		switch {
 		case name == "TodoWrite" || slices.Contains(taskTools(), name): // a session has either TodoWrite or the Task tools
 			list = append(list, taskListTools(o)...)
-		case isSearch(name): // Glob and Grep are added together
+		case isSearchTool(name): // Glob and Grep are added together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)

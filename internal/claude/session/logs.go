@@ -42,7 +42,7 @@ func (m *transcriptMirror) add(path string, line []byte) {
 	m.files = append(m.files, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
 }
 
-// take returns the frames of all lines since the last call. A nil mirror has none.
+// take returns the frames of all lines that were added since its last call. A nil mirror has none.
 func (m *transcriptMirror) take() []protocol.Event {
 	if m == nil {
 		return nil
@@ -64,8 +64,8 @@ type debugLog struct {
 	redact *redact.Redactor
 }
 
-// openDebug opens the log that the plan requests: on stderr, in a file, or in the state directory; nil means no log.
-func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
+// openDebugLog opens the log that the plan requests: on stderr, in a file, or in the state directory; nil means no log.
+func openDebugLog(plan launch.Plan, stderr io.Writer, sessionID string) (log *debugLog, err error) {
 	path := plan.Records.DebugFile
 	switch {
 	case !plan.Records.Debug, path == "" && plan.State == "" && !plan.Records.DebugToStderr:
@@ -73,7 +73,7 @@ func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, er
 	case plan.Records.DebugToStderr:
 		return newDebugLog(plan, nopCloser{stderr}), nil
 	case path == "":
-		path = filepath.Join(plan.State, "debug", id+".txt")
+		path = filepath.Join(plan.State, "debug", sessionID+".txt")
 	}
 	file, err := openLog(path)
 	if err != nil {
@@ -81,7 +81,7 @@ func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, er
 	}
 	latest := filepath.Join(filepath.Dir(path), "latest")
 	_ = os.Remove(latest)
-	_ = os.Symlink(path, latest) // as in the real CLI; the log does not depend on it
+	_ = os.Symlink(path, latest) // a link to the newest log, as in the real CLI; the log works without it
 	return newDebugLog(plan, file), nil
 }
 
@@ -96,7 +96,7 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
-// nopCloser keeps a stream open that the log does not own.
+// nopCloser writes to a stream that stays open when the log is closed.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }

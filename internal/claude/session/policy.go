@@ -104,7 +104,7 @@ func (p *permissionPolicy) Grant(rules []string) {
 	p.ReplaceRules("command", granted)
 }
 
-// prompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil.
+// prompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil if there is none.
 func (p *permissionPolicy) prompter(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":

@@ -78,7 +78,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 			r.Warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
-	if plan.Host.Checkpoints { // a resumed session continues with its copies
+	if plan.Host.Checkpoints { // a resumed session keeps the copies that it made earlier
 		r.checkpoints = checkpoint.New(checkpoint.Options{CWD: plan.CWD, Transcript: r.transcript, Clock: plan.Clock})
 		r.checkpoints.Load(r.transcript.FileHistory())
 	}
@@ -94,12 +94,12 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 			r.journalFile = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})
 			run := plan.Records.Run
-			run.ScenarioDigest = plan.Scenario.Digest() // only here, because it reads the whole text again
+			run.ScenarioDigest = plan.Scenario.Digest() // computed only for a journal, because it reads the whole text again
 			r.journal.Write(run)
 		}
 	}
 	var err error
-	r.debug, err = openDebug(plan, r.stderr, r.transcript.ID())
+	r.debug, err = openDebugLog(plan, r.stderr, r.transcript.ID())
 	r.debug.printf("session %s in %s, scenario %s", r.transcript.ID(), plan.CWD, cmp.Or(plan.Scenario.Scenario.Name, "without a name"))
 	return err
 }
@@ -125,7 +125,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 		r.saveScenarioState()
 		r.recordUnplayedSteps(ctx)
 	}
-	r.scenario.observe(ev)
+	r.scenario.rememberInjectedPrompt(ev)
 	if r.debug != nil {
 		r.debug.logEvent(ev)
 	}
@@ -168,8 +168,8 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayedSteps writes to the journal which expectations about tool results were missed since its last call. It
-// also writes the next step that was not played, except after a turn that was stopped.
+// recordUnplayedSteps records in the journal the expectations about tool results that were missed since its last call.
+// Unless the turn was stopped, it also records the next step that was not played.
 func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -188,12 +188,12 @@ func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 
 // judgeExpectations compares the actions of the process with the expectations of the scenario and writes the outcome to
 // the journal. It returns one line for each expectation that was not met, unexpected results first.
-func (r *recorder) judgeExpectations(code int) (unmet []string) {
+func (r *recorder) judgeExpectations(exitCode int) (unmet []string) {
 	sent, _ := r.telemetry.close() // closeLogs reports the error
 	for name, n := range sent {
 		r.scenario.summarize(journal.Telemetry{Name: name, Count: n})
 	}
-	r.scenario.summarize(journal.Exit{Code: code})
+	r.scenario.summarize(journal.Exit{Code: exitCode})
 	judged := r.scenario.summary.CheckExpectations(r.scenario.scenario)
 	if r.journal != nil {
 		whole := r.journal.WithoutSession()
@@ -331,8 +331,8 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// observe remembers the last prompt that the CLI itself wrote; see repliesSilently.
-func (p *scenarioProgress) observe(ev protocol.Event) {
+// rememberInjectedPrompt remembers the last prompt that the CLI itself wrote; see repliesSilently.
+func (p *scenarioProgress) rememberInjectedPrompt(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()
 	}
@@ -340,7 +340,7 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
-// summarize adds lines to the summary by which expectations are judged, whether or not the run writes a journal.
+// summarize adds lines to the summary with which expectations are compared. The run need not write a journal.
 func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return
@@ -365,7 +365,7 @@ func (p *scenarioProgress) expectsServerCalls() bool {
 	return false
 }
 
-// newMisses returns the unexpected results since the last call.
+// newMisses returns the unexpected results since its last call.
 func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	all := p.UnmetResults()
 	fresh := all[min(p.missesReported, len(all)):]

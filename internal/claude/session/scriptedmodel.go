@@ -79,7 +79,7 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 	return reply, err
 }
 
-// reportTemplateErrors writes to the journal which templates of a reply failed or had no value, and any endless rule.
+// reportTemplateErrors records an endless rule, a failed expression and each missing value of a reply in the journal.
 func (p *scriptedModel) reportTemplateErrors(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))

@@ -228,8 +228,8 @@ type serverRequests struct {
 	host     Host   // nil means no host
 }
 
-// elicit answers a server's question to the user: from the scenario, or else from the host. Without either it cancels
-// the question, like the real CLI in print mode.
+// elicit answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
+// cancels the question, like the real CLI in print mode.
 func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
@@ -268,7 +268,7 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 		}
 		var prompt string
 		if n := len(in.Messages); n > 0 {
-			prompt = sampleText(in.Messages[n-1].Content)
+			prompt = samplingText(in.Messages[n-1].Content)
 		}
 		answer, err := sampler.Sample(ctx, server, prompt)
 		switch {
@@ -293,15 +293,15 @@ const (
 	invalidParams   = -32602
 )
 
-// sampleText returns the text of a message whose content is one block or a list.
-func sampleText(content json.RawMessage) string {
+// samplingText returns the text of a message whose content is one block or a list.
+func samplingText(content json.RawMessage) string {
 	type block struct {
 		Text string `json:"text"`
 	}
 	var blocks []block
 	if json.Unmarshal(content, &blocks) != nil {
 		blocks = make([]block, 1)
-		_ = json.Unmarshal(content, &blocks[0]) // without text, the text is empty
+		_ = json.Unmarshal(content, &blocks[0]) // a block of another type has no text
 	}
 	texts := make([]string, len(blocks))
 	for i, b := range blocks {
@@ -322,7 +322,7 @@ func (r resultStore) callLog(capture bool) *mcp.CallLog {
 		return nil
 	}
 	o := &serverObserver{records: r.records}
-	o.log = mcp.NewCallLog(mcp.CallLogOptions{MaxCalls: 1, MaxBytes: 64 << 20, Now: r.clock.Now, Observer: o}) // a complete line is written immediately
+	o.log = mcp.NewCallLog(mcp.CallLogOptions{MaxCalls: 1, MaxBytes: 64 << 20, Now: r.clock.Now, Observer: o}) // the observer gets each call as soon as it is complete
 	return o.log
 }
 
@@ -341,9 +341,9 @@ func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }
 
-// valueForJournal returns value or, if it is nil because it was too large, the complete value, looked up by its cid.
-func (o *serverObserver) valueForJournal(value json.RawMessage, cid string) json.RawMessage {
-	if data, ok := o.log.Value(cid); ok && value == nil {
+// valueForJournal returns value. If it is nil because it was too large, the log has the complete value under contentID.
+func (o *serverObserver) valueForJournal(value json.RawMessage, contentID string) json.RawMessage {
+	if data, ok := o.log.Value(contentID); ok && value == nil {
 		return data
 	}
 	return value

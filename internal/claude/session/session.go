@@ -333,7 +333,7 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// pendingFrames returns the frames that have become due since the last call: copies of transcript lines (with
+// pendingFrames returns the frames that have become due since its last call: copies of transcript lines (with
 // --session-mirror), and responses of asynchronous hooks.
 func pendingFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.take()
@@ -352,9 +352,9 @@ func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Lo
 
 // MissedExpectations compares the actions of the process with the expectations of the scenario and returns one line for
 // each missed expectation. It returns none if another process does this comparison. It may be called only once.
-func (s *Session) MissedExpectations(code int) []string {
+func (s *Session) MissedExpectations(exitCode int) []string {
 	if s.plan.Output.DeferVerdict {
 		return nil
 	}
-	return s.records.judgeExpectations(code)
+	return s.records.judgeExpectations(exitCode)
 }

@@ -29,7 +29,7 @@ type sessionContext struct {
 	tools           *toolbox
 	records         *recorder
 	warnedModels    []string
-	hasCheckedCalls atomic.Bool // a server has checked the calls of an earlier request
+	hasCheckedCalls atomic.Bool // the API has checked the tool calls of an earlier request
 }
 
 // Init returns the init event of a turn from flags, settings and the current servers.
@@ -59,7 +59,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: st.Status, Source: st.Source})
 	}
 	ev.MCPServerErrors = v.plan.Errors
-	if plan.Output.Format != "stream-json" { // no process listens for a wake-up
+	if plan.Output.Format != "stream-json" { // only a host that reads stream-json can be woken up
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
 	ev.Tools = appendMCPNames(s.tools.inventory.initEventTools(v.hasResources()), tools)
@@ -163,7 +163,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.BashPreference(), ExplainsAuto: facts.ExplainsAutoMode()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
 	now.AdditionalDirs = s.additionalDirs()
-	now.TokensLeft = tokensLeft(name)
+	now.TokensLeft = statedContextWindow(name)
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
@@ -190,8 +190,8 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	return now
 }
 
-// tokensLeft returns the size of the context window if the model is told about it, or 0.
-func tokensLeft(model string) int {
+// statedContextWindow returns the size of the context window in tokens, or 0 if the model is not told the size.
+func statedContextWindow(model string) int {
 	if facts := claudecode.FactsOfModel(model); facts.IsToldTokens() {
 		return facts.ContextWindow
 	}
@@ -216,9 +216,9 @@ func (s *sessionContext) offeredTools(r agent.Requester) []string {
 	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
 }
 
-// toolDefinitions returns the tools of a model, and the names of those that it must load with ToolSearch, if it has that.
+// toolDefinitions returns the tools of a model. If it has ToolSearch, deferred are the tools that it must load with it.
 func (s *sessionContext) toolDefinitions(r agent.Requester, offered []string) (tools []protocol.Tool, deferred []string) {
-	tools, _ = s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
+	tools, _ = s.tools.Tools(s.tools.servers.callContext) // if the definitions cannot be read, the model gets only names
 	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })
 	deferred = []string{}
 	for _, def := range tools {
@@ -279,8 +279,8 @@ func (s *sessionContext) additionalDirs() []string {
 }
 
 // RecordFiles records the files before a prompt that is typed in a terminal.
-func (s *sessionContext) RecordFiles(prompt string) {
-	s.records.updateCheckpoints(&protocol.PromptAccepted{UUID: prompt})
+func (s *sessionContext) RecordFiles(promptUUID string) {
+	s.records.updateCheckpoints(&protocol.PromptAccepted{UUID: promptUUID})
 }
 
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
@@ -293,7 +293,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	requester, name := s.requester(agentID)
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: tokensLeft(name), Source: s.requestSource(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: statedContextWindow(name), Source: s.requestSource(requester)}
 	updates := (agentID == "" || requester.InBackground) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
@@ -330,7 +330,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 }
 
 // requestThinking returns how a request asks for thinking; nil if the model does not think.
-func requestThinking(model claudecode.ModelFacts, updates bool) (*protocol.RequestThinking, *protocol.ContextManagement) {
+func requestThinking(model claudecode.ModelFacts, showUpdates bool) (*protocol.RequestThinking, *protocol.ContextManagement) {
 	t := &protocol.RequestThinking{Type: model.ThinkingMode(), Display: "omitted"}
 	switch t.Type {
 	case "":
@@ -338,7 +338,7 @@ func requestThinking(model claudecode.ModelFacts, updates bool) (*protocol.Reque
 	case "enabled":
 		t.BudgetTokens = model.MaxOutput - 1
 	}
-	if updates {
+	if showUpdates {
 		t.Display = "updates"
 	}
 	return t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}

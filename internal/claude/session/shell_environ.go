@@ -13,20 +13,20 @@ import (
 )
 
 // shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
-func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
+func shellEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) []string {
 	env := append(slices.Clone(plan.Environ),
 		"AI_AGENT="+aiAgentName(plan.Version, "agent"),
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
-		"CLAUDE_CODE_SESSION_ID="+id,
-		"CLAUDE_EFFORT="+level,
+		"CLAUDE_CODE_SESSION_ID="+sessionID,
+		"CLAUDE_EFFORT="+effort,
 		"CLAUDE_PID="+strconv.Itoa(plan.PID),
 		"COREPACK_ENABLE_AUTO_PIN=0",
 		"NoDefaultCurrentDirectoryInExePath=1",
 	)
-	env = append(env, messagingEnviron(plan, id)...)
+	env = append(env, messagingEnviron(plan, sessionID)...)
 	if plan.TaskTemp != "" {
-		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionTempDir(plan, transcript, id), "started"))
+		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionTempDir(plan, transcriptPath, sessionID), "started"))
 	}
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
@@ -53,15 +53,15 @@ func MessagingSocket(plan launch.Plan) string {
 }
 
 // messagingEnviron returns the session's socket and token as variables, for hooks and commands (observed with 2.1.330).
-func messagingEnviron(plan launch.Plan, id string) []string {
+func messagingEnviron(plan launch.Plan, sessionID string) []string {
 	socket := MessagingSocket(plan)
 	if socket == "" {
 		return nil
 	}
-	token := sha256.Sum256([]byte(id))
+	token := sha256.Sum256([]byte(sessionID))
 	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
 }
 
-func sessionTempDir(plan launch.Plan, transcript, id string) string {
-	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcript)), id)
+func sessionTempDir(plan launch.Plan, transcriptPath, sessionID string) string {
+	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcriptPath)), sessionID)
 }

@@ -126,7 +126,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	}
 	if text, refused := t.inventory.refusal(call); refused {
 		result := executor.UnavailableResult(text)
-		result.UnknownTool = t.inventory.isAvailable(call.Name) // otherwise the user has removed the tool
+		result.UnknownTool = t.inventory.isAvailable(call.Name) // if it is false, the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
 	if refused := t.builtinTools(call).Precheck(ctx, call); refused != nil {
@@ -182,7 +182,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 }
 
 func (t *toolbox) withToolSearch(all executor.Executor) executor.Executor {
-	return executor.Hide(func(def protocol.Tool) bool { return isSearch(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
+	return executor.Hide(func(def protocol.Tool) bool { return isSearchTool(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := all.Tools(ctx)
 			listed := t.inventory.offeredTools(t.servers.hasResources())
@@ -382,12 +382,12 @@ func (i *nestedInstructions) newInstructionsFor(agent *protocol.AgentRef, file s
 	var all []simulator.ContextFile
 	for _, m := range catalog.NestedMemories(*i.customization.MemorySources, file, known) {
 		known[m.Path] = true
-		all = append(all, i.describe(m, file))
+		all = append(all, i.contextFile(m, file))
 	}
 	return all
 }
 
-func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.ContextFile {
+func (i *nestedInstructions) contextFile(m catalog.Memory, file string) simulator.ContextFile {
 	in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent}
 	switch {
 	case m.Parent != "":
