@@ -17,19 +17,19 @@ type Mode int
 const (
 	// ModeLive runs calls that have no canned result.
 	ModeLive Mode = iota
-	// ModeMock returns an error for calls that have no canned result. No MCP server and no built-in tool is called.
+	// ModeMock makes calls that have no canned result fail. No MCP server and no built-in tool is called.
 	ModeMock
 )
 
 // CannedTool contains the settings of a scenario for all calls of one tool (tool_execution.tools.NAME).
 type CannedTool struct {
-	Result *string // nil means none
+	Result *string // text of the result of each call; nil means none
 	// Error is the text with which calls are refused, unless AutoApprove is set; nil means that they are not refused.
 	Error       *string
 	AutoApprove bool
 }
 
-// CannedOptions configures [Canned]. The zero value passes on every call that has no canned result.
+// CannedOptions configures [Canned]. The zero value runs every call that has no canned result.
 type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
@@ -39,7 +39,7 @@ type CannedOptions struct {
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-// HasResult reports whether the call is answered without running a tool. The input of such a call is not checked.
+// HasResult reports whether the scenario answers the call, so that no tool runs. Input of such calls is not checked.
 func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
 	return o.Mode == ModeMock || tool.isRefusal() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
@@ -90,8 +90,8 @@ func SkippedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran. The text begins like that of
-// InterruptedResult, which says that the call did not run, and ends with a correction of that statement.
+// StoppedResult returns the result of a call that was interrupted while it ran. The text begins with that of
+// InterruptedResult, which claims that the call did not run, and ends with a correction of that claim.
 func StoppedResult() protocol.ToolResult {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +

@@ -13,9 +13,9 @@ import (
 )
 
 // Coerce converts strings in a call's input to the types of the tool's JSON Schema. Models sometimes write numbers,
-// booleans, lists and objects as strings, and the real CLI converts them on the first level before it shows the call. A
-// string is unchanged if the schema accepts strings or if it cannot be converted. If the input or the schema is not an
-// object, Coerce returns the input.
+// booleans, lists and objects as strings. The real CLI converts such values, but not those inside of lists and objects,
+// before it shows the call. A string is unchanged if the schema accepts strings or if it cannot be converted. If the
+// input or the schema is not an object, Coerce returns the input.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
 	in, err := plainjson.Parse(input)
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
@@ -69,7 +69,7 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// acceptedTypes returns the types that the schema accepts. anything is true if the schema has no constraint.
+// acceptedTypes returns the JSON types that the schema accepts. anything is true if the schema has no constraint.
 func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
@@ -83,9 +83,9 @@ func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 	return types, anything
 }
 
-var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
+var plainNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convertString returns the value that a string represents; nil if the schema accepts strings or refuses its type.
+// convertString returns the JSON value in a string; nil if the schema accepts strings or does not accept that value.
 func (p schemaProperty) convertString(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {
@@ -94,7 +94,7 @@ func (p schemaProperty) convertString(text string) json.RawMessage {
 	wants := func(name string) bool { return anything || slices.Contains(types, name) }
 	fits := false
 	switch {
-	case plainNumber().MatchString(text):
+	case plainNumberPattern().MatchString(text):
 		f, err := strconv.ParseFloat(text, 64)
 		fits = err == nil && (wants("number") || wants("integer") && f == math.Trunc(f))
 	case text == "true", text == "false":

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Composite is an executor that passes each call to the first of its members that has the tool.
+// Composite is an executor that passes each call to the first of its executors that has the tool.
 type Composite []Executor
 
-// Tools returns the tools of all members in order. Of tools with the same name it returns the first.
+// Tools returns the tools of all executors in order. Of tools with the same name, it returns only the first.
 func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	lists, n := make([][]protocol.Tool, len(c)), 0
 	for i, member := range c {
@@ -23,7 +23,7 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 		}
 		lists[i], n = tools, n+len(tools)
 	}
-	// Each is allocated once, because every request lists the tools.
+	// The list and the map are allocated in their final size, because every request to the model lists the tools.
 	all, seen := make([]protocol.Tool, 0, n), make(map[string]struct{}, n)
 	for _, tools := range lists {
 		for i := range tools {
@@ -36,7 +36,7 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return all, nil
 }
 
-// Execute runs the call with the first member that has the tool. If no member has it, the error is [ErrUnknownTool].
+// Execute runs the call with the first executor that has the tool. If none has it, the error is [ErrUnknownTool].
 func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	for _, member := range c {
 		result, err := member.Execute(ctx, call)
@@ -73,7 +73,7 @@ func (h *hidingExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Re
 	return h.next.Execute(ctx, call)
 }
 
-// MCP is an executor that runs calls on the servers of a manager. The caller starts and closes the manager.
+// MCP is an executor that runs calls on the MCP servers of a manager. The caller starts and closes the manager.
 type MCP struct {
 	Manager *mcp.Manager
 }
@@ -83,8 +83,8 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return m.Manager.FreshTools(ctx), nil
 }
 
-// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if the server that has it has
-// failed or is disabled.
+// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is
+// disabled.
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {

@@ -64,14 +64,14 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResourcesName, name == readResourceName, name == readResourceDirName:
 		return MissingToolResult(name)
-	// Real tools that are always disabled in these sessions.
+	// Claude Code has these tools, but they are always disabled in the sessions that claudeless simulates.
 	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name):
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
 	return UnavailableResult(text)
 }
 
-// UnavailableResult returns the error result for a call of a nonexistent tool. text is the message for the model.
+// UnavailableResult returns the error result for a call of an unknown tool. text is the message for the model.
 func UnavailableResult(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true
@@ -99,12 +99,12 @@ type Trace struct {
 	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
 	Denied                    *protocol.PermissionDenied    // event to show before the result; nil means none
 	CountDenial               bool                          // the call is added to result.permission_denials
-	Context                   []string                      // text from hooks for the model, in addition to the result
+	Context                   []string                      // texts from hooks that the model receives in addition to the result
 	EventsBefore, EventsAfter []protocol.Event              // other events to show before and after the result
 	Stop                      *StopTurn                     // ends the turn after this result; nil means the turn continues
 }
 
-// StopTurn makes the turn stop after a call, with the reason.
+// StopTurn tells the simulator to end the turn after a call, and why.
 type StopTurn struct {
 	TerminalReason string            // such as "hook_stopped", "aborted_tools" or "completed"
 	StopReason     string            // empty means "tool_use"

@@ -85,7 +85,7 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// splitServer splits "server/tool". The name of a known server may contain slashes.
+// splitServer splits "server/tool" into server and tool. The name of a known server may contain slashes.
 func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
@@ -96,8 +96,8 @@ func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta returns the names under which a call is displayed; ok is false if it is displayed under the tool's own name. A
-// tool that is not listed has only a DisplayName.
+// Meta returns the names that hosts display for a call; ok is false if they display the tool's own name. For a tool
+// that is not listed, only DisplayName is set.
 func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
@@ -116,8 +116,8 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolNamePart returns the tool in "server__tool". A server name may contain "__": if several known names fit, the
-// longest one is the server.
+// toolNamePart returns the tool in "server__tool". The name of a server may contain "__": if several known servers fit,
+// the one with the longest name is used.
 func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {
@@ -150,7 +150,7 @@ func DisplayName(t protocol.Tool) string {
 	return t.Name
 }
 
-// readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two becomes Get-Sum Of Two.
+// readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two to Get-Sum Of Two.
 func readableName(name string) string {
 	b := []byte(strings.ReplaceAll(canonicalNamePart(name), "_", " "))
 	for i, c := range b {

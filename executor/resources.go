@@ -32,7 +32,7 @@ type Resources struct {
 	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 
-// Resource is one list entry: a resource with the raw name of its server.
+// Resource is one entry of the result of ListMcpResourcesTool. Server is the raw name of the resource's server.
 type Resource struct {
 	Name        string `json:"name"`
 	URI         string `json:"uri"`
@@ -88,7 +88,7 @@ func ResourceTools() []protocol.Tool {
 // Execute runs one of the three tools. For other tools the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
-		listResourcesName: r.listAll, readResourceName: r.readOne, readResourceDirName: r.listDirectory,
+		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.listDirectory,
 	}[call.Name]
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
@@ -119,10 +119,10 @@ func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *prot
 			problems = append(problems, fmt.Sprintf("The parameter `%s` type is expected as `string`", f.name))
 		}
 	}
-	return in, invalidInput(call.Name, problems)
+	return in, invalidInputResult(call.Name, problems)
 }
 
-// inputFields returns the members of an input and its problems. An empty input counts as an empty object.
+// inputFields returns the values of an input by key, and its problems. An empty input counts as an empty object.
 func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
 	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
 		return nil, []string{"The input is expected as `object`"}
@@ -135,8 +135,8 @@ func inputFields(input json.RawMessage, required []string) (fields map[string]js
 	return fields, problems
 }
 
-// invalidInput returns the error result for these problems; nil without problems.
-func invalidInput(tool string, problems []string) *protocol.ToolResult {
+// invalidInputResult returns the error result that lists these problems; nil if there are none.
+func invalidInputResult(tool string, problems []string) *protocol.ToolResult {
 	if len(problems) == 0 {
 		return nil
 	}
@@ -147,7 +147,7 @@ func invalidInput(tool string, problems []string) *protocol.ToolResult {
 	return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s", tool, noun, strings.Join(problems, "\n"))))
 }
 
-func (r Resources) listAll(_ context.Context, in resourceInput) protocol.ToolResult {
+func (r Resources) listResources(_ context.Context, in resourceInput) protocol.ToolResult {
 	all, err := r.Manager.Resources(in.Server)
 	if err != nil {
 		return r.failedResult(in.Server, err)
@@ -162,7 +162,7 @@ func (r Resources) listAll(_ context.Context, in resourceInput) protocol.ToolRes
 	return structuredResult(list)
 }
 
-// noDirectoryListing is the only result of the directory tool (observed with 2.1.329).
+// noDirectoryListing is the text of every result of ReadMcpResourceDirTool (observed with 2.1.329).
 const noDirectoryListing = "Directory listing is not enabled in this build."
 
 func (r Resources) listDirectory(context.Context, resourceInput) protocol.ToolResult {
@@ -172,7 +172,7 @@ func (r Resources) listDirectory(context.Context, resourceInput) protocol.ToolRe
 	}{[]Resource{}, noDirectoryListing}}
 }
 
-func (r Resources) readOne(ctx context.Context, in resourceInput) protocol.ToolResult {
+func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeResourceNotFound {
 		gone := missingResourceOutput{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +

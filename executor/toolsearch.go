@@ -83,7 +83,7 @@ func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *prot
 		problems = append(problems, "The parameter `max_results` type is expected as `number`")
 	}
 	const most = 1 << 20
-	return query, int(max(1, min(results, most))), invalidInput(call.Name, problems)
+	return query, int(max(1, min(results, most))), invalidInputResult(call.Name, problems)
 }
 
 func searchResult(out SearchOutput) protocol.ToolResult {
@@ -159,9 +159,9 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	return all[i], true
 }
 
-// matchScore rates how well words describe a tool. A word counts most if it is a part of the name, less if it is a
-// substring of the name, and least if the description contains it. The result is 0 if no word matches, or if the name
-// does not contain a word that begins with `+`.
+// matchScore rates how well words describe a tool; a higher score is better. A word counts most if it is a part of the
+// name, less if it is a substring of the name, and least if the description contains it. The result is 0 if no word
+// matches, or if the name does not contain each word that begins with `+`.
 func matchScore(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)
@@ -184,7 +184,7 @@ func matchScore(t protocol.Tool, words []string) int {
 	return total
 }
 
-// nameParts splits a name at underscores, hyphens and capital letters. The parts are in lower case.
+// nameParts splits a name at underscores, hyphens and capital letters, and converts the parts to lower case.
 func nameParts(name string) []string {
 	var spaced strings.Builder
 	lower := false

@@ -26,9 +26,9 @@ import (
 
 type scenarioScript struct {
 	tb       testing.TB
-	dir      string
+	dir      string // directory with the files of the run, such as the journal
 	file     string // path of the scenario file of the test; empty means that rules is the scenario
-	position string
+	position string // file and line of the test that created the script
 
 	mu        sync.Mutex
 	rules     []*rule
@@ -38,20 +38,13 @@ type scenarioScript struct {
 type rule struct {
 	pattern  map[string]any
 	steps    []map[string]any
-	limit    ruleLimit
+	once     bool   // the rule answers one prompt in the whole test
 	position string // file and line of the test that defined the rule
 }
 
-type ruleLimit int
-
-const (
-	limitNone ruleLimit = iota
-	limitOnce           // the rule answers one prompt in the whole test
-)
-
-func newScript(tb testing.TB, place, file string) *scenarioScript {
+func newScript(tb testing.TB, position, file string) *scenarioScript {
 	tb.Helper()
-	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: file, position: place}
+	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: file, position: position}
 }
 
 func (s *scenarioScript) runID() string       { return s.dir }
@@ -60,13 +53,13 @@ func (s *scenarioScript) scenarioPath() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
 
-func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
+func (s *scenarioScript) addSteps(prompt any, script []any, position string) {
 	s.tb.Helper()
 	if s.file != "" {
 		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
-		s.addRule(pattern, script, limitNone, place)
+		s.addRule(rule{pattern: pattern, position: position}, script)
 	}
 }
 
@@ -83,7 +76,7 @@ func (s *scenarioScript) pattern(prompt any) map[string]any {
 	return nil
 }
 
-func (s *scenarioScript) addRule(pattern map[string]any, script []any, limit ruleLimit, place string) {
+func (s *scenarioScript) addRule(r rule, script []any) {
 	s.tb.Helper()
 	list, err := scenarioSteps(script)
 	if err == nil && len(list) == 0 {
@@ -94,7 +87,8 @@ func (s *scenarioScript) addRule(pattern map[string]any, script []any, limit rul
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, position: place})
+	r.steps = list
+	s.rules = append(s.rules, &r)
 }
 
 // writeScenario writes a temporary file and renames it, because a claude may read the scenario at the same time.
@@ -114,8 +108,8 @@ func (s *scenarioScript) writeScenario() {
 	}
 }
 
-// entries returns the journal entries so far. It omits an incomplete last line.
-func (s *scenarioScript) entries() []journal.Entry {
+// journalEntries returns the journal entries so far. It omits an incomplete last line.
+func (s *scenarioScript) journalEntries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
 	err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath())
@@ -127,7 +121,7 @@ func (s *scenarioScript) entries() []journal.Entry {
 
 func (s *scenarioScript) prompts() []Prompt {
 	var all []Prompt
-	for _, e := range s.entries() {
+	for _, e := range s.journalEntries() {
 		switch {
 		case e.Prompt != nil && !e.Prompt.Injected:
 			all = append(all, Prompt{Text: e.Prompt.Prompt, SessionID: e.SessionID, PID: e.PID})
@@ -145,11 +139,11 @@ func (s *scenarioScript) tools() []Tool {
 	}
 	var all []call
 	var order []string // ids of the model's calls, in the order of its messages
-	for _, e := range s.entries() {
+	for _, e := range s.journalEntries() {
 		switch {
 		case e.Model != nil:
 			var blocks []struct{ ID string }
-			_ = json.Unmarshal(e.Model.Blocks, &blocks) // a value of another type contains no calls
+			_ = json.Unmarshal(e.Model.Blocks, &blocks) // blocks that cannot be decoded contain no calls
 			for _, b := range blocks {
 				order = append(order, b.ID)
 			}
@@ -161,7 +155,7 @@ func (s *scenarioScript) tools() []Tool {
 			}
 		}
 	}
-	// The calls of one message run at the same time, so the journal may list them in another order.
+	// The calls of one message run at the same time, so their order in the journal may differ from that in the message.
 	slices.SortStableFunc(all, func(a, b call) int { return slices.Index(order, a.id) - slices.Index(order, b.id) })
 	var tools []Tool
 	for _, c := range all {
@@ -170,13 +164,13 @@ func (s *scenarioScript) tools() []Tool {
 	return tools
 }
 
-// scenarioJSON returns the script as a scenario, with one rule per line from firstRuleLine on.
+// scenarioJSON returns the rules as a scenario. The line of the first rule is firstRuleLine; each rule has one line.
 func scenarioJSON(rules []*rule) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("{\"expect\": [{\"unused\": \"error\"}],\n\"responses\": [\n")
 	for i, r := range rules {
 		entry := map[string]any{"pattern": r.pattern, "response": map[string]any{"steps": r.steps}}
-		if r.limit == limitOnce {
+		if r.once {
 			entry["once"] = true
 		}
 		line, err := json.Marshal(entry)
@@ -232,7 +226,7 @@ type Failure struct {
 
 // Fail makes the request to the model fail. kind is a failure type of scenarios, such as "rate_limit" or "overloaded".
 // All requests fail unless Times limits their number.
-func Fail(kind string) Failure { return Failure{kind: kind, keys: defaultKeys(kind)} }
+func Fail(kind string) Failure { return Failure{kind: kind, keys: defaultFailureKeys(kind)} }
 
 // Times sets how many requests fail before one succeeds.
 func (f Failure) Times(n int) Failure { return f.With("times", n) }
@@ -248,8 +242,8 @@ func (f Failure) With(key string, value any) Failure {
 	return Failure{kind: f.kind, keys: keys}
 }
 
-// defaultKeys returns default values of the keys that a failure requires.
-func defaultKeys(kind string) map[string]any {
+// defaultFailureKeys returns default values of the keys that a failure requires.
+func defaultFailureKeys(kind string) map[string]any {
 	switch kind {
 	case "rate_limit":
 		return map[string]any{"retry_after": 1}
@@ -331,7 +325,7 @@ func messageStep(step any) (map[string]any, error) {
 	return m, nil
 }
 
-// refusalAdvice is the advice to give if a request comes from a claude that the test did not create.
+// refusalAdvice is the advice for a request from a claude that the test did not create.
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 
@@ -348,12 +342,12 @@ func newRefusalServer(s *scenarioScript) *httptest.Server {
 		// The real CLI first sends HEAD, and other requests follow.
 		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) {
 			seen = append(seen, found.Text)
-			s.record(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
+			s.recordFinding(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
 		}
 	}))
 }
 
-func (s *scenarioScript) record(f journal.Finding) {
+func (s *scenarioScript) recordFinding(f journal.Finding) {
 	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Errorf("simtest: %v", err)

@@ -34,7 +34,7 @@ type API struct {
 }
 
 // Server serves these steps (see [New]) as the Messages API. Without steps, the rules come from [API.On]. At the end of
-// the test, the server is closed and problems of the run fail the test.
+// the test, the server is closed, and each problem of the run fails the test.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
 	s := newScript(tb, callerPosition(), "")
@@ -44,11 +44,11 @@ func Server(tb testing.TB, steps ...any) *API {
 	}
 	a := &API{script: s, out: out}
 	tb.Cleanup(func() {
-		_ = out.Close() // every line was written at once
+		_ = out.Close() // every line has been written
 		s.reportProblems()
 	})
 	if len(steps) > 0 {
-		s.addRule(map[string]any{"type": "any"}, steps, limitOnce, s.position)
+		s.addRule(rule{pattern: map[string]any{"type": "any"}, once: true, position: s.position}, steps)
 	}
 	a.reloadScenario()
 	listener := httptest.NewServer(a)
@@ -66,8 +66,8 @@ func (a *API) On(prompt any, steps ...any) *API {
 	return a
 }
 
-// Prompts returns the prompts so far, in order. A repeated request counts once. Prompts waits for requests in progress,
-// so read a streamed response to its end first.
+// Prompts returns the prompts so far, in order. A repeated request counts once. Prompts waits until the requests in
+// progress are answered, so read a streamed response to its end before you call it.
 func (a *API) Prompts() []Prompt {
 	a.waitUntilRecorded()
 	return a.script.prompts()
@@ -121,8 +121,8 @@ type Hold struct {
 	name string
 }
 
-// Hold delays the answer to a prompt until [Hold.Release]. prompt must be the same as in the call of [Claude.On]; nil
-// means the answer of the script of [New]. The test fails if the answer is not released within 30 seconds.
+// Hold delays the answer to a prompt until [Hold.Release]. prompt must be the prompt of a call of [Claude.On];
+// nil means the answer of the steps of [New]. The test fails if the answer is not released within 30 seconds.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
 	h := c.script.addHold(prompt)
@@ -138,7 +138,7 @@ func (a *API) Hold(prompt any) *Hold {
 	return h
 }
 
-// Reached waits until the delayed answer is requested. It fails the test if the request does not come within this time.
+// Reached waits until the delayed answer is requested. If no request comes within this time, it fails the test.
 func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {

@@ -20,7 +20,7 @@ type Claude struct {
 	Path string
 
 	script     *scenarioScript
-	refusalURL string // base URL of a server that refuses all clients
+	refusalURL string // base URL of the server of newRefusalServer
 }
 
 // Tool is a tool call that ran.
@@ -44,7 +44,7 @@ func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
 	c := newClaude(tb, newScript(tb, callerPosition(), ""))
 	if len(steps) > 0 {
-		c.script.addRule(map[string]any{"type": "any"}, steps, limitOnce, c.script.position)
+		c.script.addRule(rule{pattern: map[string]any{"type": "any"}, once: true, position: c.script.position}, steps)
 	}
 	c.script.writeScenario()
 	return c
@@ -100,7 +100,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	refusals := newRefusalServer(s)
 	tb.Cleanup(func() {
-		refusals.Close() // all findings are in the journal afterwards
+		refusals.Close() // it waits for open requests, so that their findings are in the journal
 		s.reportProblems()
 	})
 	c.refusalURL = refusals.URL
@@ -127,7 +127,7 @@ func (c *Claude) variables() []string {
 	return env
 }
 
-// setenv sets the variables. In a parallel test it does nothing, because Setenv panics there.
+// setenv sets the variables for the test. In a parallel test it does nothing, because Setenv panics there.
 func (c *Claude) setenv() {
 	defer func() { _ = recover() }()
 	for _, kv := range c.variables() {

@@ -41,7 +41,7 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 	tb := c.script.tb
 	tb.Helper()
 	terminal, err := tape.StartTerminal(tb.Context(), tape.TerminalOptions{
-		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: machineClock{},
+		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: systemClock{},
 	})
 	if err != nil {
 		tb.Fatalf("simtest: starting claude in a terminal: %v", err)
@@ -98,8 +98,8 @@ func (t *Terminal) failOnError(err error) {
 	}
 }
 
-type machineClock struct{}
+type systemClock struct{}
 
-func (machineClock) Now() time.Time { return time.Now() }
+func (systemClock) Now() time.Time { return time.Now() }
 
-func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

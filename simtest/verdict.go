@@ -60,15 +60,15 @@ func (s *scenarioScript) problems() (all, warnings []string) {
 	return all, warnings
 }
 
-func prefixNonEmpty(mark, text string) string {
+func prefixNonEmpty(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
-	return mark + text
+	return prefix + text
 }
 
-// positionText returns the position of a finding about a line of the scenario. If the test has a scenario file, it is
-// that line; otherwise it is the line of the test that defined the rule.
+// positionText returns where a finding about a line of the scenario is. If the test has a scenario file, it is that
+// line; otherwise it is the line of the test that defined the rule.
 func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":

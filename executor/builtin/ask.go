@@ -121,7 +121,7 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 }
 
 // decodeAnswer decodes an answer, which is a string or a list of strings. text is the whole answer. parts are the
-// options that the user chose; if the question allows only one option, the only part is text (observed with 2.1.330).
+// options that the user chose, or only text if the question allows only one option (observed with 2.1.330).
 func (q question) decodeAnswer(raw json.RawMessage) (text string, parts []string) {
 	switch {
 	case len(raw) == 0:

@@ -30,13 +30,14 @@ import (
 type Options struct {
 	// CWD is the absolute initial directory of the session.
 	CWD string
-	// PID is the process of the session; 0 means unknown.
+	// PID is the process id of the session; 0 means unknown.
 	PID int
 	// AdditionalDirs are other directories that the shell may change to.
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
-	// OutputDir is created for results that are too large to show. Empty means that such results are truncated.
+	// OutputDir is the directory, created when needed, for results that are too large to show. Empty: truncate
+	// them.
 	OutputDir string
 	// Clock provides the time, and the ids of saved outputs, notebook cells and worktrees. Nil means that the time is
 	// constant and the ids are consecutive numbers.
@@ -60,7 +61,7 @@ type Options struct {
 	PlanFile func() string
 	// ReadFiles holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines.
 	ReadFiles map[string]string
-	// Answers are answers to AskUserQuestion, by question. Answers in a call take precedence.
+	// Answers are the scripted answers to AskUserQuestion, by question. Answers in a call take precedence.
 	Answers map[string]string
 }
 
@@ -118,7 +119,7 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
-		if !filepath.IsAbs(path) { // the session recorded the path as written in the call
+		if !filepath.IsAbs(path) { // an earlier run recorded the path as the call contained it
 			path = filepath.Join(o.CWD, path)
 		}
 		t.files.RecordFromEarlierRun(path, content)
@@ -278,17 +279,17 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// snapshotFunc returns the function that records the state of a repository before a Bash command. The function returns
-// nil, and no changed files are listed, if the session has no Edit or its mode is neither bypassPermissions nor auto. If
-// the session began outside of a repository, only the first command in one has a snapshot (observed with 2.1.330).
+// snapshotFunc returns a function that records the state of a repository before a Bash command. The function returns
+// nil, so that no changed files are listed, if the session has no Edit or is in a mode other than bypassPermissions and
+// auto. If the session began outside of a repository, it records only the first command in one (observed with 2.1.330).
 func (t *Tools) snapshotFunc(o Options) func(context.Context, string) *gitworktree.Snapshot {
-	began, isTold := gitworktree.RepositoryOf(o.CWD) != "", atomic.Bool{}
+	startedInRepository, hasSnapshot := gitworktree.RepositoryOf(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {
 			return nil
 		}
-		if !began {
-			if gitworktree.RepositoryOf(dir) == "" || isTold.Swap(true) {
+		if !startedInRepository {
+			if gitworktree.RepositoryOf(dir) == "" || hasSnapshot.Swap(true) {
 				return nil
 			}
 			return &gitworktree.Snapshot{IsNew: true}

@@ -63,8 +63,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is that of the call, which exitPlanMode saves in the plan file. If the call has
-// no plan, the plan is the content of the plan file. If the host has already left plan mode, its new mode stays.
+// exitPlanMode ends plan mode. If the call contains a plan, exitPlanMode saves it in the plan file; otherwise, the plan
+// is the content of the plan file. If the host has already left plan mode, its new mode stays.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."
@@ -87,15 +87,15 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 }
 
 // currentPlan returns the plan (nil means none) and the path of the file that contains it ("" means no file).
-func (p *planTools) currentPlan(given *string) (plan *string, path string) {
+func (p *planTools) currentPlan(planInCall *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()
 	}
-	if given != nil && *given != "" {
-		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*given), 0o600) != nil {
+	if planInCall != nil && *planInCall != "" {
+		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*planInCall), 0o600) != nil {
 			path = "" // a plan that cannot be saved is still valid
 		}
-		return given, path
+		return planInCall, path
 	}
 	if path == "" {
 		return nil, ""

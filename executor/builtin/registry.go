@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolStates contains the states of a session's tools. Tools that share a state have one field.
+// toolStates contains the states of a session's tools. Tools that share a state use the same field.
 type toolStates struct {
 	files     *files.Files
 	finder    *files.Finder
@@ -45,7 +45,7 @@ func (f toolStates) runnableTools() []tool.Tool {
 	)
 }
 
-// currentToolName returns TaskStop for its older names. Other names are returned unchanged.
+// currentToolName returns TaskStop for the older names of that tool. Other names are returned unchanged.
 func currentToolName(name string) string {
 	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
 		return t.Name
@@ -63,8 +63,8 @@ func Definitions() []protocol.Tool {
 	return out
 }
 
-// ReadOnlyCall reports whether the call may run in parallel with others: its tool only reads, or it is a Bash command
-// that only reads. MCP tools declare this in [protocol.Tool.ReadOnly].
+// ReadOnlyCall reports whether a call may run in parallel with others: its tool only reads, or it is a Bash command
+// that only reads. The function does not know MCP tools, which declare this in [protocol.Tool.ReadOnly].
 func ReadOnlyCall(use protocol.ToolUse) bool {
 	return use.Name == "Bash" && bash.IsReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
@@ -80,11 +80,11 @@ func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool)
 
 // ShapeResult returns a successful result with a canned text. For some tools it adds the structured output of the real
 // tool. Values that the text does not contain, such as durations, get a default (spec: cli-contract 9.8).
-func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
-	r := tool.Text(s, nil)
+func ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
+	r := tool.Text(text, nil)
 	switch call.Name {
 	case "Bash":
-		return bash.PrintedResult(s)
+		return bash.PrintedResult(text)
 	case "WebFetch":
 		in, _ := tool.Decode[struct{ URL string }](call.Input)
 		r.Output = struct {
@@ -94,14 +94,14 @@ func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 			Result     string `json:"result"`
 			DurationMS int    `json:"durationMs"`
 			URL        string `json:"url"`
-		}{len(s), 200, "OK", s, 0, in.URL}
+		}{len(text), 200, "OK", text, 0, in.URL}
 	case "WebSearch":
 		in, _ := tool.Decode[struct{ Query string }](call.Input)
 		r.Output = struct {
 			Query    string   `json:"query"`
 			Results  []string `json:"results"`
 			Duration float64  `json:"durationSeconds"`
-		}{in.Query, []string{s}, 0}
+		}{in.Query, []string{text}, 0}
 	}
 	return r
 }
@@ -165,7 +165,7 @@ func addMessageKeys(in *tool.Keys) bool {
 	return true
 }
 
-// failingRun returns a Run that fails, because only the scenario can give the call a result.
+// failingRun returns a Run that always fails, because only the scenario can contain a result for the call.
 func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
 		return tool.ResultOf(tool.FailWithoutResult(call.Name, reason))

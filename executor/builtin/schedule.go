@@ -22,11 +22,11 @@ const maxCronJobs = 50
 
 // cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but never run.
 type cronJobs struct {
-	tasks   *task.Set // nil means no background tasks
+	tasks   *task.Set // runs the prompts that are not durable; nil means that the session has no background tasks
 	clock   tool.Clock
 	dir     string // project directory; it contains the file of durable jobs
 	session string // session id; empty means unknown
-	pid     int    // process of the session; 0 means unknown
+	pid     int    // process id of the session; 0 means unknown
 }
 
 type cronInput struct {
@@ -51,14 +51,14 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 			tool.Optional("durable", tool.Boolean("Keep it in a file for later sessions")),
 		),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
-			_, refusal := s.newCron(in)
+			_, refusal := s.parseNewSchedule(in)
 			return refusal
 		}),
 		Run: tool.TypedRun(s, cronCreate),
 	}
 }
 
-func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
+func (s *cronJobs) parseNewSchedule(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
 	}
@@ -76,7 +76,7 @@ func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 }
 
 func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResult {
-	c, refusal := s.newCron(in)
+	c, refusal := s.parseNewSchedule(in)
 	switch {
 	case refusal != nil:
 		return *refusal
@@ -92,7 +92,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	}
 	if in.Durable {
 		kept = "Persisted to .claude/scheduled_tasks.json"
-		if err := s.writeJobs(append(s.durableJobs(), j)); err != nil {
+		if err := s.writeDurableJobs(append(s.durableJobs(), j)); err != nil {
 			return tool.Fail("%v", err)
 		}
 	} else {
@@ -120,8 +120,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	return tool.Tool{Name: "CronList", Description: "Lists the scheduled prompts.", Input: tool.Object(), Run: tool.TypedRun(s, cronList)}
 }
 
-// cronJobOutput is a job in the form that hosts receive. For a job of the session, Durable is false. For a job in the
-// file, Durable is nil and its key is omitted.
+// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session, and
+// nil, so that its key is omitted, for a job in the file.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`
@@ -192,7 +192,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	durable := s.durableJobs()
 	if left := slices.DeleteFunc(slices.Clone(durable), func(j cronJob) bool { return j.ID == in.ID }); len(left) < len(durable) {
 		gone++
-		if err := s.writeJobs(left); err != nil {
+		if err := s.writeDurableJobs(left); err != nil {
 			return tool.Fail("%v", err)
 		}
 	}
@@ -207,7 +207,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 type cronJob struct {
 	task.Job
 	durable bool
-	stored  json.RawMessage // the job as written in the file; nil means that the file does not contain the job yet
+	stored  json.RawMessage // the job's JSON in the file of durable jobs; nil means that the file does not contain the job yet
 }
 
 func (j cronJob) nextRunText() string {
@@ -238,16 +238,18 @@ type storedCronJob struct {
 	SignIn    string `json:"createdUnderSignIn"`
 }
 
-type jobFile struct {
+type durableJobFile struct {
 	Tasks []json.RawMessage `json:"tasks"`
 }
 
-func (s *cronJobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
+func (s *cronJobs) durablePath() string {
+	return filepath.Join(s.dir, ".claude", "scheduled_tasks.json")
+}
 
-// durableJobs returns the jobs in the file. It skips entries that are not valid.
+// durableJobs returns the valid jobs in the project's file of durable jobs.
 func (s *cronJobs) durableJobs() []cronJob {
-	var file jobFile
-	data, err := os.ReadFile(s.jobsPath())
+	var file durableJobFile
+	data, err := os.ReadFile(s.durablePath())
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return nil
 	}
@@ -268,8 +270,8 @@ func (s *cronJobs) durableJobs() []cronJob {
 	return list
 }
 
-func (s *cronJobs) writeJobs(list []cronJob) error {
-	file := jobFile{Tasks: []json.RawMessage{}}
+func (s *cronJobs) writeDurableJobs(list []cronJob) error {
+	file := durableJobFile{Tasks: []json.RawMessage{}}
 	for _, j := range list {
 		if j.stored == nil {
 			raw, err := protocol.Marshal(storedCronJob{
@@ -290,14 +292,13 @@ func (s *cronJobs) writeJobs(list []cronJob) error {
 	if err := enc.Encode(file); err != nil {
 		return err
 	}
-	path := s.jobsPath()
+	path := s.durablePath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(path, data.Bytes(), 0o644)
 }
 
-// Limits of a wakeup's delay.
 const (
 	minWakeupDelay = time.Minute
 	maxWakeupDelay = time.Hour
@@ -353,9 +354,9 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		clamped = fmt.Sprintf(" (clamped to %.0fs from your requested value)", delay)
 	}
 	now := s.clock.Now()
-	at := wakeupAt(now, time.Duration(delay)*time.Second)
+	at := wakeupTime(now, time.Duration(delay)*time.Second)
 	s.tasks.Unschedule(isWakeup)
-	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // a minute of the day is always valid
+	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // the expression contains a time of day, so it is always valid
 	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
 	s.tasks.Schedule(j)
@@ -365,9 +366,9 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt returns the end of the delay, rounded up to a full minute. It rounds down if the full minute would be more
+// wakeupTime returns now plus delay, rounded up to a full minute. It rounds down if the result would otherwise be more
 // than maxWakeupDelay after now.
-func wakeupAt(now time.Time, delay time.Duration) time.Time {
+func wakeupTime(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)
 	if next := full.Add(time.Minute); full.Before(at) && !next.After(now.Add(maxWakeupDelay)) {

@@ -162,7 +162,7 @@ func TestWebRefusals(t *testing.T) {
 		wantText(t, call(t, tools, tt.name, tt.input), true, tt.want)
 	}
 	const long = `"message": "URL is longer than 2000 characters"`
-	if r := check(t, tools, "WebFetch", `{"prompt":"p","url":"https://e.com/`+strings.Repeat("x", maxURLLength)+`"}`); r == nil || !strings.Contains(r.Content.Text, long) {
+	if r := check(t, tools, "WebFetch", `{"prompt":"p","url":"https://e.com/`+strings.Repeat("x", maxURLBytes)+`"}`); r == nil || !strings.Contains(r.Content.Text, long) {
 		t.Errorf("%+v, want %s", r, long)
 	}
 	const both = "Error: Cannot specify both allowed_domains and blocked_domains in the same request"

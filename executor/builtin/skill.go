@@ -51,7 +51,7 @@ func skillTool(s Skills) tool.Tool {
 	}
 }
 
-// loadSkill returns a short result. The text of the skill follows it as an event.
+// loadSkill returns a short result. The user message in EventsAfter contains the text of the skill.
 func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if s != nil {

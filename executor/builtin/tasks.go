@@ -31,8 +31,8 @@ type checklistTask struct {
 type Hooks interface {
 	// Script returns shell code that the shell of each command runs before the command.
 	Script() string
-	// RunHooks runs the hooks of an event that a tool raises. If feedback is not empty, the tool must not perform the
-	// action. The events in shown precede the result of the tool.
+	// RunHooks runs the hooks of an event that a tool raises. If feedback is not empty, a hook forbids what the
+	// call would do. The events in shown must be shown before the result of the call.
 	RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
 }
 
@@ -291,7 +291,7 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 		}
 	}
 	status := k.Status
-	if in.Status != nil && *in.Status == "deleted" { // all other fields are ignored
+	if in.Status != nil && *in.Status == "deleted" { // a deletion ignores all other fields of the call
 		k.Status, k.deleted = *in.Status, true
 		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &taskStatusChange{status, k.Status}
 		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
@@ -313,9 +313,9 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// addDependencies records new dependencies between task k and other tasks, in both tasks. changed are the fields of k
-// for which the call names a new task, even if that task does not exist and nothing is recorded (observed with
-// 2.1.329). l.mu must be locked.
+// addDependencies records in both tasks which task blocks the other, for task k and the tasks that in names. changed
+// lists the fields of k for which in contains a new id, even if no task has that id (observed with 2.1.329). l.mu must
+// be locked.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {
@@ -389,7 +389,7 @@ func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todo }) protoc
 	}{tool.NonNil(l.todos), tool.NonNil(in.Todos)}
 	l.todos = slices.Clone(in.Todos)
 	if !slices.ContainsFunc(l.todos, func(d todo) bool { return d.Status != "completed" }) {
-		l.todos = nil // a finished list is cleared
+		l.todos = nil // a list whose tasks are all completed is cleared
 	}
 	return tool.Text("Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. "+
 		"Please proceed with the current tasks if applicable", out)

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxURLLength is the maximum length of a URL in bytes.
-const maxURLLength = 2000
+const maxURLBytes = 2000
 
 type webFetchInput struct {
 	URL string `json:"url"`
@@ -29,7 +28,7 @@ func webFetchTool() tool.Tool {
 			tool.Optional("offset", tool.Schema{Type: "integer", Description: "Where in a long page to start", NonNegative: true}),
 		),
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webFetchInput) *protocol.ToolResult {
-			if len(in.URL) <= maxURLLength {
+			if len(in.URL) <= maxURLBytes {
 				return nil
 			}
 			return tool.InvalidInput("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
@@ -42,7 +41,7 @@ func webFetchTool() tool.Tool {
 			case !strings.Contains(u.Hostname(), "."):
 				return tool.Fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")
 			}
-			// The real CLI without a network gives this answer.
+			// The real CLI fails with this text if it has no network.
 			return tool.Fail("Unable to verify if domain %s is safe to fetch. This may be due to network restrictions or enterprise security policies blocking claude.ai.", u.Hostname())
 		}),
 	}

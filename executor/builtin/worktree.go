@@ -21,14 +21,14 @@ type worktree struct {
 	gitworktree.Worktree
 	previousDir string
 	isOwned     bool // the session created the worktree or selected it by name, so the session may remove it
-	isAgents    bool // the worktree belongs to a sub-agent, not to the session
+	ofAgent     bool // the worktree belongs to a sub-agent, not to the session
 }
 
 // worktrees moves the session into a git worktree and back.
 type worktrees struct {
 	shell *tool.Shell
 	git   gitworktree.Git
-	clock tool.Clock // provides the numbers for random names
+	clock tool.Clock // provides ids, from which random names are made
 	dir   string     // initial directory of the session
 
 	mu   sync.Mutex
@@ -39,13 +39,13 @@ type worktrees struct {
 type Worktree struct {
 	gitworktree.Worktree
 	PreviousDir string // directory to which the session returns when it leaves the worktree
-	IsAgents    bool   // the worktree belongs to a sub-agent, not to the session
+	OfAgent     bool   // the worktree belongs to a sub-agent, not to the session
 }
 
 func newWorktrees(o Options, sh *tool.Shell) *worktrees {
 	s := &worktrees{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
 	if w := o.Worktree; w != nil {
-		s.tree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, isAgents: w.IsAgents}, w.PreviousDir
+		s.tree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, ofAgent: w.OfAgent}, w.PreviousDir
 	}
 	return s
 }
@@ -59,20 +59,20 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInsideWorktree refuses to change a file of the repository outside of the session's worktree. Nil means allowed.
+// checkInsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means allowed.
 func (s *worktrees) checkInsideWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
 		return nil
 	}
 	who := "session"
-	if w.isAgents {
+	if w.ofAgent {
 		who = "agent"
 	}
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// restrictToWorktree makes the tools that write to file_path refuse files of the repository outside of the worktree.
+// restrictToWorktree makes tools with the key file_path refuse files of the repository outside of the worktree.
 func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ToolClassWrite && row.Subject == "file_path" {
@@ -205,7 +205,7 @@ func (w worktree) String() string {
 }
 
 // createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. head is the
-// beginning of the message for the model: "Created worktree at" or "Resumed worktree at".
+// beginning of the text for the model: "Created worktree at" or "Resumed worktree at".
 func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 	return "Created worktree at", nil
 }
 
-// findWorktree stores path and branch of the existing worktree at path in w, or returns why it cannot be entered.
+// findWorktree stores path and branch of the existing worktree at path in w. If it cannot be entered, it is refused.
 func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
@@ -272,7 +272,7 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// worktreeToLeave returns the current worktree and its unsaved work, or why the session cannot leave it.
+// worktreeToLeave returns the current worktree and its unsaved work, or a refusal if the session cannot leave it.
 func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	no := func(format string, args ...any) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
@@ -302,7 +302,7 @@ func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (
 	return w, u, nil
 }
 
-// pluralize returns a number with its noun; "" for zero.
+// pluralize returns a number with its noun, such as "2 files"; "" for zero.
 func pluralize(n int, noun string) string {
 	switch n {
 	case 0:

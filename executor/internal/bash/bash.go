@@ -44,7 +44,7 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	if refusal := refuseLongSleep(in); refusal != nil {
 		return *refusal
 	}
-	r := &runningCommand{commands: c, in: in, keepsDirectory: call.Agent != nil || isEnabled(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfo(call, in), limit: c.timeout(in)}
+	r := &runningCommand{commands: c, in: in, keepsDirectory: call.Agent != nil || isTrueVariable(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfo(call, in), timeout: c.timeout(in)}
 	if in.RunInBackground {
 		return r.startBackground(ctx)
 	}

@@ -66,7 +66,7 @@ func TestLongCommandIsShown(t *testing.T) {
 				if tt.ends > 0 {
 					time.AfterFunc(tt.ends, func() { close(done) })
 				}
-				r := &runningCommand{commands: New(Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), limit: tt.limit, done: done}
+				r := &runningCommand{commands: New(Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), timeout: tt.limit, done: done}
 				if got := r.wait(ctx); got != tt.want {
 					t.Errorf("outcome %d, want %d", got, tt.want)
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Options configure Commands. Shell, Clock and Files are required.
+// Options configure [New]. Shell, Clock and Files are required.
 type Options struct {
 	Shell *tool.Shell
 	Clock tool.Clock   // provides the names of files with saved output
@@ -76,10 +76,10 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 }
 
 func (c *Commands) isForegroundOnly() bool {
-	return c != nil && isEnabled(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // nil: only definitions
+	return c != nil && isTrueVariable(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
 }
 
-func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
+func isTrueVariable(value string) bool { return value != "" && value != "0" && value != "false" }
 
 func (c *Commands) envMilliseconds(key string) int {
 	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
@@ -89,7 +89,7 @@ func (c *Commands) envMilliseconds(key string) int {
 	return max(n, 0)
 }
 
-type stopInput struct {
+type taskStopInput struct {
 	TaskID  string `json:"task_id"`
 	ShellID string `json:"shell_id"`
 }
@@ -100,15 +100,15 @@ func TaskStop(c *Commands) tool.Tool {
 		Name:        "TaskStop",
 		Description: "Stops a background task.",
 		Input:       tool.Object(tool.Optional("task_id", tool.String("Id of the task")), tool.Optional("shell_id", tool.String("Id of the task, from older clients"))),
-		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in taskStopInput) *protocol.ToolResult {
 			_, refusal := c.findTask(in)
 			return refusal
 		}),
-		Run: tool.TypedRun(c, runStop),
+		Run: tool.TypedRun(c, runTaskStop),
 	}
 }
 
-func (c *Commands) findTask(in stopInput) (task.Info, *protocol.ToolResult) {
+func (c *Commands) findTask(in taskStopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))
 	}
@@ -126,7 +126,7 @@ func (c *Commands) findTask(in stopInput) (task.Info, *protocol.ToolResult) {
 	return info, nil
 }
 
-func runStop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
+func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.ToolResult {
 	info, refusal := c.findTask(in)
 	if refusal != nil {
 		return *refusal

@@ -18,11 +18,11 @@ import (
 const (
 	defaultMonitorTimeoutMS = 300_000
 	minMonitorTimeoutMS     = 1000
-	monitorTimeoutCapMS     = 600_000
+	longestMonitorTimeMS    = 600_000   // longer timeouts are shortened to this one
 	maxMonitorTimeoutMS     = 3_600_000 // longer timeouts are refused
 )
 
-// eventBatchTime is the time during which lines are collected into one event.
+// eventBatchTime is the time during which lines of output are collected into one event.
 const eventBatchTime = 200 * time.Millisecond
 
 type monitorInput struct {
@@ -82,13 +82,13 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	}
 	ms := defaultMonitorTimeoutMS
 	if in.TimeoutMS != nil {
-		ms = min(int(*in.TimeoutMS), monitorTimeoutCapMS)
+		ms = min(int(*in.TimeoutMS), longestMonitorTimeMS)
 	}
 	info := taskInfo(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
-	m := &outputWatcher{task: c.options.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
+	m := &outputWatcher{task: c.options.Tasks.Start(info), timeout: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
-		ctx, cancel := context.WithTimeout(ctx, m.limit)
+		ctx, cancel := context.WithTimeout(ctx, m.timeout)
 		defer cancel()
 		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.reportLines waits for it.
 			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
@@ -101,13 +101,13 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	})
 	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
-		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.limit)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
+		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.timeout)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
 
-// outputWatcher reports the lines that a command prints as events of a task.
+// outputWatcher reports the lines that a command prints as events of a background task.
 type outputWatcher struct {
 	task        *task.Task
-	limit       time.Duration
+	timeout     time.Duration
 	lines       chan string
 	partialLine []byte
 
@@ -152,7 +152,8 @@ func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 	}
 }
 
-// taskEnd returns the end of the task. event has the lines not reported yet; reported is the number of earlier events.
+// taskEnd returns how the task ended. event has the lines of no earlier event; reported is the number of earlier
+// events.
 func (m *outputWatcher) taskEnd(ctx context.Context, event string, reported int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)
@@ -162,7 +163,7 @@ func (m *outputWatcher) taskEnd(ctx context.Context, event string, reported int)
 			m.task.ReportEvent(event)
 			reported++
 		}
-		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), reported))
+		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.timeout), reported))
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description, KnownToModel: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description}

@@ -42,7 +42,7 @@ type bashOutput struct {
 	NoOutputExpected bool   `json:"noOutputExpected"`
 
 	EditDiff *gitworktree.Diff `json:"bashEditDiff,omitempty"`
-	// CodeMeaning explains an exit code if the command was interrupted, or if a non-zero code is not a failure.
+	// CodeMeaning explains an exit code other than 0 that is not a failure, or that the command was interrupted.
 	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
 	TaskID        string `json:"backgroundTaskId,omitempty"`
 	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`
@@ -79,17 +79,17 @@ var imageDataURLPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
 })
 
-func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResult {
+func imageResult(mediaType, encoded, output string, out bashOutput) protocol.ToolResult {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if _, _, badImage := image.DecodeConfig(bytes.NewReader(data)); err != nil || badImage != nil {
 		return tool.Fail("Unable to resize image — image processing is unavailable and dimensions could not be read from the file header. " +
 			"Please convert the image to PNG, JPEG, GIF, or WebP.")
 	}
 	out.Stdout, out.IsImage = output, true
-	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
 }
 
-// modifiedFilesHint returns a hint about files that the session read and a command modified since; "" means none.
+// modifiedFilesHint returns a hint about files that the session had read before a command modified them; "" means none.
 func (c *Commands) modifiedFilesHint(before files.Versions) string {
 	const most = 5
 	paths := c.options.Files.Modified(before)
@@ -120,13 +120,14 @@ func (c *Commands) outputLimit() int {
 }
 
 // limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, out.Stdout
-// gets only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with its path.
+// gets only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with that file's
+// path.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {
 		return output
 	}
-	out.Stdout = string(process.DecodeStream([]byte(output[:c.outputLimit()]))) // half of a character becomes U+FFFD
+	out.Stdout = string(process.DecodeStream([]byte(output[:c.outputLimit()]))) // a character that the limit cuts in two becomes U+FFFD
 	if c.options.OutputDir == "" {
 		return tool.Truncate(output, c.outputLimit())
 	}
@@ -152,7 +153,7 @@ func preview(output string) string {
 	}
 	end := outputPreviewUTF16Units
 	if low := units[end]; 0xdc00 <= low && low < 0xe000 {
-		end-- // the character is not cut in two
+		end-- // the preview must not end within a character
 	}
 	for i := end - 1; i > outputPreviewUTF16Units/2; i-- {
 		if units[i] == '\n' {

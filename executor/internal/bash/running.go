@@ -20,21 +20,21 @@ type runningCommand struct {
 	commands *Commands
 	in       bashInput
 	info     task.Info
-	limit    time.Duration
+	timeout  time.Duration
 	// keepsDirectory is true if the command must not change the shell's directory: a sub-agent runs it, or the
-	// variable CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR is set.
+	// environment variable CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR is set.
 	keepsDirectory bool
 	cmd            *tool.ShellCommand
 	done           <-chan struct{} // closed when the command has exited
-	task           *task.Task      // nil means not shown as a task
+	task           *task.Task      // nil means that the command is not a task
 
-	files          *files.Files          // files of the caller, which is the session or a sub-agent
+	files          *files.Files          // files known to the caller, which is the session or a sub-agent
 	versionsBefore files.Versions        // versions of the known files before a command that edits files in place; nil for other commands
 	repository     *gitworktree.Snapshot // state before the command; nil means that the result does not list changes
 }
 
-// start starts the command in the shell's directory. If the session has background tasks, the output goes to the file
-// of a task, because the command may become one.
+// start starts the command in the shell's directory. If the session can run background tasks, the output goes to the
+// file of a task, because the command may later move to the background.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.commands.options.Tasks != nil {
@@ -69,16 +69,16 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
-		r.stopAndRead()
+		r.stopAndReadOutput()
 		r.endTask(task.StatusKilled, protocol.ToolResult{})
 		return interruptedResult()
 	default:
-		// A command that begins with a sleep is stopped, because it is not worth continuing.
+		// A command that begins with a sleep is stopped, because its result is not worth waiting for.
 		if r.commands.options.Tasks != nil && !r.commands.isForegroundOnly() && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
-		output := r.stopAndRead()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.limit), tool.Prefix(trimOutput(output), r.commands.outputLimit())))
+		output := r.stopAndReadOutput()
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimOutput(output), r.commands.outputLimit())))
 		r.endTask(task.StatusCompleted, result)
 		return result
 	}
@@ -92,7 +92,7 @@ const (
 	outcomeTimedOut
 )
 
-// taskReportDelay is the time after which a foreground command is reported as a task.
+// taskReportDelay is the time after which hosts see a foreground command as a task.
 const taskReportDelay = 3 * time.Second
 
 func interruptedResult() protocol.ToolResult {
@@ -102,10 +102,10 @@ func interruptedResult() protocol.ToolResult {
 }
 
 // wait waits until the command exits, its timeout expires or ctx is cancelled. After taskReportDelay, it reports the
-// command as a task to hosts that receive events immediately.
+// command as a task to hosts that receive events while the call runs.
 func (r *runningCommand) wait(ctx context.Context) waitOutcome {
-	limit, show := time.NewTimer(r.limit), time.NewTimer(taskReportDelay)
-	defer limit.Stop()
+	timeout, show := time.NewTimer(r.timeout), time.NewTimer(taskReportDelay)
+	defer timeout.Stop()
 	defer show.Stop()
 	for {
 		select {
@@ -113,7 +113,7 @@ func (r *runningCommand) wait(ctx context.Context) waitOutcome {
 			return outcomeFinished
 		case <-ctx.Done():
 			return outcomeInterrupted
-		case <-limit.C:
+		case <-timeout.C:
 			return outcomeTimedOut
 		case <-show.C:
 			if r.commands.options.Tasks != nil && r.commands.options.Tasks.ShowsEventsLive() {
@@ -123,7 +123,7 @@ func (r *runningCommand) wait(ctx context.Context) waitOutcome {
 	}
 }
 
-// endTask ends the task of a foreground command, if it has one.
+// endTask ends the task of a foreground command, if the command has one.
 func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult) {
 	if r.task == nil {
 		return
@@ -134,7 +134,7 @@ func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult)
 	r.task.End(task.End{Status: status, Summary: r.info.Description})
 }
 
-func (r *runningCommand) stopAndRead() string {
+func (r *runningCommand) stopAndReadOutput() string {
 	r.cmd.Stop()
 	r.cmd.Wait()
 	defer r.cmd.DiscardOutput()
@@ -154,14 +154,14 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.task.Detach()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
-	if r.waitForExit(ctx, minForegroundTime-r.limit) {
+	if r.waitForExit(ctx, minForegroundTime-r.timeout) {
 		code := r.cmd.Wait()
 		result, end := r.commandResult(code, out), r.taskEnd(code)
 		end.KnownToModel = true
 		r.task.End(end)
 		return result
 	}
-	raw := r.cmd.Output(maxCapturedBytes) // the output is read now, because the task closes it
+	raw := r.cmd.Output(maxCapturedBytes) // the output is read before Go, because the task's function closes it
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		return r.waitInBackground(ctx, defaultBackgroundTimeoutMS*time.Millisecond)
 	})
@@ -173,12 +173,12 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		note = "No output had been read from it when it was moved. A program that buffers its output, or a pipe into one such as tail, " +
 			"can keep the output file empty until the command finishes. "
 	}
-	out.TimedOutMS = int(r.limit / time.Millisecond)
+	out.TimedOutMS = int(r.timeout / time.Millisecond)
 	if tool.ChangesDirectory(r.in.Command) {
 		out.CWDHint = "Session cwd remains " + r.commands.options.Shell.Dir() + "; directory changes made by the backgrounded command do not apply to subsequent commands."
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
-		max(1, math.Round(r.limit.Seconds())), out.TaskID)
+		max(1, math.Round(r.timeout.Seconds())), out.TaskID)
 	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.outputFileHint(moved, "If it is still running after 10m in the background, it will be "+
 		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
@@ -200,8 +200,8 @@ func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool 
 	return false
 }
 
-// outputFileHint returns head, followed by a note that the model will be notified, and more. If the command has an output
-// file, the text names it and advises to read it.
+// outputFileHint returns a text for the model: head, a note that the model will be notified when the command exits, and
+// more. If the command has an output file, the text names it and advises to read it.
 func (r *runningCommand) outputFileHint(head, more string) string {
 	const notice = " You will be notified when it completes. "
 	if r.task.OutputFile == "" {
@@ -210,7 +210,7 @@ func (r *runningCommand) outputFileHint(head, more string) string {
 	return head + " Output is being written to: " + r.task.OutputFile + "." + notice + more + "To check interim output, use Read on that file path."
 }
 
-// startBackground starts a command without waiting for it. The command does not change the shell's directory.
+// startBackground starts a command without waiting until it exits. The command does not change the shell's directory.
 func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
 		return tool.Fail("This session cannot run commands in the background. Run the command in the foreground, or give the call a result in the scenario.")
@@ -222,17 +222,17 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 		if err != nil {
 			return task.End{Status: task.StatusFailed, Summary: r.taskSummaryPrefix() + "could not be started: " + err.Error()}
 		}
-		return r.waitInBackground(ctx, r.limit)
+		return r.waitInBackground(ctx, r.timeout)
 	})
 	result := tool.Text(r.outputFileHint("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
 
-// waitInBackground waits until the command exits. If the limit is reached or ctx is cancelled, it stops the command.
-func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
+// waitInBackground waits until the command exits. After the timeout, or if ctx is cancelled, it stops the command.
+func (r *runningCommand) waitInBackground(ctx context.Context, timeout time.Duration) task.End {
 	defer r.cmd.Close()
-	over := time.After(limit)
+	over := time.After(timeout)
 	end := task.End{Status: task.StatusKilled, Summary: r.taskSummaryPrefix() + "was stopped"}
 	select {
 	case <-r.done:
@@ -260,7 +260,7 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.taskSummaryPrefix() + "completed (exit code 0)"}
 }
 
-// commandResult returns the result of a command that exited with code. out contains the fields that are already set.
+// commandResult returns the result of a command that exited with code. In out, the caller has already set some fields.
 func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCapturedBytes)
 	if out.TaskID == "" {

@@ -105,7 +105,7 @@ func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	name := in.FilePath
 	out := editOutput{
 		FilePath: name, OldString: p.replacedText, NewString: in.NewString, OriginalFile: &p.contentBefore,
-		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll, UserModified: isUserModified(ctx),
+		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll, UserModified: isModifiedByUser(ctx),
 	}
 	var note string
 	if out.UserModified {
@@ -179,7 +179,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("Found %d matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true. "+
 			"To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: %s", n, in.OldString)
 	}
-	p.contentAfter = in.apply(p.contentBefore)
+	p.contentAfter = in.replaceIn(p.contentBefore)
 	return p, nil
 }
 
@@ -210,20 +210,21 @@ func escapeUnicode(s string) string {
 	return b.String()
 }
 
-// apply returns content with the text replaced. The text must occur in content.
-func (in editInput) apply(content string) string {
+// replaceIn returns content with in.OldString replaced by in.NewString. content must contain in.OldString.
+func (in editInput) replaceIn(content string) string {
 	limit := 1
 	if in.ReplaceAll {
 		limit = -1
 	}
 	old := in.OldString
 	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
-		old += "\n" // this removes the whole line instead of leaving an empty one
+		old += "\n" // so that no empty line is left where the text was
 	}
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// renameShortKeys renames old_str and new_str, known to models from other editors. It reports if the input changed.
+// renameShortKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had
+// them.
 func renameShortKeys(in *tool.Keys) bool {
 	old := tool.RenameStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
@@ -241,7 +242,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 		return false
 	}
 	switch plainjson.TypeOf(in.Get("old_string")) {
-	case "string", "array": // values that have a length
+	case "string", "array": // JavaScript's length exists for these values
 	default:
 		return false
 	}
@@ -249,7 +250,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// adaptQuotes adapts an edit to the quotes of a file if content contains before only with other quotes.
+// adaptQuotes adapts an edit to the quotes of a file if content contains the text before only with other quotes.
 func adaptQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
@@ -273,7 +274,8 @@ func findIgnoringQuotes(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// withCurlyQuotes replaces straight quotes in text by curly ones, of the kinds (double, single) that old contains.
+// withCurlyQuotes replaces straight quotes in text by curly ones, but only those (double, single) that are curly in
+// old.
 func withCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)
@@ -297,7 +299,7 @@ func withCurlyQuotes(old, text string) string {
 	return b.String()
 }
 
-// Texts and limits of the tools that change files.
+// Texts and limits that Edit, Write and NotebookEdit share.
 
 const (
 	contextLines  = 3
@@ -317,7 +319,7 @@ func abridgedOriginal(original *string) *string {
 	return original
 }
 
-// structuredPatch returns the changes of a file for results. Each leading tab is shown as two spaces.
+// structuredPatch returns the changes of a file in the form of tool results. Each leading tab is shown as two spaces.
 func structuredPatch(before, after string) []textdiff.Hunk {
 	return textdiff.Hunks(expandLeadingTabs(before), expandLeadingTabs(after), contextLines)
 }

@@ -35,10 +35,10 @@ func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), 
 
 // Files records which contents of files the model of a session has read or written. Many goroutines may use it.
 type Files struct {
-	options Options
-	seen    *seenFiles
-	agents  *agentFiles
-	ofAgent bool // a sub-agent makes the calls
+	options     Options
+	seen        *seenFiles
+	agents      *agentFiles
+	usedByAgent bool // the contents are those that a sub-agent has read
 }
 
 type agentFiles struct {
@@ -60,7 +60,7 @@ func (f *Files) ForCall(ctx context.Context) *Files {
 	return f.ForAgent(call.Agent)
 }
 
-func isUserModified(ctx context.Context) bool {
+func isModifiedByUser(ctx context.Context) bool {
 	call, _ := ctx.Value(callContextKey{}).(protocol.ToolUse)
 	return call.UserModified
 }
@@ -148,18 +148,18 @@ func (f *Files) RecheckFile(call protocol.ToolUse) string {
 	return path
 }
 
-// Changes returns the files that changed after the session had written them. It returns each change only once: it also
-// records the new content as seen by the model.
+// Changes returns the files that changed after the session had written them. It also records the new content as seen by
+// the model, so it returns each change only once.
 func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
 
 // Versions returns the modification times of the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }
 
-// Modified returns the sorted paths of the files whose modification time has changed since the Versions were taken.
-// Deleted files are not included.
-func (f *Files) Modified(since Versions) []string {
+// Modified returns the sorted paths of the files whose modification time differs from that in since. Deleted files are
+// not included.
+func (f *Files) Modified(before Versions) []string {
 	var paths []string
-	for path, was := range since {
+	for path, was := range before {
 		if info, err := os.Stat(path); err == nil && !info.ModTime().Equal(was) {
 			paths = append(paths, path)
 		}

@@ -58,13 +58,13 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		var base string
 		base, pattern = doublestar.SplitPattern(pattern)
 		root = filepath.FromSlash(base)
-	case pattern == "", pattern == "**": // a pattern without a name matches every file
+	case pattern == "", pattern == "**": // these patterns match every file
 		pattern = "**"
 	case !strings.Contains(pattern, "/"):
 		pattern = "**/" + pattern
 	}
 	if strings.HasPrefix(pattern, "./") {
-		return noMatchesResult(f, start) // paths are shown without this prefix, so none matches
+		return noMatchesResult(f, start) // the pattern is compared with paths that do not begin with ./
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return invalidGlobResult(in.Pattern)

@@ -52,7 +52,7 @@ func Grep(f *Finder) tool.Tool {
 }
 
 func runGrep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
-	s, refusal := f.newGrep(in)
+	s, refusal := f.newGrepSearch(in)
 	if refusal != nil {
 		return *refusal
 	}

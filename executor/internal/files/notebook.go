@@ -18,13 +18,13 @@ import (
 
 // notebook is a Jupyter notebook. It keeps unknown keys and the order of keys.
 type notebook struct {
-	keys    plainjson.Object
-	cells   []plainjson.Object
-	newline bool // the file ends with a newline
+	keys            plainjson.Object
+	cells           []plainjson.Object
+	endsWithNewline bool // the file ends with a newline
 }
 
 func parseNotebook(data []byte) (*notebook, error) {
-	nb := &notebook{newline: bytes.HasSuffix(data, []byte("\n"))}
+	nb := &notebook{endsWithNewline: bytes.HasSuffix(data, []byte("\n"))}
 	if err := plainjson.SyntaxError(data); err != nil {
 		return nil, notebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
@@ -59,7 +59,7 @@ func (nb *notebook) marshal() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = json.Indent(&b, data, "", " ")
-	if nb.newline {
+	if nb.endsWithNewline {
 		b.WriteByte('\n')
 	}
 	return b.Bytes(), err
@@ -83,7 +83,7 @@ func (nb *notebook) hasCellIDs() bool {
 	return major > 4 || major == 4 && minor >= 5
 }
 
-var cellNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
+var cellNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
 
 // findCell returns the index of a cell by its id or by its number, as in "cell-3".
 func (nb *notebook) findCell(id string) (int, bool) {
@@ -92,7 +92,7 @@ func (nb *notebook) findCell(id string) (int, bool) {
 			return i, true
 		}
 	}
-	if m := cellNumber().FindStringSubmatch(id); m != nil {
+	if m := cellNumberPattern().FindStringSubmatch(id); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil && n < len(nb.cells) {
 			return n, true
 		}
@@ -134,7 +134,7 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 		var outputs []cellOutput
 		if cell.CellType == "code" {
 			kind, cell.Language = "", nb.language()
-			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // it stays nil if it is absent or null
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // ExecutionCount stays nil if the key is absent or null
 			outputs = cellOutputs(c.Get("outputs"))
 		}
 		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
@@ -162,7 +162,7 @@ func cellOutputs(raw json.RawMessage) []cellOutput {
 		Value     string                     `json:"evalue"`
 		Traceback []string                   `json:"traceback"`
 	}
-	_ = json.Unmarshal(raw, &list) // of an invalid list, the outputs before the error are shown
+	_ = json.Unmarshal(raw, &list) // if the list is invalid, the outputs before the error are still decoded
 	var out []cellOutput
 	for _, o := range list {
 		s := tool.TextOf(o.Text)

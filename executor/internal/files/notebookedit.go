@@ -133,7 +133,7 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 	}
 	if !found {
 		r := tool.Refuse("Cell with ID \"%s\" not found in notebook.", in.CellID)
-		if m := cellNumber().FindStringSubmatch(in.CellID); m != nil {
+		if m := cellNumberPattern().FindStringSubmatch(in.CellID); m != nil {
 			r = tool.Refuse("Cell with index %s does not exist in notebook.", m[1])
 		}
 		return out, &r

@@ -37,7 +37,7 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 type patternRewriter struct {
 	pattern    string
 	output     strings.Builder
-	openGroups []int // where the enclosing groups start in output
+	openGroups []int // offsets in output at which the enclosing groups start
 	itemStart  int   // offset in output of the item to which a following repetition, such as *, applies; -1 means none
 	repeated   bool  // the item already has a repetition
 
@@ -85,7 +85,7 @@ func (d *patternRewriter) rewrite() {
 }
 
 func (d *patternRewriter) writeItem(text string) {
-	if len(text) == 1 && text[0]&0xc0 == 0x80 { // this is a continuation byte of a character
+	if len(text) == 1 && text[0]&0xc0 == 0x80 { // text is a continuation byte of a UTF-8 character
 		d.output.WriteString(text)
 		return
 	}
@@ -93,8 +93,8 @@ func (d *patternRewriter) writeItem(text string) {
 	d.output.WriteString(text)
 }
 
-// rewriteRepetition writes the repetition op, such as *, which ends at index end of the pattern. A ? after op makes the
-// repetition lazy and is also written. The result is the index of the last byte of the pattern that was written.
+// rewriteRepetition writes the repetition op, such as *, whose last byte is at end in the pattern. A ? after op makes
+// it lazy and is also written. The result is the index of the last byte of the pattern that was written.
 func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1
@@ -126,7 +126,7 @@ func (d *patternRewriter) expandRepetition(item, op string) string {
 	least, err := strconv.Atoi(low)
 	limit := least
 	if ranged && high != "" {
-		limit, _ = strconv.Atoi(high) // these are digits, or a number that is too large in any case
+		limit, _ = strconv.Atoi(high) // high contains only digits; a number too large to parse is above the limit anyway
 	}
 	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
 		return item + op

@@ -20,7 +20,7 @@ type patternError struct {
 const ripgrepPatternPrefix = "(?:"
 
 // patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err
-// is the error of Go's engine. It can be nil for an invalid pattern, because Go's engine reads a brace without a count,
+// is the error of Go's engine. It is nil for some invalid patterns, because Go's engine reads a brace without a count,
 // as in x{, as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := ripgrepPatternPrefix + pattern + ")"
@@ -38,7 +38,7 @@ func patternErrorText(pattern string, err error) string {
 
 // braceError returns the error at the first brace that is not a valid repetition; nil means none.
 func braceError(source string) *patternError {
-	item := false // the previous item can be repeated
+	canRepeat := false // the previous item can be followed by a repetition
 	for i := 0; i < len(source); i++ {
 		switch source[i] {
 		case '\\':
@@ -46,15 +46,15 @@ func braceError(source string) *patternError {
 				return &patternError{i, i + 2, "unrecognized escape sequence"}
 			}
 			i = cmp.Or(wordBoundaryEnd(source, i), escapeEnd(source, i))
-			item = true
+			canRepeat = true
 		case '[':
-			i, item = classEnd(source, i), true
+			i, canRepeat = classEnd(source, i), true
 		case '(':
-			i, item = groupOpeningEnd(source, i), false
+			i, canRepeat = groupOpeningEnd(source, i), false
 		case '|':
-			item = false
+			canRepeat = false
 		case '{':
-			if !item {
+			if !canRepeat {
 				return &patternError{i, i + 1, "repetition operator missing expression"}
 			}
 			end, f := repetitionCountEnd(source, i)
@@ -63,7 +63,7 @@ func braceError(source string) *patternError {
 			}
 			i = end
 		default:
-			item = true
+			canRepeat = true
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func locateError(pattern, source string, err error) patternError {
 		return groupError(len(ripgrepPatternPrefix)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
 		end := len(ripgrepPatternPrefix) + errorPrefixLength(pattern, *e)
-		return addSyntaxError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
+		return describeSyntaxError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
 
@@ -184,8 +184,8 @@ func groupError(from int, e *syntax.Error) patternError {
 	return patternError{from, from + 1, e.Code.String()}
 }
 
-// addSyntaxError returns f with a description of e, the error of Go's engine, in the words of ripgrep.
-func addSyntaxError(f patternError, e *syntax.Error) patternError {
+// describeSyntaxError returns f with a description of e, the error of Go's engine, in the words of ripgrep.
+func describeSyntaxError(f patternError, e *syntax.Error) patternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
 		f.problem = "invalid character class range, the start must be <= the end"
@@ -229,7 +229,8 @@ func errorPrefixLength(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// unbalancedGroups returns the positions of an unclosed group and of an unmatched closing parenthesis; 0 means none.
+// unbalancedGroups returns the positions of an unclosed group and of an unmatched closing parenthesis, 0 if none
+// exists.
 func unbalancedGroups(source string) (unclosed, unopened int) {
 	var open []int
 	class := false
@@ -242,7 +243,7 @@ func unbalancedGroups(source string) (unclosed, unopened int) {
 		case c == '[':
 			class = true
 			if rest := strings.TrimPrefix(source[i+1:], "^"); strings.HasPrefix(rest, "]") {
-				i = len(source) - len(rest) // this bracket is a literal
+				i = len(source) - len(rest) // this closing bracket is a literal
 			}
 		case c == '(':
 			open = append(open, i)

@@ -36,8 +36,8 @@ type grepSearch struct {
 	grepInput
 	root       string
 	singleFile bool // root is a file
-	re         *regexp.Regexp
-	filters    []string
+	pattern    *regexp.Regexp
+	filters    []string // globs; only files whose path matches all of them are searched
 	finder     *Finder
 }
 
@@ -48,7 +48,7 @@ func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
 	return nil
 }
 
-func (f *Finder) newGrep(in grepInput) (*grepSearch, *protocol.ToolResult) {
+func (f *Finder) newGrepSearch(in grepInput) (*grepSearch, *protocol.ToolResult) {
 	if refusal := f.checkPath(in); refusal != nil {
 		return nil, refusal
 	}
@@ -64,7 +64,7 @@ func (f *Finder) newGrep(in grepInput) (*grepSearch, *protocol.ToolResult) {
 		flags += "ms"
 	}
 	var err error
-	s.re, err = compilePattern(in.Pattern, flags)
+	s.pattern, err = compilePattern(in.Pattern, flags)
 	if fault := patternErrorText(in.Pattern, err); fault != "" {
 		return nil, new(invalidPatternResult("%s", fault))
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const maxSearchedFileBytes = 64 << 20 // in bytes; larger files are skipped
+const maxSearchedFileBytes = 64 << 20 // larger files are not searched
 
 type fileMatches struct {
 	datedFile
@@ -95,12 +95,12 @@ func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
 func (s *grepSearch) searchLines(lines []string) []matchedLine {
 	var hits []matchedLine
 	for i, l := range lines {
-		if !s.re.MatchString(l) {
+		if !s.pattern.MatchString(l) {
 			continue
 		}
 		h := matchedLine{number: i, count: 1}
 		if s.OnlyMatching {
-			h.parts = s.re.FindAllString(l, -1)
+			h.parts = s.pattern.FindAllString(l, -1)
 		}
 		hits = append(hits, h)
 	}
@@ -110,7 +110,7 @@ func (s *grepSearch) searchLines(lines []string) []matchedLine {
 func (s *grepSearch) searchText(content string, lines int) []matchedLine {
 	var hits []matchedLine
 	line, counted := 0, 0
-	for _, m := range s.re.FindAllStringIndex(content, -1) {
+	for _, m := range s.pattern.FindAllStringIndex(content, -1) {
 		line += strings.Count(content[counted:m[0]], "\n")
 		counted = m[0]
 		for i, part := range strings.Split(strings.TrimSuffix(content[m[0]:m[1]], "\n"), "\n") {

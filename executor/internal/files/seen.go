@@ -54,8 +54,8 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-// lookup compares the present content of a file with the recorded one. read means that the session has read the file,
-// current that the content is the recorded one, and shown that the model has seen this content.
+// lookup compares the present content of a file with the recorded one. The results say whether the session has read the
+// file, whether the content is still the recorded one, and whether the model has seen it.
 func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *seenFiles) changes() []ChangedFile {
 		if text := changedLines(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
-		// This runs after the loop, because set removes the file from the list.
+		// This runs after the loop, because storeContent removes the file from the list.
 		defer s.storeContent(w.path, string(data), true)
 	}
 	return all
@@ -138,7 +138,7 @@ func changedLines(before, after string) string {
 		return text
 	}
 	if end := strings.LastIndexByte(tool.Prefix(text, longest), '\n'); end > 0 {
-		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n")) // only whole lines are shown
+		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n")) // so that no line is cut
 	}
 	return tool.Truncate(text, longest)
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultHeadLimit = 250
-	maxLineBytes     = 500 // in bytes; longer lines are omitted
+	maxLineBytes     = 500 // longer lines are omitted
 )
 
 type grepOutput struct {
@@ -56,7 +56,7 @@ func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	return items
 }
 
-// pagingNote describes the limit that shortened the results of a search, and their offset; "" means neither.
+// pagingNote describes the limit and the offset that were applied to the results of a search; "" means neither.
 func (a truncation) pagingNote() string {
 	var parts []string
 	if a.Limit > 0 {
@@ -74,7 +74,7 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 		if len(lines) > 0 && s.wantsContextLines() {
 			lines = append(lines, "--")
 		}
-		lines = append(lines, s.render(m)...)
+		lines = append(lines, s.formatMatches(m)...)
 	}
 	out := grepOutput{Mode: "content", Filenames: []string{}}
 	shown := applyPage(s, lines, &out.truncation)
@@ -148,7 +148,7 @@ func (s *grepSearch) wantsContextLines() bool {
 	return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0
 }
 
-func (s *grepSearch) render(m fileMatches) []string {
+func (s *grepSearch) formatMatches(m fileMatches) []string {
 	before, after := s.Before, s.After
 	if around := max(s.Around, s.Context); around > 0 {
 		before, after = around, around

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-const maxFileSize = 1 << 30
+const maxFileBytes = 1 << 30
 
 // readRegularFile reads a whole file. It returns an error for directories, devices and pipes.
 func readRegularFile(path string) ([]byte, error) {
@@ -22,7 +22,7 @@ func readRegularFile(path string) ([]byte, error) {
 		return nil, errDirectory
 	case !info.Mode().IsRegular():
 		return nil, errNotRegularFile
-	case info.Size() > maxFileSize:
+	case info.Size() > maxFileBytes:
 		return nil, errTooLarge
 	}
 	return os.ReadFile(path)
@@ -58,8 +58,8 @@ func describeError(err error, op, path string) string {
 }
 
 // writeFile writes a file. It replaces an existing file by a new one with the same mode, so that a failure leaves the
-// old content. If the directory is not writable, it overwrites the existing file instead. A symbolic link stays, and
-// its target is written. Other hard links of the file keep the old content (as with 2.1.329).
+// old content. If the directory is not writable, it overwrites the existing file instead. If path is a symbolic link,
+// its target is written. Other hard links of the file keep the old content (observed with 2.1.329).
 func writeFile(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,14 +26,14 @@ type textFile struct {
 	TotalLines int    `json:"totalLines"`
 }
 
-func readText(path, content string, offset, most *tool.Number) protocol.ToolResult {
+func readText(path, content string, offset, lineLimit *tool.Number) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)
 	if offset != nil && *offset >= 0 {
 		start = int(*offset)
 	}
-	if most != nil && *most > 0 {
-		limit = int(*most)
+	if lineLimit != nil && *lineLimit > 0 {
+		limit = int(*lineLimit)
 	}
 	from := max(0, min(start-1, len(lines)))
 	shown := lines[from:min(from+limit, len(lines))]

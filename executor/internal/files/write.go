@@ -54,13 +54,13 @@ func Write(f *Files) tool.Tool {
 	}
 }
 
-// reportFile matches the names of files that sub-agents may not write (observed with 2.1.330).
-var reportFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
+// reportFilePattern matches the names of files that sub-agents may not write (observed with 2.1.330).
+var reportFilePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
 
 // checkWritable refuses a file that cannot be replaced, or whose current content the session has not read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	if f.ofAgent && reportFile().MatchString(filepath.Base(path)) {
+	if f.usedByAgent && reportFilePattern().MatchString(filepath.Base(path)) {
 		return new(tool.Refuse("Subagents should return findings as text, not write report files. Include this content in your final response instead."))
 	}
 	old, err := readRegularFile(path)
@@ -97,7 +97,7 @@ func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult 
 	if err := writeFile(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describeError(err, "open", path))
 	}
-	modified, note := isUserModified(ctx), fileKnownNote
+	modified, note := isModifiedByUser(ctx), fileKnownNote
 	if modified {
 		note = " The user modified your proposed content before accepting it."
 	}

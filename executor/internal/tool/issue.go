@@ -61,8 +61,8 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst returns the issue in the form whose JSON has the message before the path. Checks of a single key
-// report issues in this form.
+// WithMessageFirst returns the issue in the form whose JSON has the message before the path. The real CLI reports
+// issues of single keys in this form.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = keyOrderMessageBeforePath
 	return i
@@ -72,16 +72,16 @@ func wrongType(want, format, got string, path []any) Issue {
 	return Issue{Expected: want, Format: format, Code: "invalid_type", Path: path, received: got, Message: "Invalid input: expected " + want + ", received " + got}
 }
 
-// TooSmall returns the issue for a value below its minimum. origin is its type: "number", "string" or "array".
+// TooSmall returns the issue for a value below its minimum. origin is its JSON type: "number", "string" or "array".
 func TooSmall(origin string, least int, path []any) Issue {
-	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitSubject(origin), least, limitUnit(origin))}
+	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitPhrase(origin), least, limitUnit(origin))}
 }
 
 func tooBig(origin string, maximum int, path []any) Issue {
-	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path, Message: fmt.Sprintf("Too big: expected %s <=%d%s", limitSubject(origin), maximum, limitUnit(origin))}
+	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path, Message: fmt.Sprintf("Too big: expected %s <=%d%s", limitPhrase(origin), maximum, limitUnit(origin))}
 }
 
-func limitSubject(origin string) string {
+func limitPhrase(origin string) string {
 	if origin == "number" {
 		return "number to be"
 	}
@@ -98,8 +98,8 @@ func limitUnit(origin string) string {
 	return ""
 }
 
-// InvalidInput returns the result for an input with issues; nil if found is empty.
-func InvalidInput(name string, found []Issue) *protocol.ToolResult {
+// InvalidInput returns the result for an input of the tool with this name that has these issues; nil if found is empty.
+func InvalidInput(toolName string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 		if len(lines) > 1 {
 			noun = "issues"
 		}
-		text = fmt.Sprintf("%s failed due to the following %s:\n%s", name, noun, strings.Join(lines, "\n"))
+		text = fmt.Sprintf("%s failed due to the following %s:\n%s", toolName, noun, strings.Join(lines, "\n"))
 	}
 	r := protocol.UsageError("InputValidationError: " + text)
 	r.Output = "InputValidationError: " + string(list)
@@ -124,7 +124,7 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 const maxReportedIssues = 20
 
 // issueSentences describes issues in sentences. Missing values, unknown keys and wrong types come first, then all other
-// issues. If there are only other issues, it returns nothing, because the caller shows them as JSON.
+// issues. If all issues are other ones, it returns nothing, because the caller then shows them as JSON.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

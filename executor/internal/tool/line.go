@@ -12,10 +12,10 @@ import (
 
 // The functions below analyze a command line without running it. They return false or "" for a line they cannot parse.
 
-// longSleepSeconds is the minimum sleep that is refused as the first command.
+// longSleepSeconds is the shortest sleep that Bash refuses as the first command of a command line.
 const longSleepSeconds = 25
 
-// DescribeLongSleep returns a description of a command line that begins with a long sleep; empty for other commands.
+// DescribeLongSleep returns a description of the long sleep with which a command line begins; empty for other commands.
 func DescribeLongSleep(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || !BeginsWithSleep(command) || len(script.Commands) == 0 || len(script.Commands[0].Args) != 2 {
@@ -36,8 +36,8 @@ func DescribeLongSleep(command string) string {
 	return first.Text + " followed by: " + strings.Join(texts, " ")
 }
 
-// BeginsWithSleep reports whether the first command is a sleep. A command line that begins with a sleep is stopped at
-// its timeout, not moved to the background.
+// BeginsWithSleep reports whether the first command of a command line is a sleep. Such a command line is stopped at its
+// timeout, not moved to the background.
 func BeginsWithSleep(command string) bool {
 	for line := range strings.Lines(command) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -121,8 +121,8 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning explains exit code 1 of a last command that has not failed, such as "No matches found" for grep. It
-// returns "" for all other exit codes and commands.
+// ExitCodeMeaning explains exit code 1 if the last command of a command line did not fail, such as "No matches found"
+// for grep. It returns "" for all other exit codes and commands.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

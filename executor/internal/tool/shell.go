@@ -65,7 +65,7 @@ func (s *Shell) Path(p string) string {
 // Getenv returns an environment variable of commands. If it occurs several times, the last value counts.
 func (s *Shell) Getenv(key string) string { return proc.Getenv(s.options.Environ, key) }
 
-// SetRoot sets the current directory to dir, and the directory to which the shell returns to root.
+// SetRoot sets the current directory to dir. After leaving the allowed directories, the shell returns to root.
 func (s *Shell) SetRoot(root, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,9 +137,9 @@ func (s *Shell) isClosed() bool {
 }
 
 // Stream runs a command line in the shell's directory until it exits. The command cannot change that directory.
-// Standard output is written to w as it arrives, and errs is standard error. If ctx is cancelled, all processes of the
-// command are stopped.
-func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
+// Standard output is written to w as it arrives; standard error is returned as stderr. If ctx is cancelled, all processes
+// of the command are stopped.
+func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, stderr string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
 	var res proc.Result
@@ -205,21 +205,21 @@ func (c *ShellCommand) Stop() { c.job.Stop() }
 
 // Output returns the first limit bytes of the output so far.
 func (c *ShellCommand) Output(limit int64) string {
-	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // an error ends the output
+	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // after an error, the output read so far is returned
 	return string(data)
 }
 
 // Wait waits until the command exits and returns its exit code. Its background processes run until the shell closes.
 func (c *ShellCommand) Wait() int {
 	exit, note, left := c.job.WaitExit()
-	c.dir = strings.TrimSuffix(string(note), "\n") // it is empty if the command failed or replaced the shell
+	c.dir = strings.TrimSuffix(string(note), "\n") // the note is empty if the command failed or replaced the shell
 	if left && !c.shell.addBackgroundJob(c.job) {
 		c.job.Stop()
 	}
 	return exitCode(exit)
 }
 
-// addBackgroundJob stores the job of a command whose background processes still run; false if the shell is closed.
+// addBackgroundJob stores the job of a command that left processes running. It returns false if the shell is closed.
 func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,8 +252,8 @@ func exitCode(e proc.Exit) int {
 
 // UpdateShellDir moves the shell to the directory in which the command ended. If the shell may not change to this
 // directory, it returns to its root, and left is the forbidden directory. A command that failed or stayed where it
-// started does not move the shell: another command may have moved it in the meantime.
-// UpdateShellDir must not be called for a command that ran in the background.
+// started does not move the shell, because another command may have moved it in the meantime. UpdateShellDir must not
+// be called for a command that ran in the background.
 func (c *ShellCommand) UpdateShellDir() (left string) {
 	if c.dir == "" || c.dir == c.startDir {
 		return ""

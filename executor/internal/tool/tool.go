@@ -29,10 +29,10 @@ type Tool struct {
 	// Check refuses a call with valid input that cannot succeed, such as the deletion of an unknown job. It runs before
 	// permissions are checked; nil means no check.
 	Check Check
-	// Prepare changes an input before the call is shown, and reports whether it did; nil means no change.
+	// Prepare changes an input before users see the call, and reports whether it did; nil means no change.
 	Prepare func(*Keys) bool
-	// RenameAliases renames aliases in an input, which are keys that models often write instead of the tool's own keys.
-	// It runs before validation; users still see the call with the aliases. It reports whether it changed the input.
+	// RenameAliases replaces aliases in an input: keys that models often write instead of the tool's own keys. It
+	// runs before validation, but users see the call with the aliases. It reports whether it changed the input.
 	// note is appended to a successful result. Nil means that the tool has no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
 }
@@ -42,7 +42,7 @@ type (
 	Run func(context.Context, protocol.ToolUse) Result
 	// Check returns the result for a refused input; nil means that the input is accepted.
 	Check func(context.Context, json.RawMessage) *protocol.ToolResult
-	// Keys are the keys of an input, in order.
+	// Keys is an input as a JSON object that keeps the order of its keys.
 	Keys = plainjson.Object
 )
 
@@ -52,12 +52,12 @@ type Clock interface {
 	NewID() string
 }
 
-// Definition returns the tool as it is listed in a session.
+// Definition returns the tool's description as sessions list it.
 func (t Tool) Definition() protocol.Tool {
 	return protocol.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly}
 }
 
-// PrepareInput returns an input after t.Prepare. An input that is not an object is unchanged.
+// PrepareInput returns an input as t.Prepare changes it. An input that is not an object is unchanged.
 func (t Tool) PrepareInput(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
@@ -101,7 +101,7 @@ func RenameStringKey(in *Keys, from, to string) bool {
 	return RenameKey(in, from, to)
 }
 
-// DropKeys removes keys from an input. It reports whether any existed.
+// DropKeys removes keys from an input. It reports whether the input had any of them.
 func DropKeys(in *Keys, names ...string) bool {
 	before := len(*in)
 	*in = in.Without(names...)
@@ -227,7 +227,7 @@ func DecodeEscapes(in *Keys) bool {
 			}
 			var units []uint16
 			for part := range strings.SplitSeq(s[2:], `\u`) {
-				n, _ := strconv.ParseUint(part, 16, 16) // these are four hexadecimal digits
+				n, _ := strconv.ParseUint(part, 16, 16) // part consists of four hexadecimal digits
 				units = append(units, uint16(n))
 			}
 			return string(utf16.Decode(units))
@@ -275,7 +275,7 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// FailWithoutResult returns the error of a call that only a scenario can answer. It begins with name and reason.
+// FailWithoutResult returns the error of a call that only a scenario can answer, with the tool's name and the reason.
 func FailWithoutResult(name, reason string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }
@@ -314,5 +314,5 @@ func Truncate(s string, n int) string {
 	return kept + TruncationNote(strings.Count(s[len(kept):], "\n")+1)
 }
 
-// TruncationNote returns a note that this number of lines is missing.
+// TruncationNote returns the note that this number of lines is missing.
 func TruncationNote(lines int) string { return fmt.Sprintf("\n\n... [%d lines truncated] ...", lines) }

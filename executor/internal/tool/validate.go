@@ -58,7 +58,7 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 
 func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 	var items []json.RawMessage
-	_ = json.Unmarshal(raw, &items) // its type was checked before
+	_ = json.Unmarshal(raw, &items) // the caller has checked the type
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
@@ -93,7 +93,7 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 }
 
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
-	value, _ := plainjson.Parse(raw) // its type was checked before
+	value, _ := plainjson.Parse(raw) // the caller has checked the type
 	var found []Issue
 	known := make(map[string]bool, len(s.Properties))
 	for _, p := range s.Properties {
