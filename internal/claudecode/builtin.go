@@ -78,11 +78,11 @@ func BuiltinCommands() []BuiltinCommand {
 	}
 }
 
-// builtinNames lists the names of commands that the environment offers.
-func (p Profile) builtinNames(of func(BuiltinCommand) bool) []string {
+// builtinNames lists the names of the commands that the environment offers and for which include returns true.
+func (p Profile) builtinNames(include func(BuiltinCommand) bool) []string {
 	var list []string
 	for _, b := range BuiltinCommands() {
-		if of(b) && (b.condition == nil || b.condition(p.env)) {
+		if include(b) && (b.condition == nil || b.condition(p.env)) {
 			list = append(list, b.Name)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 // describes the environment in which the real CLI is recorded: an API key, a non-default base URL, and no traffic other
 // than requests to the model.
 type Environment struct {
-	Credential      Credential // empty means APIKey
+	Credential      Credential // empty means CredentialAPIKey
 	UsesDefaultURL  bool       // requests go to the vendor
 	AllowsTelemetry bool       // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
 	AllowsTraffic   bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set

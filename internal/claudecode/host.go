@@ -36,8 +36,8 @@ func models() []Model {
 	}
 }
 
-// Delays before a screen appears, measured with 2.1.330 on an idle machine of two cores. Until then, typed text is kept
-// for the first draft, and no key answers a dialog.
+// Delays before a screen appears, measured with Claude Code 2.1.330 on an idle machine of two cores. Until then, typed
+// text is kept for the first draft, and no key answers a dialog.
 const (
 	FirstDialogDelay = 480 * time.Millisecond // from the start to the first dialog before the session
 	NextDialogDelay  = 100 * time.Millisecond // from answering a dialog until the next dialog
@@ -54,9 +54,9 @@ type IgnoredKeys struct {
 }
 
 // IgnoredKeysOf returns which keys a dialog ignores at first, and how long. dialog is "permission", "question", "plan",
-// or "dialog/KIND" for a dialog before the session. The time was measured with 2.1.330: keys were sent 0 to 600 ms
-// after the text of the dialog. Enter had no effect during the first 80 to 150 ms in dialogs before the session, and
-// during the first 140 to 160 ms in others.
+// or "dialog/KIND" for a dialog before the session. The time was measured with Claude Code 2.1.330: keys were sent 0 to
+// 600 ms after the text of the dialog. Enter had no effect during the first 80 to 150 ms in dialogs before the session,
+// and during the first 140 to 160 ms in others.
 func IgnoredKeysOf(dialog string) IgnoredKeys {
 	const length = 150 * time.Millisecond
 	return map[string]IgnoredKeys{

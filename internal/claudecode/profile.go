@@ -84,13 +84,13 @@ type Feature string
 
 // The features.
 const (
-	// FeatureMCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
+	// FeatureMCPProbe asks MCP servers for revision 2026-07-28 of MCP before the handshake of older revisions.
 	FeatureMCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// FeatureSettingsSources groups the reported problems of settings by source, such as user or project, not by file.
 	FeatureSettingsSources Feature = "problems in settings are reported by source"
-	// DescribesServers adds to mcp_status the transport of each server, the host of configured ones, and codes of failures.
-	// Versions between 2.1.307 and the first version with the feature were not measured.
-	DescribesServers Feature = "mcp_status reports transports, hosts and error codes"
+	// FeatureDescribesServers adds to mcp_status the transport of each server, the host of configured ones, and codes
+	// of failures. No Claude Code version between 2.1.307 and the first one with the feature was measured.
+	FeatureDescribesServers Feature = "mcp_status reports transports, hosts and error codes"
 	// FeatureUserModified reports changes that the host made to the content of a Write or Edit before it permitted the
 	// call.
 	FeatureUserModified Feature = "results report changes made by the host"
@@ -114,7 +114,7 @@ func featureRows() []versionRow {
 		{string(FeatureDefaultModeDefault), "2.1.302"},
 		{string(FeatureTerminalStartsInAuto), "2.1.329"},
 		{string(FeatureSettingsSources), "2.1.330"},
-		{string(DescribesServers), "2.1.330"},
+		{string(FeatureDescribesServers), "2.1.330"},
 		{string(FeatureUserModified), "2.1.331"},
 		{string(FeatureDescribesJSON), "2.1.332"},
 	}
@@ -146,8 +146,8 @@ type Delays struct {
 }
 
 // Delays returns how long the real CLI takes at least. Start was measured up to the init event: it is the shortest of
-// 40 starts of 2.1.330 on Linux with two cores. Answer is the time of network and model, because the CLI itself needs
-// only 10 ms with a local API.
+// 40 starts of Claude Code 2.1.330 on Linux with two cores. Answer is the time of network and model, because the CLI
+// itself needs only 10 ms with a local API.
 func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, Answer: time.Second} }
 
 // DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a

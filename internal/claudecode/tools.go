@@ -50,8 +50,8 @@ type Tool struct {
 	Unsimulated bool
 	// MainOnly tools do not exist for sub-agents. ForegroundOnly tools do not exist for sub-agents in the background.
 	MainOnly, ForegroundOnly bool
-	// BareDenial tools show the reason of a hook that denies a call in its JSON output without the name of the hook
-	// (observed with 2.1.330).
+	// BareDenial is true if a denial in the JSON output of a hook is shown without the name of the hook (observed with
+	// 2.1.330).
 	BareDenial bool
 	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
 	UnknownToRules bool

@@ -52,7 +52,7 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 		l, err = r.session.Servers().BeginLogin(ctx, st.Name, redirect)
 	}
 	if err != nil {
-		if refusal.Text = oneLine("SDK auth failed: " + err.Error()); refusal.Code == "" && isUnregistered(err.Error()) && r.session.Plan().Profile.Has(claudecode.DescribesServers) {
+		if refusal.Text = oneLine("SDK auth failed: " + err.Error()); refusal.Code == "" && isUnregistered(err.Error()) && r.session.Plan().Profile.Has(claudecode.FeatureDescribesServers) {
 			refusal.Code = "mcp_client_registration_unavailable"
 		}
 		return control.Answer{}, refusal

@@ -71,13 +71,13 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // the host's own servers are not listed before they are connected
 			}
-			list = append(list, describeServer(st, r.session.Plan().Profile.Has(claudecode.DescribesServers)))
+			list = append(list, describeServer(st, r.session.Plan().Profile.Has(claudecode.FeatureDescribesServers)))
 		}
 	}
 	return control.Answer{Payload: serverList{list}}, nil
 }
 
-// describeServer returns the status of a server. detailed is [claudecode.DescribesServers].
+// describeServer returns the status of a server. detailed is [claudecode.FeatureDescribesServers].
 func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}

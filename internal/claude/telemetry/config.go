@@ -152,7 +152,7 @@ type exporter struct {
 // newExporter prepares an exporter; it connects when it sends.
 func newExporter(t Target, signal string) *exporter {
 	transport := &http.Transport{}
-	if t.Protocol == grpc { // without TLS, HTTP/2 must be set; with TLS both sides negotiate it
+	if t.Protocol == grpc { // without TLS, HTTP/2 must be set; with TLS client and server negotiate it
 		transport.Protocols = &http.Protocols{}
 		transport.Protocols.SetHTTP2(true)
 		transport.Protocols.SetUnencryptedHTTP2(true)

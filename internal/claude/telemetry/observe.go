@@ -53,13 +53,13 @@ func (r *Recorder) Record(ev protocol.Event, at SessionMoment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.moment = at
-	r.observe(ev)
+	r.handleEvent(ev)
 }
 
-func (r *Recorder) observe(ev protocol.Event) {
+func (r *Recorder) handleEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.HiddenEvent:
-		r.observe(ev.Event)
+		r.handleEvent(ev.Event)
 	case *protocol.PromptAccepted:
 		r.beginTurn(ev)
 	case *protocol.Init:
@@ -84,12 +84,12 @@ func (r *Recorder) observe(ev protocol.Event) {
 	}
 }
 
-func (r *Recorder) conversation(agent, kind string) *conversationState {
-	l := r.state.conversations[agent]
+func (r *Recorder) conversation(agentID, agentKind string) *conversationState {
+	l := r.state.conversations[agentID]
 	if l == nil {
 		now := r.o.Clock.Now()
-		l = &conversationState{agent: kind, requestSent: now, startedAt: now}
-		r.state.conversations[agent] = l
+		l = &conversationState{agent: agentKind, requestSent: now, startedAt: now}
+		r.state.conversations[agentID] = l
 	}
 	return l
 }
@@ -98,7 +98,7 @@ func (r *Recorder) conversation(agent, kind string) *conversationState {
 // first, for which it needs the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
-		return // a text within the turn
+		return // a text that joins the running turn
 	}
 	r.state.turnStart = r.o.Clock.Now()
 	r.state.prompt = ev
@@ -204,13 +204,13 @@ func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, ag
 	l.requestSent = now
 }
 
-func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationState, of attributeValues) {
+func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationState, attributes attributeValues) {
 	v := attributeValues{
-		"gen_ai.system": "anthropic", "gen_ai.request.model": of["model"], "llm_request.context": "interaction", "query_source_safe": of["query_source"],
-		"success": true, "attempt": l.attempts + 1, "gen_ai.response.id": of["request_id"], "first_content_ms": of["ttft_ms"],
+		"gen_ai.system": "anthropic", "gen_ai.request.model": attributes["model"], "llm_request.context": "interaction", "query_source_safe": attributes["query_source"],
+		"success": true, "attempt": l.attempts + 1, "gen_ai.response.id": attributes["request_id"], "first_content_ms": attributes["ttft_ms"],
 		"stop_reason": ev.Final.StopReason, "gen_ai.response.finish_reasons": []string{ev.Final.StopReason},
 	}
-	maps.Copy(v, of)
+	maps.Copy(v, attributes)
 	r.recordSpan("llm_request", spanData{
 		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toNanos(l.requestSent), End: toNanos(r.o.Clock.Now()),
 		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toNanos(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
@@ -264,7 +264,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 	id := ev.Text("task_id")
 	l := r.state.conversations[id]
 	if l == nil {
-		return // not an agent, or one without requests
+		return // the task is not an agent, or the agent has sent no request
 	}
 	var usage struct {
 		TotalTokens int `json:"total_tokens"`

@@ -236,7 +236,7 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricSignal] {
-		m := metricData{Name: namePrefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
+		m := metricData{Name: signalNamePrefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
 		if r.o.Cumulative {
 			m.Sum.Temporality = cumulative
 		}
@@ -281,7 +281,7 @@ func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
 	row := findSignalRow(r.tables[logSignal], name)
-	record := logRecord{Time: toNanos(now), Observed: toNanos(now), Body: newValue(namePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
+	record := logRecord{Time: toNanos(now), Observed: toNanos(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
 	if r.o.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
 	}
@@ -294,7 +294,7 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	}
 	row := findSignalRow(r.tables[traceSignal], name)
 	v["gen_ai.conversation.id"] = r.o.SessionID
-	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, namePrefix+name, 1, 257
+	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, signalNamePrefix+name, 1, 257
 	s.Attributes = slices.Concat(r.common, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
 	s.Links = []struct{}{}
 	if s.Events == nil {
@@ -304,10 +304,10 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 }
 
 // newID returns the id of a trace or a span. Ids depend only on the session, so that a run with a seed is repeatable.
-func (r *Recorder) newID(size int) hexID {
+func (r *Recorder) newID(sizeBytes int) hexID {
 	r.idCount++
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.idCount)))
-	return sum[:size]
+	return sum[:sizeBytes]
 }
 
 // toNanos converts a time with millisecond precision, as in the real CLI.
@@ -319,12 +319,12 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// textOrSubstitute returns text if sent is true; otherwise word, or "<REDACTED>" if word is empty.
-func textOrSubstitute(sent bool, text, word string) string {
-	if sent {
+// textOrSubstitute returns text if maySend is true. Otherwise it returns substitute, or "<REDACTED>" if that is empty.
+func textOrSubstitute(maySend bool, text, substitute string) string {
+	if maySend {
 		return text
 	}
-	return cmp.Or(word, "<REDACTED>")
+	return cmp.Or(substitute, "<REDACTED>")
 }
 
 func (r *Recorder) recordSessionStart(init *protocol.Init) {

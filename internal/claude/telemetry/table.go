@@ -59,7 +59,7 @@ func spanTable() []signalRow {
 	}
 }
 
-const namePrefix = "claude_code."
+const signalNamePrefix = "claude_code."
 
 type attributeValues map[string]any
 

@@ -106,7 +106,7 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 				n = &before
 			case ' ':
 				before++
-			case '\\': // a remark about the end of the file
+			case '\\': // such as "\ No newline at end of file"
 				continue
 			}
 			rows = append(rows, fmt.Sprintf("%*d %s", width, *n, line))

@@ -22,11 +22,11 @@ type callView struct {
 	overwrites   bool     // the file had other content before, and fileRows are only the lines that differ
 }
 
-const notRunText = "Not run · rejected"
+const rejectedCallText = "Not run · rejected"
 
 const maxShownLines, maxCommandColumns = 10, 50
 
-// counts returns what a finished call adds to a line such as "Read 2 files". nil means that it is shown separately.
+// counts returns what a finished call adds to a line such as "Read 2 files". nil means that the call has its own entry.
 func (c *callView) counts() *callCounts {
 	switch {
 	case c.use.Name == "Read":
@@ -69,13 +69,13 @@ func (c *callView) programs() []string {
 	return parts
 }
 
-func (c *callView) shownCommand(most int) string {
+func (c *callView) shownCommand(maxLines int) string {
 	lines := strings.Split(c.input.Command, "\n")
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	if len(lines) > most {
-		return "$ " + strings.Join(lines[:most], "\n") + "…"
+	if len(lines) > maxLines {
+		return "$ " + strings.Join(lines[:maxLines], "\n") + "…"
 	}
 	return "$ " + strings.Join(lines, "\n")
 }
@@ -87,7 +87,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	at := entry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
-		return nil // the dialog already contains it
+		return nil // the dialog for the call already shows it
 	case v.screen.inline && c.isShownInline():
 		c.extraEntries = 1
 		at.glyph, at.text = answerGlyph+" Bash", c.inlineCommand()
@@ -137,7 +137,7 @@ func (c *callView) server() string {
 func (c *callView) title() string {
 	if server := c.server(); server != "" {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
-		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(inputRows(c.use.DisplayInput()), ",")) + ")"
+		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(toolInputRows(c.use.DisplayInput()), ",")) + ")"
 	}
 	return c.shownCommand(2)
 }
@@ -193,7 +193,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	case rows == nil && s.inline && c.isShownInline():
 		rows = []entry{s.entries[at], noteEntry(c.inlineOutput(result.Content.Plain(), failed, s.cols))}
 		if refused {
-			rows[1] = noteEntry(notRunText)
+			rows[1] = noteEntry(rejectedCallText)
 		}
 	case rows == nil:
 		rows = v.resultRows(c, s.entries[at], text, failed, refused)
@@ -220,7 +220,7 @@ func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 		}
 		rows := []entry{{glyph: "  ", text: text, isShort: true}, noteEntry(c.title())}
 		if amended {
-			rows = append(rows, noteEntry(notRunText))
+			rows = append(rows, noteEntry(rejectedCallText))
 		}
 		return rows
 	case counts != nil && (!refused || s.inline && s.isInterrupted()):
@@ -247,7 +247,7 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 		text = "File not found"
 	case changes:
 		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
-	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains it
+	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains this text
 		return []entry{announcement}
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		text = "Backgrounded agent (↓ to manage · ctrl+o to expand)"

@@ -52,7 +52,7 @@ func (t *Terminal) infoDialog(kind string) *dialog {
 	case "status":
 		d.head = append(d.head, "  Version:     "+t.plan.Version, "  Session ID:  "+session.ID(), "  cwd:         "+t.plan.CWD, "  Model:       "+session.Model())
 	case "config":
-		d.head = append(d.head, "  Model                    "+modelName(session.Model()), "  Default permission mode  "+t.console.screen.mode)
+		d.head = append(d.head, "  Model                    "+displayModelName(session.Model()), "  Default permission mode  "+t.console.screen.mode)
 	default:
 		for row := range strings.SplitSeq(session.Cost().Text(), "\n") {
 			d.head = append(d.head, "  "+row)
@@ -83,7 +83,7 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 		if t.defaultModel && i == 0 || !t.defaultModel && i > 0 && model == t.player.session.Model() {
 			label, d.selected = label+" ✔", i
 		}
-		d.options = append(d.options, option{label: fmt.Sprintf("%-24s %s", label, modelName(model))})
+		d.options = append(d.options, option{label: fmt.Sprintf("%-24s %s", label, displayModelName(model))})
 	}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if c.cancelled {
@@ -103,8 +103,8 @@ func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
 		return nil
 	}
 	d := t.newPage("switch", "Switch model?")
-	d.showNumbers, d.head = true, append(d.head, "  "+modelName(model)+" has to read the whole conversation again.", "")
-	d.options = []option{{label: "Yes, switch to " + modelName(model)}, {label: "No, go back"}}
+	d.showNumbers, d.head = true, append(d.head, "  "+displayModelName(model)+" has to read the whole conversation again.", "")
+	d.options = []option{{label: "Yes, switch to " + displayModelName(model)}, {label: "No, go back"}}
 	d.foot = []string{"", "  " + t.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if c.cancelled || c.index > 0 {
@@ -122,7 +122,7 @@ func (t *Terminal) resolveModel(name string) string {
 }
 
 func (t *Terminal) shownModel() string {
-	name := modelName(t.player.session.Model())
+	name := displayModelName(t.player.session.Model())
 	if t.defaultModel {
 		name += " (default)"
 	}
@@ -132,11 +132,11 @@ func (t *Terminal) shownModel() string {
 // switchModel changes the model of the session. If save is true, it is also written to the settings of the user.
 func (t *Terminal) switchModel(line, name string, save bool) {
 	s := &t.console.screen
-	before := modelName(t.player.session.Model())
+	before := displayModelName(t.player.session.Model())
 	t.player.session.SetModel(name)
 	t.defaultModel = name == "default"
 	for i, row := range s.header {
-		s.header[i] = strings.Replace(row, before+" · ", modelName(t.player.session.Model())+" · ", 1)
+		s.header[i] = strings.Replace(row, before+" · ", displayModelName(t.player.session.Model())+" · ", 1)
 	}
 	text := "Set model to `" + t.shownModel() + "`"
 	if !save {

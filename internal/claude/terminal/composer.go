@@ -15,7 +15,7 @@ type composer struct {
 	pastes     []string // long pasted texts; the draft has a placeholder for each
 
 	history      []string // drafts that were sent or cleared, the oldest first
-	historyIndex int      // index in history of the shown draft; len(history) = the draft is new
+	historyIndex int      // index in history of the shown draft; len(history) means that the draft is new
 	newDraft     string   // the new draft while an earlier one is shown
 }
 
@@ -47,7 +47,7 @@ func (c *composer) isRecalled() bool {
 	return c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex]
 }
 
-func (c *composer) set(text string) {
+func (c *composer) setText(text string) {
 	c.draft = []rune(text)
 	c.cursor = len(c.draft)
 }
@@ -197,15 +197,15 @@ func (c *composer) press(k keyName) {
 		c.insertRunes(c.killBuffer)
 	case keyCtrlS:
 		stashed := c.text()
-		c.set(c.stash)
+		c.setText(c.stash)
 		c.stash = stashed
 	default: // the screen handles the other keys
 	}
 }
 
-func (c *composer) remember() {
+func (c *composer) rememberDraft() {
 	c.addHistory(c.expandedText())
-	c.set("")
+	c.setText("")
 }
 
 func (c *composer) addHistory(text string) {
@@ -216,7 +216,7 @@ func (c *composer) addHistory(text string) {
 	c.historyIndex, c.newDraft = len(c.history), ""
 }
 
-func (c *composer) recall(by int) {
+func (c *composer) recallDraft(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {
 		return
@@ -225,7 +225,7 @@ func (c *composer) recall(by int) {
 		c.newDraft = c.text()
 	}
 	c.historyIndex = at
-	if c.set(""); at == len(c.history) {
+	if c.setText(""); at == len(c.history) {
 		c.insertRunes([]rune(c.newDraft)) // the draft already contains its placeholders
 	} else {
 		c.paste(c.history[at], "")
@@ -235,9 +235,9 @@ func (c *composer) recall(by int) {
 	}
 }
 
-func (c *composer) rows(cols int) (rows []string, row, col int) {
+func (c *composer) rows(cols int) (rows []string, cursorRow, cursorCol int) {
 	before := wrap(string(c.draft[:c.cursor]), cols)
-	row = len(before) - 1
-	col = textWidth(before[row])
-	return wrap(c.text(), cols), row, col
+	cursorRow = len(before) - 1
+	cursorCol = textWidth(before[cursorRow])
+	return wrap(c.text(), cols), cursorRow, cursorCol
 }

@@ -27,7 +27,7 @@ type Console struct {
 	earlyText         string    // what was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
 	answers           []journal.Screen
-	answeredAt        time.Time   // when the last dialog of [Console.ask] was answered; zero means never
+	answeredAt        time.Time   // when the last dialog of [Console.ask] was answered; zero means that none was
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
@@ -43,10 +43,10 @@ const escapeDelay = 30 * time.Millisecond
 // ErrQuit reports that the user declined to start the session.
 var ErrQuit = errors.New("the user declined to start the session")
 
-// ErrCancelled is the [ErrQuit] of a user who pressed Esc in a dialog that can be refused. The exit code is then 0.
+// ErrCancelled is an [ErrQuit]: the user pressed Esc in a dialog that one can refuse. The exit code is then 0.
 var ErrCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrQuit)
 
-// ErrUntrusted is the [ErrQuit] of a user who does not trust the folder. The real CLI then prints UntrustedText.
+// ErrUntrusted is an [ErrQuit]: the user does not trust the folder. The real CLI then prints [UntrustedText].
 var ErrUntrusted = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
 
 // UntrustedText explains why the session was not started.
@@ -81,7 +81,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	c.escapeTimer.Stop()
 	c.stopResizeSignals = sys.Notify(c.resized, process.ResizeSignals()...)
 	faults.ArmFault(sys.Getenv("CLAUDELESS_SCREEN_FAULT"))
-	go c.readInput() // returns when the terminal is closed
+	go c.readInput() // readInput returns when the terminal is closed
 	return c, c.painter.open()
 }
 
@@ -119,12 +119,12 @@ func (c *Console) suspend() error {
 	err = errors.Join(err, process.Suspend())
 	select {
 	case <-c.resized:
-	case <-time.After(time.Second / 10): // the time that the signal needs
+	case <-time.After(time.Second / 10): // enough time for the signal to stop the program
 	}
-	return errors.Join(err, c.resume())
+	return errors.Join(err, c.continueAfterSuspend())
 }
 
-func (c *Console) resume() error {
+func (c *Console) continueAfterSuspend() error {
 	_, err := c.sys.Terminal.MakeRaw()
 	if err = errors.Join(err, c.painter.open()); c.painter.fullScreen {
 		err = errors.Join(err, c.painter.enterFullScreen())
@@ -133,7 +133,7 @@ func (c *Console) resume() error {
 }
 
 func (c *Console) updateScreenSize() {
-	c.screen.faults = c.faults.current()
+	c.screen.faults = c.faults.activeFaults()
 	cols, rows := c.sys.Terminal.Size()
 	if cols <= 0 || rows <= 0 {
 		cols, rows = 80, 24
@@ -162,7 +162,7 @@ func (c *Console) show(d *dialog) {
 	}
 }
 
-// ask shows dialogs, one after the other, below the terminal's existing content. It returns when the last was answered.
+// ask shows dialogs, one after the other, below the terminal's existing content. It returns after the last answer.
 func (c *Console) ask(ctx context.Context, d *dialog) error {
 	c.updateScreenSize()
 	c.screen.inline = true
@@ -214,7 +214,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 type exitPress struct {
 	name keyName          // 0 means none
 	over <-chan time.Time // receives when the second press comes too late
-	foot []string         // of the dialog, before a hint replaced it
+	foot []string         // last rows of the dialog before a hint replaced them
 }
 
 // pressExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends the run.

@@ -73,7 +73,7 @@ type dialog struct {
 	topRule     string // glyph of the horizontal line above the dialog; empty means no line
 	owner       dialogOwner
 	shownAt     time.Time // when it was first drawn
-	backTab     int       // number of the option that Shift+Tab accepts; 0 means none
+	backTab     int       // number of the option that Shift+Tab accepts, from 1; 0 means none
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues map[string]string
 	search     *searchList // typed text reduces the options; nil means that it does not
@@ -172,7 +172,7 @@ func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	if slices.Contains([]State{StatePermission, StatePlan, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox {
 		if at = min(at, n-1); at < 0 {
-			at = d.listLength() - 1
+			at = d.scrollableCount() - 1
 		}
 	}
 	d.selected = (at + n) % n
@@ -214,7 +214,7 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 		}
 		d.selected = i
 		if d.options[i].isInput {
-			continue // the following keys are its text
+			continue // the keys that follow are the text of this option
 		}
 		if next, done := d.activate(i); done {
 			return next, true
@@ -275,7 +275,7 @@ func (d *dialog) activate(i int) (next *dialog, done bool) {
 	return d.owner.choose(d, choice{index: i, text: o.detail}), true
 }
 
-func (d *dialog) rows(cols int) (rows []string, at int) {
+func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 	if d.isOverlay {
 		return d.overlayRows(cols)
 	}
@@ -298,8 +298,8 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 	if d.reason != nil {
 		rows = append(append(rows, wrapQuoted(d.reason, cols+1)...), "")
 	}
-	choices, at := d.choiceRows(cols)
-	return append(rows, choices...), len(rows) + at
+	choices, selectedRow := d.choiceRows(cols)
+	return append(rows, choices...), len(rows) + selectedRow
 }
 
 const quoteMark = " │ "
@@ -327,46 +327,46 @@ func frameRows(rule string, body []string, cols int) []string {
 }
 
 // overlayRows returns the rows of a dialog that fills the screen. A plan that is too long is cut off, with an arrow.
-func (d *dialog) overlayRows(cols int) (rows []string, at int) {
+func (d *dialog) overlayRows(cols int) (rows []string, selectedRow int) {
 	const margin, smallScreen = "  ", 26
 	inner := max(1, cols-2*len(margin))
 	rule := margin + strings.Repeat(ruleGlyph, inner)
 	text, choices := append([]string{"", rule}, d.head...), *d
 	if d.body == nil {
-		rows, at = choices.choiceRows(cols)
-		return slices.Concat([]string{strings.Repeat("▔", cols)}, text, rows), 1 + len(text) + at
+		rows, selectedRow = choices.choiceRows(cols)
+		return slices.Concat([]string{strings.Repeat("▔", cols)}, text, rows), 1 + len(text) + selectedRow
 	}
 	if d.screenRows > 0 && d.screenRows <= smallScreen {
 		text, choices.question = text[2:3], d.question[:1]
 	}
 	text = append(text, frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
-	rows, at = choices.choiceRows(cols)
+	rows, selectedRow = choices.choiceRows(cols)
 	if room := max(1, d.screenRows-4-len(rows)); d.screenRows > 0 && len(text) > room {
 		text = text[:room]
 		text[room-1] += strings.Repeat(" ", max(0, cols-1-textWidth(text[room-1]))) + "↓"
 	} else if d.screenRows > 0 {
 		text = append(text, make([]string, room-len(text))...)
 	}
-	return slices.Concat([]string{strings.Repeat("▔", cols)}, text, []string{rule}, rows), 2 + len(text) + at
+	return slices.Concat([]string{strings.Repeat("▔", cols)}, text, []string{rule}, rows), 2 + len(text) + selectedRow
 }
 
-func (d *dialog) choiceRows(cols int) (rows []string, at int) {
+func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 	for _, text := range d.question {
 		rows = append(rows, wrapIndented(text, cols)...)
 	}
-	from, to := d.search.window(d)
+	from, to := d.search.visibleRange(d)
 	if d.search == nil {
-		from, to = d.window(cols)
+		from, to = d.visibleRange(cols)
 	}
 	for i, o := range d.options {
 		switch {
-		case (i < from || i >= to) && (d.search != nil || i < d.listLength()):
+		case (i < from || i >= to) && (d.search != nil || i < d.scrollableCount()):
 			continue
 		case o.lineAbove:
 			rows = append(rows, strings.Repeat(ruleGlyph, cols))
 		}
 		if i == d.selected {
-			at = len(rows)
+			selectedRow = len(rows)
 		}
 		shown := d.optionRows(i, cols)
 		if arrow := d.arrow(i, from, to); arrow != "" {
@@ -386,7 +386,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, at int) {
 		}
 		rows = append(rows, wrapIndented(text, cols)...)
 	}
-	return rows, at
+	return rows, selectedRow
 }
 
 // arrow returns the mark of an option next to which a permission dialog has hidden options; empty means none.
@@ -395,24 +395,24 @@ func (d *dialog) arrow(i, from, to int) string {
 	case d.state != StatePermission || i == d.selected:
 	case i == from && from > 0:
 		return "↑"
-	case i == to-1 && to < d.listLength():
+	case i == to-1 && to < d.scrollableCount():
 		return "↓"
 	}
 	return ""
 }
 
-// listLength returns the number of options that scroll: those before the first one that is separated from them.
-func (d *dialog) listLength() int {
+// scrollableCount returns the number of options that scroll: those before the first one that is separated from them.
+func (d *dialog) scrollableCount() int {
 	if at := slices.IndexFunc(d.options, func(o option) bool { return o.isAction || o.lineAbove }); at >= 0 {
 		return at
 	}
 	return len(d.options)
 }
 
-// window returns the options that a small screen shows: of a permission dialog three, of a question as many as fit.
-func (d *dialog) window(cols int) (from, to int) {
+// visibleRange returns the options that a small screen shows: of a permission dialog three, of a question as many as fit.
+func (d *dialog) visibleRange(cols int) (from, to int) {
 	const smallScreen, fewest = 11, 3
-	n := d.listLength()
+	n := d.scrollableCount()
 	switch {
 	case d.screenRows > 0 && d.screenRows <= smallScreen && d.state == StatePermission:
 		from = max(0, min(d.selected, n-1)-fewest+1)
@@ -446,7 +446,7 @@ func (d *dialog) footRows() []string {
 	case l == nil:
 		return d.foot
 	case len(d.options) == 0:
-		return []string{l.empty, "", l.foot[0]}
+		return []string{l.emptyText, "", l.foot[0]}
 	case l.isTyping:
 		return l.foot[1:]
 	default:

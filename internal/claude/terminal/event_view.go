@@ -35,7 +35,7 @@ func (v *eventView) receive(message any) {
 	case turnEnded:
 		v.endTurn()
 	case promptsAbsorbed:
-		s.queued = v.player.prompts.list()
+		s.queued = v.player.prompts.waitingTexts()
 		v.showPrompts(m.prompts)
 	case protocol.Event:
 		v.showEvent(m)
@@ -44,7 +44,7 @@ func (v *eventView) receive(message any) {
 
 func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
-	s.queued = v.player.prompts.list()
+	s.queued = v.player.prompts.waitingTexts()
 	s.progress = &progress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: prompts, turn: turn}
 	_, s.progress.runsShell = shellCommand(prompts)
 	s.composerHint, v.refusalShown = "", false
@@ -126,7 +126,7 @@ func (v *eventView) endTurn() {
 				break
 			}
 		}
-		s.composer.set(strings.Join(busy.prompts, "\n"))
+		s.composer.setText(strings.Join(busy.prompts, "\n"))
 	case interrupted && !v.refusalShown:
 		v.appendNote("Interrupted · What should Claude do instead?")
 	}
@@ -152,7 +152,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		}
 	case *protocol.User:
 		if ev.ParentToolUseID == nil {
-			v.showResults(ev)
+			v.showToolResults(ev)
 		}
 	case *protocol.APIRetry:
 		v.showRetry(ev)
@@ -209,18 +209,18 @@ func interactiveErrorText(text string) string {
 	return text
 }
 
-func (v *eventView) addReplySize(size int) {
+func (v *eventView) addReplySize(sizeBytes int) {
 	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
-		busy.hasReply, busy.tokens = true, busy.tokens+size/bytesPerToken+1
+		busy.hasReply, busy.tokens = true, busy.tokens+sizeBytes/bytesPerToken+1
 	}
 }
 
-func (v *eventView) showResults(ev *protocol.User) {
+func (v *eventView) showToolResults(ev *protocol.User) {
 	for i, block := range ev.Message.Content.Blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			if i > 0 { // typed when the call was permitted
+			if i > 0 { // the text that the user typed when permitting the call
 				v.showPrompts([]string{block.Text})
 			}
 		case protocol.ToolResultBlock:
@@ -320,7 +320,7 @@ func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
 	for _, block := range blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // text for the model begins with a tag
+			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // text that only the model reads begins with a tag
 				v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
 			}
 		case protocol.ToolResultBlock:

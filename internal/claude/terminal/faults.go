@@ -19,7 +19,7 @@ const (
 	faultTitleOnly       = "title-only"  // only the window title shows that a turn is running
 	faultSmallPane       = "small-pane"  // only 80 columns and 11 rows are used
 	faultLongRetry       = "retry-long"  // the message about a retry fills several rows
-	faultEchoLate        = "echo-late"   // keys have an effect after [echoLateDelay]
+	faultEchoLate        = "echo-late"   // keys have no effect before [echoLateDelay] has passed
 
 	dialogLateDelay = 3 * time.Second
 	echoLateDelay   = time.Second
@@ -44,7 +44,7 @@ func (f *Faults) ArmFault(name string) {
 	f.active = active
 }
 
-func (f *Faults) current() faultSet {
+func (f *Faults) activeFaults() faultSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.active

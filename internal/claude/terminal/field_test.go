@@ -121,7 +121,7 @@ func TestPastedTextIsSent(t *testing.T) {
 	term := idleTerminal(t)
 	term.pressAll(term.console.keys.read([]byte("see \x1b[200~1\r2\r3\r4\x1b[201~\r")))
 	term.pressAll(term.console.keys.read([]byte("\x1b[200~1\r2\r3\r5\x1b[201~x\r")))
-	if diff := cmp.Diff([]string{"see 1\n2\n3\n4", "1\n2\n3\n5\nx"}, term.player.prompts.list()); diff != "" {
+	if diff := cmp.Diff([]string{"see 1\n2\n3\n4", "1\n2\n3\n5\nx"}, term.player.prompts.waitingTexts()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -62,7 +62,7 @@ func TestFileList(t *testing.T) {
 			if diff := cmp.Diff(tt.list, list); diff != "" {
 				t.Errorf("list (-want +got):\n%s", diff)
 			}
-			if sent := strings.Join(term.player.prompts.list(), ""); sent != tt.sent {
+			if sent := strings.Join(term.player.prompts.waitingTexts(), ""); sent != tt.sent {
 				t.Errorf("sent %q", sent)
 			}
 		})

@@ -13,7 +13,7 @@ type key struct {
 type keyName int
 
 const (
-	keyUnknown keyName = iota // a key without a meaning here
+	keyUnknown keyName = iota // a key that has no effect on the screen
 	keyText                   // printable characters
 	keyPaste
 	keyEnter

@@ -51,26 +51,26 @@ func loadLabels(version string) (labels, error) {
 	return labels{anchors: chosen.Anchors}, nil
 }
 
-// find returns a state's label that begins with some words, or else the words. An empty state matches every state.
-func (l *labels) find(state, begin string) string {
-	if full := l.pages.optionLabel(state, begin); full != "" {
+// find returns a state's label that begins with prefix, or prefix if there is none. An empty state matches every state.
+func (l *labels) find(state, prefix string) string {
+	if full := l.pages.optionLabel(state, prefix); full != "" {
 		return full
 	}
 	var found string
 	for _, a := range l.anchors {
 		switch inState := state == "" || a.State == state || strings.HasPrefix(a.State, state+"/"); {
-		case inState && a.Label == begin:
-			return begin
-		case inState && found == "" && strings.HasPrefix(a.Label, begin):
+		case inState && a.Label == prefix:
+			return prefix
+		case inState && found == "" && strings.HasPrefix(a.Label, prefix):
 			found = a.Label
 		}
 	}
-	return cmp.Or(found, begin)
+	return cmp.Or(found, prefix)
 }
 
-func (l *labels) findWithFallback(state, begin, rest string) string {
-	label := l.find(state, begin)
-	if label == begin {
+func (l *labels) findWithFallback(state, prefix, rest string) string {
+	label := l.find(state, prefix)
+	if label == prefix {
 		label += rest
 	}
 	return label
@@ -102,7 +102,7 @@ func (l *labels) arrangeOptions(d *dialog, state string) {
 	}
 }
 
-const cycleHint = " (shift+tab to cycle)"
+const modeCycleHint = " (shift+tab to cycle)"
 
 func (l *labels) modeText(mode string) string {
 	texts := map[string]string{
@@ -110,7 +110,7 @@ func (l *labels) modeText(mode string) string {
 		"auto": "⏵⏵ auto mode on", "dontAsk": "⏵⏵ don't ask on",
 	}
 	if text, ok := texts[mode]; ok {
-		return l.find("idle", text) + cycleHint
+		return l.find("idle", text) + modeCycleHint
 	}
 	return l.find("idle", "⏸ manual mode on")
 }

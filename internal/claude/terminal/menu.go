@@ -46,7 +46,7 @@ func unsupportedCommand(word string) (message string, unsupported bool) {
 	return word + " is not simulated by claudeless", true
 }
 
-func (m *menu) isUnknownCommand(word string) bool {
+func (m *commandMenu) isUnknownCommand(word string) bool {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {
 		return false
@@ -55,7 +55,7 @@ func (m *menu) isUnknownCommand(word string) bool {
 	return !builtin && !slices.ContainsFunc(m.commands, func(c slashCommand) bool { return c.name == word })
 }
 
-type menu struct {
+type commandMenu struct {
 	commands []slashCommand
 	closed   bool // the user pressed Esc; the menu stays closed until the draft changes
 	draft    string
@@ -63,7 +63,7 @@ type menu struct {
 	selected int
 }
 
-func (m *menu) description(name string) string {
+func (m *commandMenu) description(name string) string {
 	for _, c := range m.commands {
 		if c.name == name {
 			return c.description
@@ -72,7 +72,7 @@ func (m *menu) description(name string) string {
 	return ""
 }
 
-func (m *menu) update(draft string) {
+func (m *commandMenu) update(draft string) {
 	if draft == m.draft {
 		return
 	}
@@ -98,12 +98,12 @@ func (m *menu) update(draft string) {
 	slices.SortStableFunc(m.matches, func(a, b slashCommand) int { return cmp.Compare(later(a), later(b)) })
 }
 
-func (m *menu) isOpen() bool {
+func (m *commandMenu) isOpen() bool {
 	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
 }
 
 // press handles a key in the open menu. It returns the new draft (empty if unchanged) and whether it used the key.
-func (m *menu) press(k keyName) (completed string, handled bool) {
+func (m *commandMenu) press(k keyName) (completed string, handled bool) {
 	if !m.isOpen() || len(m.matches) == 0 && k != keyEscape {
 		return "", false
 	}
@@ -124,7 +124,7 @@ func (m *menu) press(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-func (m *menu) rows(l *labels, cols int) []string {
+func (m *commandMenu) rows(l *labels, cols int) []string {
 	const most = 5
 	if len(m.matches) == 0 {
 		return []string{truncate(fmt.Sprintf("  No commands match %q", m.draft), cols)}
@@ -205,7 +205,7 @@ func matchingPaths(dir, text string) []string {
 	var all []string
 	visited := 0
 	root := os.DirFS(dir)
-	_ = fs.WalkDir(root, ".", func(path string, e fs.DirEntry, err error) error { // what cannot be read has no suggestions
+	_ = fs.WalkDir(root, ".", func(path string, e fs.DirEntry, err error) error { // a directory that cannot be read has no suggestions
 		if visited++; err != nil || path == "." {
 			return nil
 		}

@@ -103,8 +103,8 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 	})
 }
 
-// optionLabel returns the full label of the option that begins with some words; empty means that no page contains it.
-func (p *capturedPages) optionLabel(state, begin string) string {
+// optionLabel returns the full label of the option that begins with prefix; empty means that no page contains it.
+func (p *capturedPages) optionLabel(state, prefix string) string {
 	for i := range p.pages() {
 		page := &p.list[i]
 		if page.State != state {
@@ -112,7 +112,7 @@ func (p *capturedPages) optionLabel(state, begin string) string {
 		}
 		rows := page.Lines()
 		for _, o := range page.Options {
-			if !strings.HasPrefix(o.Label, begin) || strings.Contains(o.Label, "\u2026") {
+			if !strings.HasPrefix(o.Label, prefix) || strings.Contains(o.Label, "\u2026") {
 				continue
 			}
 			label := o.Label
@@ -145,7 +145,7 @@ func (p *capturedPages) applyCapturedTexts(d *dialog) {
 		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
 		if at := slices.IndexFunc(question, isQuoted); at >= 0 { // the description of a tool
 			question = slices.DeleteFunc(slices.Clone(question), isQuoted)
-			if text := d.slotValues[toolDescription]; text != "" {
+			if text := d.slotValues[toolDescriptionSlot]; text != "" {
 				question = slices.Insert(question, at, strings.Split(text, "\n")...)
 			}
 		}
@@ -157,17 +157,17 @@ func (p *capturedPages) applyCapturedTexts(d *dialog) {
 		}
 	}
 	foot = trimRows(foot)
-	d.head, d.question = filledRows(head), filledRows(question)
+	d.head, d.question = completeRows(head), completeRows(question)
 	if d.foot != nil { // a fault may have removed the footer
-		d.foot = filledRows(foot)
+		d.foot = completeRows(foot)
 	}
 }
 
-const toolDescription = "tool description"
+const toolDescriptionSlot = "tool description"
 
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
-func filledRows(rows []string) []string {
+func completeRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
@@ -177,7 +177,7 @@ func (p *capturedPages) headerRows(values map[string]string) []string {
 	if end < 1 {
 		return nil
 	}
-	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
+	return append(completeRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
 // rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
@@ -191,12 +191,12 @@ func (p *capturedPages) rowsBelowInput(state string) []string {
 	return nil
 }
 
-// paragraph returns the text after begin on the page of a state, up to the next empty row; empty if no page has begin.
-func (p *capturedPages) paragraph(state, begin string) string {
-	_, text, _ := strings.Cut(p.find(state, nil).Text, begin)
+// paragraph returns the text after prefix on the page of a state, up to the next empty row; "" if no page has prefix.
+func (p *capturedPages) paragraph(state, prefix string) string {
+	_, text, _ := strings.Cut(p.find(state, nil).Text, prefix)
 	text, _, _ = strings.Cut(text, "\n\n")
 	text = strings.Join(strings.Fields(text), " ")
-	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // a long URL was broken
+	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // joins a long URL that was broken into two rows
 }
 
 func trimRows(rows []string) []string {
@@ -215,7 +215,7 @@ func (p *capturedPages) tip() string {
 	return ""
 }
 
-func modelName(model string) string {
+func displayModelName(model string) string {
 	m := regexp.MustCompile(`^claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?:-\d{8})?(\[1m\])?$`).FindStringSubmatch(model)
 	if m == nil {
 		return model

@@ -32,7 +32,7 @@ func (p *painter) enterFullScreen() error {
 	return p.write(enterScreenSequence)
 }
 
-func (p *painter) leaveFull() error {
+func (p *painter) leaveFullScreen() error {
 	p.fullScreen, p.lastRows = false, nil
 	return p.write(leaveScreenSequence)
 }
@@ -90,7 +90,7 @@ func (p *painter) paintFullScreen(f frame, cols, rows int) error {
 	var b strings.Builder
 	for i, text := range all {
 		if i >= len(p.lastRows) || p.lastRows[i] != text {
-			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncate(text, cols)) // after a full row, the sequence would erase its last column
+			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncate(text, cols)) // the row is erased first: after a full row, the sequence would erase its last column
 		}
 	}
 	if b.Len() == 0 && p.cursorRow == row && p.cursorCol == f.cursorCol {

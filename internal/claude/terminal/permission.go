@@ -38,7 +38,7 @@ type permissionOption struct {
 	answer protocol.PermissionAnswer
 }
 
-func (a *prompter) label(state, begin string) string { return a.screen.labels.find(state, begin) }
+func (a *prompter) label(state, prefix string) string { return a.screen.labels.find(state, prefix) }
 
 func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
@@ -90,7 +90,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 
 // fillToolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool without a special dialog. It
 // returns the words that follow "don't ask again for" in an option, such as "Web Search commands".
-func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
+func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (callKind string) {
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
 	d.question = []string{" Do you want to proceed?"}
@@ -105,11 +105,11 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 	if r.Server != nil {
 		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 		d.head = append(d.head, " "+name+" Tool: (MCP)")
-		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescription: a.toolDescriptionRows(r.Use.Name)}
+		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescriptionSlot: a.toolDescriptionRows(r.Use.Name)}
 	} else {
 		d.head = append(d.head, " "+name)
 	}
-	d.body = inputRows(r.Use.DisplayInput())
+	d.body = toolInputRows(r.Use.DisplayInput())
 	return name + " commands"
 }
 
@@ -136,7 +136,7 @@ func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permission
 		if c.text != "" {
 			chosen.Feedback, chosen.Interrupt = c.text, false
 		}
-		a.answer(q, d, word, chosen)
+		a.answerQuestion(q, d, word, chosen)
 		return nil
 	})
 }
@@ -176,7 +176,7 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in ca
 }
 
 func quotedRows(text string) []string {
-	const longText = 80 // characters
+	const longText = 80 // length in characters
 	mark := " "
 	if strings.Contains(text, "\n") || len([]rune(text)) > longText {
 		mark = quoteMark
@@ -292,7 +292,7 @@ func prefixedLines(prefix, text string) []string {
 	return strings.Split(prefix+strings.ReplaceAll(text, "\n", "\n"+prefix), "\n")
 }
 
-func inputRows(raw json.RawMessage) []string {
+func toolInputRows(raw json.RawMessage) []string {
 	rows := []string{}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -333,7 +333,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 		default:
 			word, answer = d.options[c.index].label, planAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
 		}
-		a.answer(q, d, word, answer)
+		a.answerQuestion(q, d, word, answer)
 		return nil
 	})
 	return d
@@ -435,12 +435,12 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 			return a.newDialog(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true
-			_ = a.player.session.Policy().SetMode(protocol.ModeAcceptEdits) // is always allowed
+			_ = a.player.session.Policy().SetMode(protocol.ModeAcceptEdits) // cannot fail, because this mode is always allowed
 			a.screen.mode = string(protocol.ModeAcceptEdits)
 		default: // Esc and Ctrl-C
 		}
 		a.player.session.Log().WriteJournal(d.journalLine(word, false))
-		a.remove(q)
+		a.removeQuestion(q)
 		a.screen.interruptedTurn = a.player.interrupt(nil)
 		return nil
 	})

@@ -76,7 +76,7 @@ func (p *turnPlayer) playBackground(ctx context.Context) bool {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
-	go func() { done <- p.showEvents(p.session.BackgroundEvents(until)) }() // returns when until is cancelled
+	go func() { done <- p.showEvents(p.session.BackgroundEvents(until)) }() // the goroutine ends when the context until is cancelled
 	select {
 	case ok := <-done:
 		done <- ok
@@ -202,7 +202,7 @@ func (q *promptQueue) removeAll() []string {
 	return texts
 }
 
-func (q *promptQueue) list() []string {
+func (q *promptQueue) waitingTexts() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return append([]string(nil), q.waiting...)
@@ -224,7 +224,7 @@ func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 }
 
 // CountWaiting returns the number of prompts that wait for a turn.
-func (q *promptQueue) CountWaiting() int { return len(q.list()) }
+func (q *promptQueue) CountWaiting() int { return len(q.waitingTexts()) }
 
 func userMessage(text string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}}
@@ -250,7 +250,7 @@ func (m *mailbox) put(message any) {
 	}
 }
 
-func (m *mailbox) take() []any {
+func (m *mailbox) takeAll() []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	messages := m.messages

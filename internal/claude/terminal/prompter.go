@@ -31,29 +31,29 @@ func (a *prompter) receive(message any) {
 		if len(a.pending) > 0 && a.pending[0] == m.question {
 			a.screen.dialog = nil
 		}
-		a.remove(m.question)
+		a.removeQuestion(m.question)
 	}
-	a.showNext()
+	a.showNextQuestion()
 }
 
-func (a *prompter) remove(q *pendingQuestion) {
+func (a *prompter) removeQuestion(q *pendingQuestion) {
 	a.pending = slices.DeleteFunc(a.pending, func(p *pendingQuestion) bool { return p == q })
 }
 
-func (a *prompter) showNext() {
+func (a *prompter) showNextQuestion() {
 	if a.screen.dialog != nil || len(a.pending) == 0 || !a.pending[0].delayOver {
 		return
 	}
 	a.screen.dialog = a.newDialog(a.pending[0])
 	a.screen.labels.pages.applyCapturedTexts(a.screen.dialog)
-	a.screen.effort = "" // the real CLI no longer shows it
+	a.screen.effort = "" // the real CLI shows no effort after a dialog
 	if a.screen.progress != nil {
 		a.screen.progress.hasReply = true
 	}
 }
 
-func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
-	a.remove(q)
+func (a *prompter) answerQuestion(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
+	a.removeQuestion(q)
 	a.player.session.Log().WriteJournal(d.journalLine(word, answer.Allow))
 	if answer.Interrupt && a.screen.progress != nil {
 		a.screen.progress.endsWithRefusal = true

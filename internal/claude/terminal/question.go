@@ -46,8 +46,8 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 	return f
 }
 
-func (f *form) labelWithPrefix(begin string) string {
-	return f.prompter.screen.labels.find("question", begin)
+func (f *form) labelWithPrefix(prefix string) string {
+	return f.prompter.screen.labels.find("question", prefix)
 }
 
 func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
@@ -183,7 +183,7 @@ func (f *form) reviewPage() *dialog {
 }
 
 func (f *form) finish(d *dialog, word string, a protocol.PermissionAnswer) *dialog {
-	f.prompter.answer(f.question, d, word, a)
+	f.prompter.answerQuestion(f.question, d, word, a)
 	return nil
 }
 

@@ -56,7 +56,7 @@ type screen struct {
 	mode       string
 	hints
 	background      backgroundView
-	menu            menu
+	menu            commandMenu
 	files           fileList
 	interruptedTurn int
 	composerHint    string // shown in the empty input field; empty means none
@@ -73,7 +73,7 @@ type hints struct {
 	hint          string // shown above the input field until hintUntil
 	hintUntil     time.Time
 	showShortcuts bool
-	hasPasted     bool   // the last key, but for text, has inserted a placeholder
+	hasPasted     bool   // the last key other than text has inserted a placeholder for pasted text
 	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
 }
 
@@ -164,11 +164,11 @@ func (s *screen) drawDialog(f *frame) {
 		f.bottomIndex = len(f.rows)
 	}
 	hidden := len(rows) - s.rows
-	if from, to := s.dialog.window(s.cols); to-from < s.dialog.listLength() && s.dialog.state == StatePermission {
-		hidden++ // the empty row above the dialog counts
+	if from, to := s.dialog.visibleRange(s.cols); to-from < s.dialog.scrollableCount() && s.dialog.state == StatePermission {
+		hidden++ // the empty row above the dialog counts as hidden, too
 	}
 	if s.dialog.state == StateQuestion {
-		hidden = 0 // its options scroll instead
+		hidden = 0 // no row is hidden, because the options scroll
 	}
 	if hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
 		rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
@@ -339,7 +339,7 @@ func (s *screen) footer(now time.Time) string {
 	text := s.labels.modeText(s.mode)
 	shells, tasks, manage := s.background.footer()
 	if shells != "" {
-		text = strings.TrimSuffix(text, cycleHint) + shells
+		text = strings.TrimSuffix(text, modeCycleHint) + shells
 	}
 	text += tasks
 	switch {
@@ -358,14 +358,14 @@ func (s *screen) footer(now time.Time) string {
 	return text + manage
 }
 
-func inlineFooterRows(footer, aside string, cols int) []string {
-	room := cols - textWidth(aside) - len(extraMargin)
+func inlineFooterRows(footer, rightText string, cols int) []string {
+	room := cols - textWidth(rightText) - len(extraMargin)
 	gap := room - textWidth(footer)
 	switch {
-	case aside == "":
+	case rightText == "":
 		return []string{truncate(footer, cols)}
 	case gap > 0:
-		return []string{footer + strings.Repeat(" ", gap) + aside}
+		return []string{footer + strings.Repeat(" ", gap) + rightText}
 	}
-	return []string{truncate(footer, cols), strings.Repeat(" ", max(0, room)) + aside}
+	return []string{truncate(footer, cols), strings.Repeat(" ", max(0, room)) + rightText}
 }

@@ -8,14 +8,14 @@ import (
 )
 
 type searchList struct {
-	all         []option
-	text        string    // empty means that all options are shown
-	isTyping    bool      // keys change the text; the next Enter or Esc ends this. Always false if isBelow is true
-	isBelow     bool      // the field with the text is below the options, and the last option is selected at first
-	head        string    // row between the field and the options; not shown while the user types
-	foot        [2]string // the last row, and that while the user types
-	hint, empty string    // shown in the empty field, and instead of the options
-	room        int       // rows of the screen
+	all                 []option
+	text                string    // empty means that all options are shown
+	isTyping            bool      // keys change the text; the next Enter or Esc ends this. Always false if isBelow is true
+	isBelow             bool      // the field with the text is below the options, and the last option is selected at first
+	head                string    // row between the field and the options; not shown while the user types
+	foot                [2]string // the last row, and that while the user types
+	hintText, emptyText string    // hintText is shown in the empty field, emptyText instead of the options if there are none
+	room                int       // rows of the screen
 }
 
 // press handles a key for the text. It returns false if the list does not use the key.
@@ -45,20 +45,20 @@ func (l *searchList) press(d *dialog, k key) bool {
 	return true
 }
 
-func (l *searchList) window(d *dialog) (from, to int) {
+func (l *searchList) visibleRange(d *dialog) (from, to int) {
 	if l == nil {
 		return 0, len(d.options)
 	}
 	most := max(1, l.room-12)
 	if !l.isBelow {
-		most = max(1, most/3) // a session has three rows
+		most = max(1, most/3) // each session takes three rows
 	}
 	from = min(max(0, d.selected-most/2), max(0, len(d.options)-most))
 	return from, min(from+most, len(d.options))
 }
 
 func (l *searchList) rows(cols int) []string {
-	text := cmp.Or(l.text, l.hint)
+	text := cmp.Or(l.text, l.hintText)
 	inner := max(1, cols-6)
 	rows := []string{
 		"  ╭" + strings.Repeat(ruleGlyph, inner) + "╮",

@@ -15,11 +15,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func sessionDialog(plan *launch.Plan, current string, rows int, choose func(id string)) *dialog {
-	list := &searchList{room: rows, hint: "Search…", head: "    " + filepath.Base(plan.CWD), empty: "  No sessions in this project yet"}
+func sessionDialog(plan *launch.Plan, currentID string, rows int, choose func(id string)) *dialog {
+	list := &searchList{room: rows, hintText: "Search…", head: "    " + filepath.Base(plan.CWD), emptyText: "  No sessions in this project yet"}
 	list.foot = [2]string{"  Type to search · Enter to resume · Esc to close", "  Type to search · Enter to select · Esc to clear"}
 	for _, s := range launch.SavedSessions(plan) {
-		if s.ID != current {
+		if s.ID != currentID {
 			about := fmt.Sprintf("%s · %s · %.1fKB", timeAgo(plan.Clock.Now().Sub(s.Changed)), s.Branch, float64(s.Size)/1024)
 			list.all = append(list.all, option{label: s.Title, detail: about, note: " ", value: s.ID, truncate: true})
 		}
@@ -61,10 +61,10 @@ func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id strin
 	if err == nil && id == "" {
 		err = ErrQuit
 	}
-	return id, cmp.Or(err, c.painter.leaveFull())
+	return id, cmp.Or(err, c.painter.leaveFullScreen())
 }
 
-const historyFile = "history.jsonl" // contains the prompts of all sessions
+const historyFileName = "history.jsonl" // contains the prompts of all sessions
 
 type historyLine struct {
 	Display   string   `json:"display"`
@@ -75,7 +75,7 @@ type historyLine struct {
 }
 
 func readHistory(plan *launch.Plan) (lines []historyLine) {
-	data, _ := os.ReadFile(filepath.Join(plan.State, historyFile)) // a missing file has no prompts
+	data, _ := os.ReadFile(filepath.Join(plan.State, historyFileName)) // a missing file has no prompts
 	for text := range bytes.Lines(data) {
 		var line historyLine
 		if json.Unmarshal(text, &line) == nil && line.Display != "" {
@@ -85,16 +85,16 @@ func readHistory(plan *launch.Plan) (lines []historyLine) {
 	return lines
 }
 
-func savePrompt(plan *launch.Plan, session, text string) {
-	line, _ := protocol.Marshal(historyLine{Display: text, Timestamp: plan.Clock.Now().UnixMilli(), Project: plan.CWD, SessionID: session})
-	if file, err := os.OpenFile(filepath.Join(plan.State, historyFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+func savePrompt(plan *launch.Plan, sessionID, text string) {
+	line, _ := protocol.Marshal(historyLine{Display: text, Timestamp: plan.Clock.Now().UnixMilli(), Project: plan.CWD, SessionID: sessionID})
+	if file, err := os.OpenFile(filepath.Join(plan.State, historyFileName), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
 		_, _ = file.Write(append(line, '\n'))
 		_ = file.Close()
 	}
 }
 
 func historyDialog(plan *launch.Plan, s *screen) *dialog {
-	list := &searchList{isBelow: true, hint: "Filter history…", empty: "  No prompts match", room: s.rows}
+	list := &searchList{isBelow: true, hintText: "Filter history…", emptyText: "  No prompts match", room: s.rows}
 	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
 	for _, line := range readHistory(plan) {
 		list.all = append(list.all, option{label: strings.ReplaceAll(line.Display, "\n", " "), value: line.Display, truncate: true})
@@ -103,7 +103,7 @@ func historyDialog(plan *launch.Plan, s *screen) *dialog {
 	d.selected = max(0, len(d.options)-1)
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if !c.cancelled && len(d.options) > 0 {
-			s.composer.set(d.options[c.index].value)
+			s.composer.setText(d.options[c.index].value)
 		}
 		return nil
 	})

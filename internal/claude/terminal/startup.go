@@ -52,7 +52,7 @@ func (c *Console) WriteAnswers(plan *launch.Plan) error {
 // bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
-	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
+	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // cannot fail, because a broken file was refused before
 	for d := range s.dialogs() {
 		if d == nil {
 			continue
@@ -71,7 +71,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			}
 			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
 			if answer.key == 0 {
-				_ = owner.choose(d, answer) // no dialog follows
+				_ = owner.choose(d, answer) // no dialog follows the refusal
 			} else if s.err = ErrQuit; d.kind == "bypass" {
 				s.err = ErrCancelled
 			}
@@ -119,10 +119,10 @@ func (s *startup) isOnboarded() bool {
 }
 
 // needsTrust reports whether the user is asked to trust the folder. The scenario can specify this. Otherwise the user
-// is asked if seeded is true: then the configuration belongs to a user who has completed the set-up.
-func needsTrust(plan *launch.Plan, seeded bool) bool {
+// is asked if onboarded is true, that is, if the user has completed the set-up.
+func needsTrust(plan *launch.Plan, onboarded bool) bool {
 	trusted := plan.Scenario.Trusted
-	return trusted != nil && !*trusted || trusted == nil && seeded
+	return trusted != nil && !*trusted || trusted == nil && onboarded
 }
 
 func (s *startup) trustDialog() *dialog {

@@ -30,7 +30,7 @@ type Terminal struct {
 	quit          bool
 	exitPrompt    string // id of the command that has ended the session; empty means none
 	Next          string // id of the session that the user wants to continue; empty means none
-	defaultModel  bool   // the model is that of a user who has selected none
+	defaultModel  bool   // the user has selected no model
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the arguments of the command line.
@@ -53,11 +53,11 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.isUnavailable = forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
-	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // another session may have set them
+	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // the previous session on this console may have set them
 	for _, m := range s.History() {
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
-			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // the CLI wrote it
+			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // cannot fail, because the CLI wrote the time
 			t.view.showTurnEnd(time.Duration(m.Turn.DurationMS)*time.Millisecond, at.Local(), t.view.nextVerbs())
 		}
 	}
@@ -71,10 +71,10 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	screen.files.dir = plan.CWD
 	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = cmp.Or(plan.Model.Effort, "medium")
-	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
+	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": displayModelName(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{
-			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + modelName(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
+			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + displayModelName(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
 		}
 		if screen.inline {
 			screen.header = screen.header[1:]
@@ -116,8 +116,8 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first)
 	}
-	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // in the past if nothing was asked
-	if c.screen.composer.set(strings.TrimSpace(c.earlyText)); err == nil {
+	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // this time is in the past if no dialog was shown
+	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
 		err = t.loop(ctx)
 	}
 	end()
@@ -177,7 +177,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 			t.armedKey, c.screen.notice, c.screen.aboveInput = 0, "", ""
 		case signal := <-c.resized:
 			if c.painter.redrawAll(); signal.String() == "continued" { // the shell has changed the terminal
-				if err := c.resume(); err != nil {
+				if err := c.continueAfterSuspend(); err != nil {
 					return err
 				}
 			}
@@ -191,7 +191,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 
 // receiveAll handles the messages of the mailbox. The error comes from the session.
 func (t *Terminal) receiveAll() error {
-	for _, message := range t.player.inbox.take() {
+	for _, message := range t.player.inbox.takeAll() {
 		switch m := message.(type) {
 		case runFailed:
 			return m.err
@@ -240,7 +240,7 @@ func (t *Terminal) press(k key) {
 				next.shownAt = shownAt // another page of the same dialog
 			}
 			if next == nil {
-				t.prompter.showNext()
+				t.prompter.showNextQuestion()
 			}
 		}
 		return
@@ -256,7 +256,7 @@ func (t *Terminal) press(k key) {
 	}
 	completed, handled := s.menu.press(k.name)
 	if completed != "" {
-		s.composer.set(completed)
+		s.composer.setText(completed)
 	}
 	if !handled {
 		if completed, handled = s.files.press(k.name); completed != "" {
@@ -291,7 +291,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		t.pressUp()
 	case keyDown:
 		if !s.composer.moveCursorByLine(1) {
-			s.composer.recall(1)
+			s.composer.recallDraft(1)
 		}
 	case keyCtrlU:
 		const minDeleted = 3 // characters that the real CLI offers to insert again
@@ -329,7 +329,7 @@ func (t *Terminal) pressUp() {
 	if c.moveCursorByLine(-1) || t.restoreQueuedPrompts() {
 		return
 	}
-	if c.recall(-1); c.historyIndex < len(c.history)-1 {
+	if c.recallDraft(-1); c.historyIndex < len(c.history)-1 {
 		t.showHint("ctrl+r to search history")
 	}
 }
@@ -337,7 +337,7 @@ func (t *Terminal) pressUp() {
 func (t *Terminal) showHint(text string) {
 	s, now := &t.console.screen, t.plan.Clock.Now()
 	if s.hint, s.hintUntil = text, now.Add(hintDuration); now.Before(s.effortUntil) {
-		s.effortUntil = s.hintUntil.Add(startHintDuration) // it is shown again
+		s.effortUntil = s.hintUntil.Add(startHintDuration) // the effort is shown again
 	}
 }
 
@@ -345,9 +345,9 @@ func (t *Terminal) pressEscape(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptWork():
 	case repeated:
-		s.composer.remember()
+		s.composer.rememberDraft()
 	case s.composer.isShell() && len(s.composer.draft) == 1:
-		s.composer.set("")
+		s.composer.setText("")
 	case !s.composer.isEmpty():
 		t.armSecondPress(keyEscape, clearKeyWindow).aboveInput = "esc again to clear"
 	}
@@ -361,8 +361,8 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	case t.interruptWork():
 	default:
 		shell := s.composer.isShell()
-		if s.composer.remember(); shell {
-			s.composer.set(shellPrefix)
+		if s.composer.rememberDraft(); shell {
+			s.composer.setText(shellPrefix)
 		}
 		t.armSecondPress(keyCtrlC, exitKeyWindow).notice = "Press Ctrl-C again to exit"
 	}
@@ -409,11 +409,11 @@ func (t *Terminal) sendDraft() {
 	if text == "" || text == shellPrefix {
 		return
 	}
-	c.set(c.stash)
+	c.setText(c.stash)
 	s.hint, c.stash = "", ""
 	t.submit(text)
 	if s.faults[faultDraftStays] {
-		c.set(text)
+		c.setText(text)
 	}
 }
 
@@ -463,7 +463,7 @@ func (t *Terminal) restoreQueuedPrompts() bool {
 	if draft := s.composer.text(); draft != "" {
 		texts = append(texts, draft)
 	}
-	s.composer.set(strings.Join(texts, "\n"))
+	s.composer.setText(strings.Join(texts, "\n"))
 	return true
 }
 
