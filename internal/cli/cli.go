@@ -71,7 +71,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
 	}
 	f, err := flags.Parse(s, process.DecodeArguments(words))
-	if unknown := unknownCommand(s, words, err != nil); unknown != nil {
+	if unknown := unknownCommandError(s, words, err != nil); unknown != nil {
 		return unknown
 	}
 	switch {
@@ -102,8 +102,8 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksDoubleDash reports whether the words are an exec command without "--" before the command to run. A -p of this
-// command would make all words look like a prompt.
+// lacksDoubleDash reports whether the words are an exec command without "--" before the command to run. If this command
+// has a flag -p, all words would look like a prompt.
 func lacksDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false
@@ -111,9 +111,9 @@ func lacksDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// unknownCommand returns an error if the words are probably a mistyped command, not a prompt. A first word with white
-// space is always a prompt. So are words with flags of claude, unless "--" or a file of claudeless is among them.
-func unknownCommand(s *process.System, words []string, refused bool) error {
+// unknownCommandError returns an error if the words are probably a mistyped command, not a prompt. A first word with
+// white space is always a prompt. So are words with flags of claude, unless "--" or a file of claudeless is among them.
+func unknownCommandError(s *process.System, words []string, refused bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil
 	}

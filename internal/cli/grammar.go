@@ -20,12 +20,12 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
 
-type runner func(ctx context.Context, s *process.System, words []string) error
+type commandFunc func(ctx context.Context, s *process.System, words []string) error
 
 type commandEntry struct {
 	name, usage, help string
 	inClaude          bool // the real CLI also has the command
-	run               runner
+	run               commandFunc
 }
 
 func commandTable() []commandEntry {
@@ -77,9 +77,9 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// commandFor returns the command with this name; nil means that the word is a prompt or a flag. A program with the name
-// claude has only the commands of the real CLI, unless a claudeless process started it.
-func commandFor(s *process.System, word string) runner {
+// commandFor returns the command with this name; nil means that the word is no command: a prompt or a flag. A program
+// with the name claude has only the commands of the real CLI, unless a claudeless process started it.
+func commandFor(s *process.System, word string) commandFunc {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
 			return c.run
@@ -87,7 +87,7 @@ func commandFor(s *process.System, word string) runner {
 	}
 	run := statusCommands()[word]
 	if slices.Contains(unsimulatedCommands(), word) {
-		run = func(context.Context, *process.System, []string) error { return notSimulated(word) }
+		run = func(context.Context, *process.System, []string) error { return notSimulatedError(word) }
 	}
 	if run == nil {
 		return nil
@@ -105,7 +105,7 @@ func commandFor(s *process.System, word string) runner {
 }
 
 // kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.
-func kongCommand[C any](name string) runner {
+func kongCommand[C any](name string) commandFunc {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		var c C
 		entry, exited := commandEntryFor(name), false
@@ -152,7 +152,7 @@ func usageError(err error, command string) error {
 }
 
 // plainCommand returns a runner for a command whose only flags are -h and --help.
-func plainCommand(name string, run runner) runner {
+func plainCommand(name string, run commandFunc) commandFunc {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		if len(words) == 1 && (words[0] == "-h" || words[0] == "--help") {
 			entry := commandEntryFor(name)

@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// versionFile contains the version of claudeless: the next or the tagged release. All packages read it from this file.
+// versionText is the version of claudeless: the next or the tagged release. All packages get it from this file.
 //
 //go:embed version.txt
-var versionFile string
+var versionText string
 
-func version() string { return strings.TrimSpace(versionFile) }
+func version() string { return strings.TrimSpace(versionText) }
 
 func printVersion(s *process.System, f *flags.Flags) error {
 	line := claudecode.DefaultVersion + " (Claude Code)"

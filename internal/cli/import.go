@@ -118,8 +118,8 @@ func (c *importCmd) printReport(s *process.System, out *importer.Outcome) error 
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *importCmd) searchSecrets(s *process.System, place importer.Environment) error {
-	leaks, err := importer.Audit(c.Files, place)
+func (c *importCmd) searchSecrets(s *process.System, environment importer.Environment) error {
+	leaks, err := importer.Audit(c.Files, environment)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)
 	}

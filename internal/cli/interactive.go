@@ -38,7 +38,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	if (changed || f.Has("resume")) && err == nil {
 		warnings.Reset()
-		err = resolveAgain(&own, f, &plan)
+		err = resolvePlanAgain(&own, f, &plan)
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
@@ -48,15 +48,15 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 		return writeWarnings(sys, &warnings, errors.Join(console.WriteAnswers(&plan), refusalExitError(ctx, err)))
 	}
 	hint, err := runSessions(ctx, &own, f, &plan, console)
-	_ = console.Close() // a failed start leaves it open
+	_ = console.Close() // a session whose start failed leaves the console open
 	if err == nil {
 		fmt.Fprint(sys.Stdout, hint)
 	}
 	return writeWarnings(sys, &warnings, err)
 }
 
-// resolveAgain resolves the plan after files or flags have changed. The worktree stays the same.
-func resolveAgain(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
+// resolvePlanAgain resolves the plan after files or flags have changed. The worktree stays the same.
+func resolvePlanAgain(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
 	tree := plan.Worktree
 	*plan, err = launch.Resolve(sys, f)
 	plan.Worktree = tree
@@ -80,7 +80,7 @@ func runSessions(ctx context.Context, sys *process.System, f *flags.Flags, plan 
 			return hint, err
 		}
 		f.Resume, f.Continue, f.SessionID, f.ForkSession = t.Next, false, "", false
-		if err := resolveAgain(sys, f, plan); err != nil {
+		if err := resolvePlanAgain(sys, f, plan); err != nil {
 			return "", err
 		}
 	}

@@ -46,7 +46,7 @@ func (p *versionPair) Decode(c *kong.DecodeContext) error {
 	return nil
 }
 
-// Run compares and exits with the result.
+// Run compares claudeless with the real CLI, and exits with the result.
 func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.WatchSignals(ctx)
 	defer signals.Stop()

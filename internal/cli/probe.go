@@ -17,10 +17,10 @@ import (
 
 // statusCommands are commands of the real CLI that hosts run at their start to inspect it. They respond as on a
 // machine with an API key and default settings; commands that would change an account are refused.
-func statusCommands() map[string]runner {
+func statusCommands() map[string]commandFunc {
 	const list = ". Run 'claude agents' to list running sessions."
 	stop := missingSessionCommand("Usage: claude stop <id>", list)
-	return map[string]runner{
+	return map[string]commandFunc{
 		"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate,
 		"attach": missingSessionCommand("Usage: claude attach <id|name>", list), "logs": missingSessionCommand("Usage: claude logs <id|name>", list), "stop": stop, "kill": stop,
 		"respawn": missingSessionCommand("usage: claude respawn <id>|--all", ""),
@@ -35,7 +35,7 @@ func unsimulatedCommands() []string {
 }
 
 // missingSessionCommand returns a command that takes the id of a background session and reports that it does not exist.
-func missingSessionCommand(usage, hint string) runner {
+func missingSessionCommand(usage, hint string) commandFunc {
 	return func(_ context.Context, s *process.System, words []string) error {
 		if len(words) == 0 {
 			return process.Verbatimf("%s", usage)
@@ -47,7 +47,7 @@ func missingSessionCommand(usage, hint string) runner {
 	}
 }
 
-func notSimulated(command ...string) error {
+func notSimulatedError(command ...string) error {
 	return errors.New(`the command "` + strings.Join(command, " ") + `" of claude is not simulated`)
 }
 
@@ -70,13 +70,13 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 		return err
 	}
 	if len(words) == 0 || words[0] != "status" {
-		return notSimulated(append([]string{"auth"}, words[:min(1, len(words))]...)...)
+		return notSimulatedError(append([]string{"auth"}, words[:min(1, len(words))]...)...)
 	}
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
 		return err
 	}
-	report, lines := loginOf(s, plan)
+	report, lines := describeLogin(s, plan)
 	if slices.Contains(words, "--text") {
 		_, err = fmt.Fprintln(s.Stdout, strings.Join(lines, "\n"))
 	} else {
@@ -88,7 +88,7 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
+func describeLogin(s *process.System, plan launch.Plan) (authReport, []string) {
 	env := plan.Profile.Environment()
 	r := authReport{
 		LoggedIn: true, AuthMethod: "api_key", APIProvider: "firstParty", AnalyticsDisabled: !env.AllowsTelemetry, SignInOffered: true,
@@ -148,7 +148,7 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 	}
 	err = plugincmd.Run(plugincmd.Options{Dir: plan.State, CWD: plan.CWD, Now: s.Now, Stdout: s.Stdout, Stderr: s.Stderr}, words)
 	if errors.Is(err, plugincmd.ErrNotSimulated) {
-		return notSimulated(append([]string{"plugin"}, words[:min(1, len(words))]...)...)
+		return notSimulatedError(append([]string{"plugin"}, words[:min(1, len(words))]...)...)
 	}
 	return err
 }

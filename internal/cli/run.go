@@ -241,7 +241,7 @@ func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *se
 	return []protocol.UserMessage{deferred, {Content: protocol.Content{Text: prompt}}}, nil
 }
 
-// enterWorktree creates the worktree of --worktree, which is kept, and moves the run into it; nil means no flag.
+// enterWorktree creates the worktree of --worktree and moves the run into it. Without the flag, it returns nil.
 func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
 	if !f.Has("worktree") {
 		return nil, nil

@@ -13,18 +13,18 @@ import (
 // Behavior specifies when a breakpoint stops calls.
 type Behavior string
 
-// The behaviours. Before a call, only BehaviorStop and BehaviorStopException stop it. After a call, BehaviorStop stops
-// it if it succeeded, BehaviorException if it failed, and BehaviorStopException in both cases. BehaviorGo never stops.
-// BehaviorYield means the hub's default.
+// The behaviours. Before a call, only BehaviorStop and BehaviorStopAndException stop it. After a call, BehaviorStop
+// stops it if it succeeded, BehaviorException if it failed, and BehaviorStopAndException in both cases. BehaviorGo
+// never stops. BehaviorYield means the hub's default.
 const (
-	BehaviorStop          Behavior = "stop"
-	BehaviorGo            Behavior = "go"
-	BehaviorYield         Behavior = "yield"
-	BehaviorException     Behavior = "exception"
-	BehaviorStopException Behavior = "stop_exception"
+	BehaviorStop             Behavior = "stop"
+	BehaviorGo               Behavior = "go"
+	BehaviorYield            Behavior = "yield"
+	BehaviorException        Behavior = "exception"
+	BehaviorStopAndException Behavior = "stop_exception"
 )
 
-// behaviorScope is where a behaviour is used. Not every one is allowed in each: the default cannot be BehaviorYield.
+// behaviorScope is where a behaviour is used. Each scope allows only some: the default cannot be BehaviorYield.
 type behaviorScope int
 
 const (
@@ -43,14 +43,14 @@ func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 	case "exceptions", "stop_at_exceptions", "exception":
 		b = BehaviorException
 	case "both", "breakpoints_and_exceptions", "stop_exceptions", "stop_exception":
-		b = BehaviorStopException
+		b = BehaviorStopAndException
 	case "defer", "default", "yield":
 		b = BehaviorYield
 	}
 	allowed := [...][]Behavior{
-		behaviorScopeDefault: {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException},
+		behaviorScopeDefault: {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopAndException},
 		behaviorScopeBefore:  {BehaviorStop, BehaviorGo, BehaviorYield},
-		behaviorScopeAfter:   {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException, BehaviorYield},
+		behaviorScopeAfter:   {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopAndException, BehaviorYield},
 	}[s]
 	if !slices.Contains(allowed, b) {
 		words := make([]string, len(allowed))
@@ -75,7 +75,7 @@ type Breakpoint struct {
 
 type breakpoint struct {
 	Breakpoint
-	glob *match.Pattern // nil means Name is not a pattern
+	glob *match.Pattern // nil means that Name is not a pattern
 	when *eval.Program  // nil means always
 }
 
@@ -105,39 +105,39 @@ func (p *breakpointSet) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error)
 	return p.applyChange(c, true)
 }
 
-func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Breakpoint, err error) {
+func (p *breakpointSet) applyChange(c BreakpointChange, mustExist bool) (changed Breakpoint, err error) {
 	if c.Name == "" {
-		return none, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return changed, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorYield, After: BehaviorYield}}
-	if n.glob, err = parseGlob(c.Name); err != nil && !exists {
-		return none, err
+	if n.glob, err = parseGlob(c.Name); err != nil && !mustExist {
+		return changed, err
 	}
 	if c.Before != nil {
 		if n.Before, err = parseBehavior(*c.Before, behaviorScopeBefore); err != nil {
-			return none, err
+			return changed, err
 		}
 	}
 	if c.After != nil {
 		if n.After, err = parseBehavior(*c.After, behaviorScopeAfter); err != nil {
-			return none, err
+			return changed, err
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.breakpoint(c.Name)
-	if exists && old == nil {
-		return none, NewError(CodeBreakpointNotFound, "", "function_name", c.Name)
+	if mustExist && old == nil {
+		return changed, NewError(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
 		if n.when, err = eval.CompileBool(*c.When, eval.BreakpointEnv()); err != nil {
-			return none, conditionError(err)
+			return changed, conditionError(err)
 		}
 		n.When = *c.When
 	}
 	switch {
 	case old == nil && len(p.breakpoints) >= maxBreakpoints:
-		return none, NewError(CodeLimit, "too many breakpoints")
+		return changed, NewError(CodeLimit, "too many breakpoints")
 	case old == nil:
 		old = &n
 		p.breakpoints = append(p.breakpoints, old)
@@ -157,15 +157,15 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 }
 
 // parseGlob parses a name as a pattern; nil means that the name is not a pattern.
-func parseGlob(name string) (none *match.Pattern, err error) {
+func parseGlob(name string) (glob *match.Pattern, err error) {
 	if !strings.ContainsAny(name, "*?[") {
-		return none, nil
+		return glob, nil
 	}
-	glob, err := match.Glob(name)
+	compiled, err := match.Glob(name)
 	if err != nil {
 		return nil, NewError(CodeInvalidPattern, err.Error(), "function_name", name)
 	}
-	return &glob, nil
+	return &compiled, nil
 }
 
 func conditionError(err error) error {
@@ -202,7 +202,7 @@ func (p *breakpointSet) SetReplacement(name, tool string) error {
 		tool = ""
 	}
 	if tool != "" {
-		a, b := p.tools.functions[p.tools.canonical(name)].Signature, p.tools.functions[p.tools.canonical(tool)].Signature
+		a, b := p.tools.functions[p.tools.canonicalName(name)].Signature, p.tools.functions[p.tools.canonicalName(tool)].Signature
 		if a == "" || a != b {
 			return NewError(CodeSignatureMismatch, "the replacement tool must have the same schema",
 				"function_name", name, "replacement_function", tool)
@@ -310,12 +310,12 @@ func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 // nameMatches reports whether a name or a pattern matches a tool; p.mu must be held.
 func (p *breakpointSet) nameMatches(name string, glob *match.Pattern, tool, alias string) bool {
 	if glob == nil {
-		return name == tool || p.tools.canonical(name) == tool
+		return name == tool || p.tools.canonicalName(name) == tool
 	}
-	return name == tool || matches(glob, tool) || alias != "" && matches(glob, alias)
+	return name == tool || matchesGlob(glob, tool) || alias != "" && matchesGlob(glob, alias)
 }
 
-func matches(glob *match.Pattern, name string) bool {
+func matchesGlob(glob *match.Pattern, name string) bool {
 	_, ok := glob.Match(name)
 	return ok
 }
@@ -330,9 +330,9 @@ func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 		own = fallback
 	}
 	if phase == PhaseAfter && failed {
-		return own == BehaviorException || own == BehaviorStopException
+		return own == BehaviorException || own == BehaviorStopAndException
 	}
-	return own == BehaviorStop || own == BehaviorStopException
+	return own == BehaviorStop || own == BehaviorStopAndException
 }
 
 // Rule is a breakpoint that stops all calls it matches in one phase; other breakpoints cannot prevent this. Rules are

@@ -45,7 +45,7 @@ type calls struct {
 
 // add stores a call until it completes. Over the limit, the oldest calls are dropped.
 func (c *calls) add(k *call) {
-	k.size = callOverheadBytes + k.data.bytes()
+	k.size = callOverheadBytes + k.data.sizeInBytes()
 	c.bytes += k.size
 	c.byID[k.data.CallID] = k
 	c.order = append(c.order, k.data.CallID)
@@ -71,7 +71,7 @@ func (c *calls) remove(k *call) {
 	}
 }
 
-func (d CallData) bytes() int {
+func (d CallData) sizeInBytes() int {
 	n := len(d.PrettyResult) + len(d.Exception) + len(d.CallSite)
 	if v, ok := d.Values.(interface{ Size() int }); ok {
 		return n + v.Size()

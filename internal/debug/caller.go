@@ -89,7 +89,7 @@ type Call struct {
 	CallSite  json.RawMessage // location of the call in the program; nil means unknown
 	PID       int             // process id of the caller; 0 means unknown
 	Started   float64         // start time of the caller's process, in Unix seconds
-	Signature string          // signature; empty means the signature of the registered function
+	Signature string          // signature of the tool; empty means that of the registered function
 	Foreign   *ForeignCaller  // nil means one of claudeless's own callers
 }
 

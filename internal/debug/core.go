@@ -221,11 +221,11 @@ const defaultEventQueueLength = 256
 
 // Subscribe adds an observer. At most queue events wait for it (0 means 256); further ones are dropped and counted. An
 // observer may read the hub's state while it handles an event.
-func (c *hubState) Subscribe(queue int) *Subscription {
-	if queue <= 0 {
-		queue = defaultEventQueueLength
+func (c *hubState) Subscribe(queueLength int) *Subscription {
+	if queueLength <= 0 {
+		queueLength = defaultEventQueueLength
 	}
-	s := &Subscription{c: make(chan Event, queue), hub: c}
+	s := &Subscription{c: make(chan Event, queueLength), hub: c}
 	s.C = s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Function is a callable: a tool, or a function of an older client.
-type Function struct {
+// RegisteredFunction is a callable: a tool, or a function of an older client.
+type RegisteredFunction struct {
 	Name string
 	// Signature decides whether one function may replace another: the text of a
 	// signature, or a schema as canonical JSON. Empty means unknown.
@@ -27,12 +27,12 @@ type Function struct {
 
 type registry struct {
 	*hubState
-	functions map[string]Function
+	functions map[string]RegisteredFunction
 	aliases   map[string]string // "server/tool" → canonical name
 	bytes     int               // size of the functions in bytes
 }
 
-func (f Function) size() int { return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata) }
+func (f RegisteredFunction) size() int { return len(f.Name+f.Signature+f.Alias) + len(f.Metadata) }
 
 type toolMetadata struct {
 	Server      string          `json:"server,omitempty"`
@@ -41,9 +41,9 @@ type toolMetadata struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
-// FunctionOf describes a tool as a function.
-func FunctionOf(t protocol.Tool) (Function, error) {
-	f := Function{Name: t.Name, Signature: string(t.InputSchema)}
+// FunctionFromTool describes a tool as a function.
+func FunctionFromTool(t protocol.Tool) (RegisteredFunction, error) {
+	f := RegisteredFunction{Name: t.Name, Signature: string(t.InputSchema)}
 	if t.Server != "" {
 		f.Alias = t.Server + "/" + t.RawName
 	}
@@ -57,7 +57,7 @@ func FunctionOf(t protocol.Tool) (Function, error) {
 // Register adds tools with their schemas; it sets no breakpoints.
 func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 	for _, t := range tools {
-		f, err := FunctionOf(t)
+		f, err := FunctionFromTool(t)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 }
 
 // RegisterFunction adds a function or replaces it.
-func (r *registry) RegisterFunction(f Function) error {
+func (r *registry) RegisterFunction(f RegisteredFunction) error {
 	if f.Name == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
@@ -79,7 +79,7 @@ func (r *registry) RegisterFunction(f Function) error {
 }
 
 // register adds or replaces a function. The caller must have locked r.
-func (r *registry) register(f Function) error {
+func (r *registry) register(f RegisteredFunction) error {
 	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
 		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
 			f.Signature = string(canonical)
@@ -115,10 +115,10 @@ func (r *registry) SetSignature(name, signature string) error {
 }
 
 // Functions lists all functions, sorted by name.
-func (r *registry) Functions() []Function {
+func (r *registry) Functions() []RegisteredFunction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.SortedFunc(maps.Values(r.functions), func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(maps.Values(r.functions), func(a, b RegisteredFunction) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // FunctionLists returns the names of all functions, sorted. It also returns the known signatures and metadata by name
@@ -137,8 +137,8 @@ func (r *registry) FunctionLists() (names []string, signatures map[string]string
 	return names, signatures, metadata
 }
 
-// canonical returns the canonical name for any spelling of a tool name; r.mu must be held.
-func (r *registry) canonical(name string) string {
+// canonicalName returns the canonical name for any spelling of a tool name; r.mu must be held.
+func (r *registry) canonicalName(name string) string {
 	if _, ok := r.functions[name]; ok {
 		return name
 	}

@@ -77,7 +77,7 @@ func New(o Options) (*Hub, error) {
 		store = cas.New(cas.Options{})
 	}
 	c := &hubState{options: o, store: store, observers: map[*Subscription]struct{}{}}
-	tools := &registry{hubState: c, functions: map[string]Function{}, aliases: map[string]string{}}
+	tools := &registry{hubState: c, functions: map[string]RegisteredFunction{}, aliases: map[string]string{}}
 	at := &breakpointSet{hubState: c, tools: tools, behavior: BehaviorStop}
 	return &Hub{
 		hubState: c, registry: tools, BreakpointSet: at,

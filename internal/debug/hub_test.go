@@ -99,8 +99,8 @@ func TestBreakpoints(t *testing.T) {
 	setBreakpoint(t, h, BreakpointChange{Name: "a"})                      // S8
 	setBreakpoint(t, h, BreakpointChange{Name: "b", Before: new("stop")}) // S9
 	setBreakpoint(t, h, BreakpointChange{Name: "b", After: new("both")})
-	setBreakpoint(t, h, BreakpointChange{Name: "b"})                                                                                                // S12: twice is once and keeps the settings
-	want := []Breakpoint{{Name: "a", Before: BehaviorYield, After: BehaviorYield}, {Name: "b", Before: BehaviorStop, After: BehaviorStopException}} // S6
+	setBreakpoint(t, h, BreakpointChange{Name: "b"})                                                                                                   // S12: twice is once and keeps the settings
+	want := []Breakpoint{{Name: "a", Before: BehaviorYield, After: BehaviorYield}, {Name: "b", Before: BehaviorStop, After: BehaviorStopAndException}} // S6
 	if diff := cmp.Diff(want, h.BreakpointSet.Breakpoints()); diff != "" {
 		t.Error(diff)
 	}
@@ -144,7 +144,7 @@ func TestBehaviors(t *testing.T) {
 	for _, tt := range []struct {
 		word string
 		want Behavior
-	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"exception", BehaviorException}, {"stop_exception", BehaviorStopException}, {"yield", BehaviorYield}, {"both", BehaviorStopException}} { // S21 S22 S23 S24 S25
+	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"exception", BehaviorException}, {"stop_exception", BehaviorStopAndException}, {"yield", BehaviorYield}, {"both", BehaviorStopAndException}} { // S21 S22 S23 S24 S25
 		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
 		}
@@ -166,7 +166,7 @@ func TestBehaviors(t *testing.T) {
 	if got := h.BreakpointSet.Default(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
-	for word, want := range map[string]Behavior{"go": BehaviorGo, "exception": BehaviorException, "stop_exception": BehaviorStopException, "continue": BehaviorGo, "stop_at_exceptions": BehaviorException} { // S34 S35 S36
+	for word, want := range map[string]Behavior{"go": BehaviorGo, "exception": BehaviorException, "stop_exception": BehaviorStopAndException, "continue": BehaviorGo, "stop_at_exceptions": BehaviorException} { // S34 S35 S36
 		if got, err := h.BreakpointSet.SetDefault(word); err != nil || got != want || h.BreakpointSet.Default() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
@@ -279,7 +279,7 @@ func TestStops(t *testing.T) {
 		{BehaviorStop, BehaviorYield, true, true, false},
 		{BehaviorGo, BehaviorYield, false, false, false},
 		{BehaviorException, BehaviorYield, false, false, true},
-		{BehaviorStopException, BehaviorYield, true, true, true},
+		{BehaviorStopAndException, BehaviorYield, true, true, true},
 		{BehaviorGo, BehaviorStop, true, true, false},
 		{BehaviorStop, BehaviorGo, false, false, false},
 	}

@@ -33,15 +33,15 @@ type RunInfo interface {
 	ID() string // session id
 	// CallSite returns the location of a call as JSON; nil means unknown.
 	CallSite(call protocol.ToolUse) json.RawMessage
-	// ShapeResult builds a structured result for a call from text that the debugger or another tool provided.
-	ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult
+	// ResultFromText builds a structured result for a call from text that the debugger or another tool provided.
+	ResultFromText(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-func (o MiddlewareOptions) shapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
+func (o MiddlewareOptions) resultFromText(use protocol.ToolUse, text string) protocol.ToolResult {
 	if o.Run == nil {
 		return protocol.ToolResult{Content: protocol.Content{Text: text}}
 	}
-	return o.Run.ShapeResult(use, text)
+	return o.Run.ResultFromText(use, text)
 }
 
 // Middleware stops calls at g's breakpoints. If g fails before a call, the tool does not run and the result is an
@@ -78,7 +78,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns a list with the decision, for the result of the call; nil if the call was not stopped.
+// breakpointDecisions returns a list of the decision for the result of a call; nil means that the call was not stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil
@@ -102,7 +102,7 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 	case ActionReplace:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.ResultOf(o.shapeResult(use, ResultText(d.Result))), nil
+		return executor.ResultOf(o.resultFromText(use, ResultText(d.Result))), nil
 	case ActionRaise:
 		return failedResult(d.Message), nil
 	case ActionAbandon:
@@ -124,7 +124,7 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 func (o MiddlewareOptions) restoreToolResultShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(r.Content); ok {
-		shaped := o.shapeResult(use, text)
+		shaped := o.resultFromText(use, text)
 		r.Output, r.ShowsIsErrorFalse = shaped.Output, shaped.ShowsIsErrorFalse
 	}
 	return r

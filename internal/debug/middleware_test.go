@@ -113,14 +113,14 @@ func (fakeRun) ID() string { return "s1" }
 
 func (fakeRun) CallSite(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"line":1}`) }
 
-func (fakeRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult {
+func (fakeRun) ResultFromText(_ protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
 // structuredTools creates results as the tool itself would.
 type structuredTools struct{ fakeRun }
 
-func (structuredTools) ShapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
+func (structuredTools) ResultFromText(use protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ShowsIsErrorFalse: true}
 }
 

@@ -182,7 +182,7 @@ func (h *Hub) closePause(p *pause, d Decision) bool {
 		p.call.record.AfterAction = d.Action
 		p.call.record.FinalResult = TruncationMarker(d.finalResult(), "")
 	}
-	h.closeAll(p.sessions)
+	h.closeSessions(p.sessions)
 	close(p.done)
 	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
 	return true
@@ -247,7 +247,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 	case ActionReplace:
 		if d.Tool = r.ReplacementFunction; p.call.nativeInput {
 			h.mu.Lock()
-			d.Tool = h.canonical(d.Tool)
+			d.Tool = h.canonicalName(d.Tool)
 			h.mu.Unlock()
 		}
 	default: // only the action
@@ -319,7 +319,7 @@ func (h *Hub) applyModification(ctx context.Context, p *pause, d *Decision, r Re
 	if canonical == nil {
 		return NewError(CodeInvalidArguments, err.Error())
 	}
-	d.InputCID = cid // an input that is too large to store still has an id
+	d.InputCID = cid // Put returns an id even for an input that is too large to store
 	return nil
 }
 

@@ -76,8 +76,8 @@ func storeOutcomeValues(store *cas.Store, o Outcome) (Outcome, error) {
 	return o, err
 }
 
-// record stores the outcome of a call and notifies the observers; r.mu must be held.
-func (r *records) record(k *call, o Outcome) {
+// recordCall stores the outcome of a call and notifies the observers; r.mu must be held.
+func (r *records) recordCall(k *call, o Outcome) {
 	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, CallEnding: CallEnding{
 		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.pausedTime.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
@@ -94,7 +94,7 @@ func shortRecord(rec Record) *Record {
 	rec.Values = rec.values().Truncated()
 	rec.PrettyResult, rec.Exception = TruncationMarker(rec.PrettyResult, rec.ResultCID), TruncationMarker(rec.Exception, rec.ErrorCID)
 	rec.CallSite, rec.OriginalInput = TruncationMarker(rec.CallSite, ""), TruncationMarker(rec.OriginalInput, "")
-	rec.size = recordOverheadBytes + rec.bytes() + len(rec.OriginalInput) + len(rec.Error)
+	rec.size = recordOverheadBytes + rec.sizeInBytes() + len(rec.OriginalInput) + len(rec.Error)
 	if more, ok := rec.ExtraFields.(interface{ Size() int }); ok {
 		rec.size += more.Size()
 	}
@@ -127,7 +127,7 @@ func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want := r.breakpoints.tools.canonical(tool)
+	want := r.breakpoints.tools.canonicalName(tool)
 	out := CallRecords{Calls: []Record{}}
 	kept := r.newest()
 	for _, rec := range kept {

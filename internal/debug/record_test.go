@@ -411,15 +411,15 @@ func TestMemoryIsFlatUnderLoad(t *testing.T) {
 	signature := strings.Repeat("x", maxFunctionBytes/4)
 	var refused error
 	for i := range 5 {
-		refused = h.RegisterFunction(Function{Name: fmt.Sprint(i), Signature: signature})
+		refused = h.RegisterFunction(RegisteredFunction{Name: fmt.Sprint(i), Signature: signature})
 	}
 	if e, ok := errors.AsType[*Error](refused); !ok || e.Code != CodeLimit {
 		t.Errorf("a function over the limit: %v", refused)
 	}
-	if err := h.RegisterFunction(Function{Name: "0", Signature: "()"}); err != nil {
+	if err := h.RegisterFunction(RegisteredFunction{Name: "0", Signature: "()"}); err != nil {
 		t.Error(err)
 	}
-	if err := h.RegisterFunction(Function{Name: "5", Signature: signature}); err != nil {
+	if err := h.RegisterFunction(RegisteredFunction{Name: "5", Signature: signature}); err != nil {
 		t.Errorf("room that a function gave up is not used: %v", err)
 	}
 }

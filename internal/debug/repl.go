@@ -238,19 +238,19 @@ type session struct {
 // sessions holds the newest sessions.
 type sessions struct {
 	*hubState
-	byID  map[string]*session
-	ids   []string // oldest first
-	last  time.Time
-	bytes int // size of all transcripts
+	byID      map[string]*session
+	ids       []string // oldest first
+	lastStart time.Time
+	bytes     int // size of all transcripts
 }
 
 // openSession creates a session with a unique start time, which its id contains. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
 	now := l.options.Now().Truncate(time.Microsecond)
-	if !now.After(l.last) {
-		now = l.last.Add(time.Microsecond)
+	if !now.After(l.lastStart) {
+		now = l.lastStart.Add(time.Microsecond)
 	}
-	l.last = now
+	l.lastStart = now
 	d := p.data
 	s := &session{closed: make(chan struct{}), Session: Session{
 		ID: fmt.Sprintf("%d-%.6f", d.PID, unixSeconds(now)), PauseID: p.id, PID: d.PID, StartedAt: unixSeconds(now),
@@ -330,8 +330,8 @@ func (l *sessions) closeSession(s *session) {
 	close(s.closed)
 }
 
-// closeAll ends the sessions of a pause; l.mu must be held.
-func (l *sessions) closeAll(ids []string) {
+// closeSessions ends the sessions of a pause; l.mu must be held.
+func (l *sessions) closeSessions(ids []string) {
 	for _, id := range ids {
 		if s, ok := l.byID[id]; ok {
 			l.closeSession(s)

@@ -56,7 +56,7 @@ type ServerManager struct {
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig
-	connected      map[string]time.Time // when each server was connected, as far as statuses has noticed
+	connected      map[string]time.Time // when the method statuses first saw each server connected
 	everConnected  map[string]bool
 }
 
@@ -181,7 +181,7 @@ func (m *ServerManager) statuses() []mcp.ServerStatus {
 	return all
 }
 
-func (m *ServerManager) find(name string) (mcp.ServerStatus, bool) {
+func (m *ServerManager) findServer(name string) (mcp.ServerStatus, bool) {
 	all := m.statuses()
 	i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
 	if i < 0 {
@@ -192,7 +192,7 @@ func (m *ServerManager) find(name string) (mcp.ServerStatus, bool) {
 
 // checkConnected returns an error that explains why a server cannot be called; nil means it is connected.
 func (m *ServerManager) checkConnected(name string) error {
-	s, ok := m.find(name)
+	s, ok := m.findServer(name)
 	switch {
 	case !ok:
 		return NewError(CodeServerNotFound, "", "server", name)
@@ -210,7 +210,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	}
 	m.addMu.Lock()
 	defer m.addMu.Unlock()
-	if _, ok := m.find(name); ok {
+	if _, ok := m.findServer(name); ok {
 		return nil, NewError(CodeDuplicateName, "", "name", name)
 	}
 	cfg, err := ParseServerEntry(name, config)
@@ -226,8 +226,8 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
-	if reason, failed := change.Errors[name]; failed { // in the words of the real CLI, which lack the details
-		s, _ := m.find(name)
+	if reason, failed := change.Errors[name]; failed { // the real CLI's text, which contains no details
+		s, _ := m.findServer(name)
 		return nil, NewError(CodeConnectFailed, cmp.Or(s.Error, reason), "name", name)
 	}
 	return m.toolNames(name), nil
@@ -236,7 +236,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 const runtimeServerSource = "runtime"
 
 func (m *ServerManager) toolNames(name string) []string {
-	s, ok := m.find(name)
+	s, ok := m.findServer(name)
 	if !ok {
 		return []string{}
 	}
@@ -245,7 +245,7 @@ func (m *ServerManager) toolNames(name string) []string {
 
 // Disconnect closes a server's connection and keeps its configuration.
 func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
-	if _, ok := m.find(name); !ok {
+	if _, ok := m.findServer(name); !ok {
 		return NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Disconnect(ctx, name)
@@ -256,7 +256,7 @@ func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
 
 // Reconnect connects a server that is not connected and returns its tools.
 func (m *ServerManager) Reconnect(ctx context.Context, name string) ([]string, error) {
-	if _, ok := m.find(name); !ok {
+	if _, ok := m.findServer(name); !ok {
 		return nil, NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Connect(ctx, name)
@@ -279,7 +279,7 @@ type ExternalTool struct {
 // Tools lists the tools of all connected servers, or of one.
 func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 	if server != "" {
-		if _, ok := m.find(server); !ok {
+		if _, ok := m.findServer(server); !ok {
 			return nil, NewError(CodeServerNotFound, "", "server", server)
 		}
 	}

@@ -35,7 +35,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	case stopped:
 		begun.PauseID = h.beginPause(k, PhaseBefore, hit.Name, nil).id
 	case hit.Replacement != "" && slices.Contains(k.caller.Actions(PhaseBefore), ActionReplace):
-		begun.Decision = Decision{Action: ActionReplace, Tool: h.canonical(hit.Replacement)}
+		begun.Decision = Decision{Action: ActionReplace, Tool: h.canonicalName(hit.Replacement)}
 		k.action = ActionReplace
 	}
 	return begun, nil
@@ -79,7 +79,7 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	if canonical[0] != '{' {
 		return nil, NewError(CodeInvalidPayload, "input must be a JSON object")
 	}
-	// An input that is too large to store still has an id.
+	// Put returns an id even for an input that is too large to store.
 	cid, _ := h.store.Put(canonical)
 	k.data.Values, k.nativeInput = JSONInput{input, cid}, true
 	return k, nil
@@ -135,7 +135,7 @@ func (h *Hub) completeCall(c Completion, r Outcome) *call {
 		h.closePause(k.pause, Decision{Action: ActionAbandon})
 	}
 	h.calls.remove(k)
-	h.Records.record(k, r)
+	h.Records.recordCall(k, r)
 	return k
 }
 
@@ -145,7 +145,7 @@ func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) 
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
 	}
-	d, err := h.await(ctx, begun.PauseID)
+	d, err := h.awaitDecision(ctx, begun.PauseID)
 	return begun.CallID, d, err
 }
 
@@ -155,10 +155,10 @@ func (h *Hub) AfterCall(ctx context.Context, callID string, o Outcome) (Decision
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
-	return h.await(ctx, pauseID)
+	return h.awaitDecision(ctx, pauseID)
 }
 
-func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
+func (h *Hub) awaitDecision(ctx context.Context, pauseID string) (Decision, error) {
 	d, _, err := h.Wait(ctx, pauseID)
 	d.PauseID = pauseID
 	if ctx.Err() != nil {

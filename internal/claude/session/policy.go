@@ -158,13 +158,11 @@ func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequ
 
 type diskFS struct{}
 
-// IsDir reports whether a path is a directory.
 func (diskFS) IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// Resolve follows symbolic links.
 func (diskFS) Resolve(path string) string { return resolveLinks(path) }
 
 // Glob returns the files that a shell pattern matches.

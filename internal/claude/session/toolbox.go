@@ -281,8 +281,8 @@ func (t *toolbox) canonicalName(ctx context.Context, name string) string {
 // debuggerRunInfo gives a debugger access to the session's calls.
 type debuggerRunInfo struct{ *recorder }
 
-// ShapeResult converts a text to a tool result.
-func (debuggerRunInfo) ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
+// ResultFromText converts a text to a tool result.
+func (debuggerRunInfo) ResultFromText(call protocol.ToolUse, text string) protocol.ToolResult {
 	return builtin.ShapeResult(call, text)
 }
 

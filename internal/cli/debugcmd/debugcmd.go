@@ -54,7 +54,7 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
-// gcPercent makes the garbage collector run when the heap has grown by half, which limits the whole memory.
+// gcPercent makes the garbage collector run when the heap has grown by half, so that the server needs less memory.
 const gcPercent = 50
 
 // serverConnectTimeout is how long the server waits for external servers before it announces its port.
@@ -82,7 +82,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 		settled := make(chan struct{})
 		go func() { // returns when ctx is cancelled
 			defer close(settled)
-			_ = servers.Start(ctx) // returns early only if ctx ends
+			_ = servers.Start(ctx) // Start returns early only if ctx ends
 		}()
 		defer func() {
 			stop()
@@ -133,7 +133,7 @@ func (c *Serve) access(s *process.System) (localhttp.Access, error) {
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookie}, err
 }
 
-// serve listens on the requested port, or on the default port or a free one.
+// serve listens on the port of --port. Without --port, it uses the default port or, if that is in use, a free port.
 func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {
 	o := localhttp.Options{PortFile: c.PortFile, Access: a, OnListen: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
@@ -154,9 +154,9 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
+func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (manager *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
-		return none, nil
+		return manager, nil
 	}
 	servers, err := c.configuredServers(s)
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (
 	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
-// configuredServers reads the file of servers. The default file may be missing, unless a variable names it.
+// configuredServers reads the file of servers. The default file may be missing, but not a file that a variable names.
 func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {

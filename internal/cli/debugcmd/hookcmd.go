@@ -64,7 +64,7 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	return err
 }
 
-func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
+func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (output *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (nothing *p
 		specific.PermissionDecisionReason = debug.ResultText(d.Result)
 		o = debug.Outcome{Result: d.Result}
 	default:
-		return nothing, nil
+		return output, nil
 	}
 	specific.PermissionDecision = "deny"
 	// No other event follows a denial, so the call is completed here. An error does not change the decision.
@@ -100,7 +100,7 @@ func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (nothing *p
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 
-func answerAfterCall(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
+func answerAfterCall(ctx context.Context, g hookGate, in hookInput) (output *protocol.HookOutput, err error) {
 	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
 	d, err := g.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {
@@ -114,5 +114,5 @@ func answerAfterCall(ctx context.Context, g hookGate, in hookInput) (nothing *pr
 	case d.Action == debug.ActionRaise:
 		return &protocol.HookOutput{Decision: "block", Reason: d.Message}, nil
 	}
-	return nothing, nil
+	return output, nil
 }

@@ -45,7 +45,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy{o: o, child: child, calls: map[string]*call{}, pendingLists: map[string]bool{}, tools: map[string]tool{}}
+	p := &proxy{o: o, child: child, calls: map[string]*pendingCall{}, pendingLists: map[string]bool{}, tools: map[string]proxiedTool{}}
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
 
@@ -89,24 +89,24 @@ type proxy struct {
 	writeLock sync.Mutex // held while a message is written to the client
 
 	mu           sync.Mutex
-	closing      bool             // no new handler may start
-	calls        map[string]*call // by request id, as the client wrote it
-	pendingLists map[string]bool  // ids of tools/list requests
-	tools        map[string]tool  // tools by canonical name
+	closing      bool                    // no new handler may start
+	calls        map[string]*pendingCall // by request id, as the client wrote it
+	pendingLists map[string]bool         // ids of tools/list requests
+	tools        map[string]proxiedTool  // tools by canonical name
 }
 
-type tool struct {
+type proxiedTool struct {
 	name   string // name that the server uses for the tool
 	output outputSchema
 }
 
-type call struct {
+type pendingCall struct {
 	isSent bool
 	answer chan json.RawMessage
 	cancel context.CancelFunc
 }
 
-type message struct {
+type rpcMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
@@ -145,7 +145,7 @@ func eachLine(r io.Reader, each func(line []byte) error) error {
 
 func (p *proxy) readClient(ctx context.Context) error {
 	return eachLine(p.o.Stdin, func(line []byte) error {
-		var m message
+		var m rpcMessage
 		if json.Unmarshal(line, &m) != nil {
 			return p.writeServer(line)
 		}
@@ -164,9 +164,9 @@ func (p *proxy) readClient(ctx context.Context) error {
 	})
 }
 
-func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
+func (p *proxy) startCall(ctx context.Context, m rpcMessage, line []byte) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &call{answer: make(chan json.RawMessage, 1), cancel: cancel}
+	c := &pendingCall{answer: make(chan json.RawMessage, 1), cancel: cancel}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closing {
@@ -201,8 +201,8 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 	return !c.isSent
 }
 
-func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte) {
-	var in params
+func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m rpcMessage, line []byte) {
+	var in callParams
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
 		if answer := p.callServer(ctx, c, m, line); answer != nil {
 			p.writeClient(answer)
@@ -223,7 +223,7 @@ func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte)
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encode(m.ID, p.shapeResult(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
+		answer = encodeResponse(m.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
 	} else {
 		answer = p.runWithDecision(ctx, c, m, line, d)
 	}
@@ -237,13 +237,13 @@ func (p *proxy) handleCall(ctx context.Context, c *call, m message, line []byte)
 	case err == nil && d.Action == debug.ActionRaise:
 		p.reply(m.ID, errorResult(d.Message))
 	case err == nil && d.Action == debug.ActionModify:
-		p.reply(m.ID, p.shapeResult(name, d.Result, debug.EditedContent(d.Result)))
+		p.reply(m.ID, p.buildResult(name, d.Result, debug.EditedContent(d.Result)))
 	default:
 		p.writeClient(answer)
 	}
 }
 
-type params struct {
+type callParams struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Meta      struct {
@@ -252,17 +252,17 @@ type params struct {
 }
 
 // runWithDecision runs a call according to a decision other than skip, and returns the response for the client, or nil.
-func (p *proxy) runWithDecision(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
+func (p *proxy) runWithDecision(ctx context.Context, c *pendingCall, m rpcMessage, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
 	case debug.ActionRaise:
-		return encode(m.ID, errorResult(d.Message))
+		return encodeResponse(m.ID, errorResult(d.Message))
 	case debug.ActionModify:
 		line, err = replaceParam(line, "arguments", d.Input)
 	case debug.ActionReplace:
 		name, ok := p.serverToolName(d.Tool)
 		if !ok {
-			return encode(m.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, d.Tool)))
+			return encodeResponse(m.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, d.Tool)))
 		}
 		var quoted []byte
 		if quoted, err = json.Marshal(name); err == nil {
@@ -271,34 +271,34 @@ func (p *proxy) runWithDecision(ctx context.Context, c *call, m message, line []
 	default: // the call runs unchanged
 	}
 	if err != nil {
-		return encode(m.ID, errorResult("debugger: "+err.Error()))
+		return encodeResponse(m.ID, errorResult("debugger: "+err.Error()))
 	}
 	return p.callServer(ctx, c, m, line)
 }
 
-func (p *proxy) shapeResult(canonical string, value json.RawMessage, c protocol.Content) toolResult {
+func (p *proxy) buildResult(canonicalName string, value json.RawMessage, content protocol.Content) toolResult {
 	p.mu.Lock()
-	schema := p.tools[canonical].output
+	schema := p.tools[canonicalName].output
 	p.mu.Unlock()
-	return schema.shapeResult(value, c)
+	return schema.buildResult(value, content)
 }
 
-func (p *proxy) serverToolName(canonical string) (string, bool) {
+func (p *proxy) serverToolName(canonicalName string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t, ok := p.tools[canonical]; ok {
+	if t, ok := p.tools[canonicalName]; ok {
 		return t.name, true
 	}
-	return strings.CutPrefix(canonical, mcp.CanonicalName(p.o.Name, ""))
+	return strings.CutPrefix(canonicalName, mcp.CanonicalName(p.o.Name, ""))
 }
 
 // callServer sends a call to the server and waits for the response; nil means there will be no response.
-func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
+func (p *proxy) callServer(ctx context.Context, c *pendingCall, m rpcMessage, line []byte) json.RawMessage {
 	p.mu.Lock()
 	c.isSent = true
 	p.mu.Unlock()
 	if err := p.writeServer(line); err != nil {
-		return encode(m.ID, errorResult("debugger: "+err.Error()))
+		return encodeResponse(m.ID, errorResult("debugger: "+err.Error()))
 	}
 	select {
 	case answer := <-c.answer:
@@ -310,7 +310,7 @@ func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte)
 
 func (p *proxy) readServer(ctx context.Context) error {
 	err := eachLine(p.child.Stdout(), func(line []byte) error {
-		var m message
+		var m rpcMessage
 		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
 			p.writeClient(line)
 			return nil
@@ -325,7 +325,7 @@ func (p *proxy) readServer(ctx context.Context) error {
 		case isCall:
 			select {
 			case c.answer <- append(json.RawMessage(nil), line...):
-			default: // a second response to the same call
+			default: // ignores a second response to the same call
 			}
 			return nil
 		case isList:
@@ -359,7 +359,7 @@ func (p *proxy) registerTools(ctx context.Context, result json.RawMessage) {
 	p.mu.Lock()
 	for _, t := range list.Tools {
 		name := mcp.CanonicalName(p.o.Name, t.Name)
-		p.tools[name] = tool{name: t.Name, output: outputSchemaOf(t.OutputSchema)}
+		p.tools[name] = proxiedTool{name: t.Name, output: outputSchemaOf(t.OutputSchema)}
 		tools = append(tools, protocol.Tool{
 			Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Server: p.o.Name, RawName: t.Name,
 		})
@@ -381,4 +381,4 @@ func (p *proxy) writeClient(line []byte) {
 	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input also ends
 }
 
-func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeClient(encode(id, r)) }
+func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeClient(encodeResponse(id, r)) }

@@ -20,7 +20,7 @@ func errorResult(text string) toolResult {
 	return toolResult{Content: protocol.Content{Text: text}, IsError: true}
 }
 
-func encode(id json.RawMessage, r toolResult) json.RawMessage {
+func encodeResponse(id json.RawMessage, r toolResult) json.RawMessage {
 	var content any = r.Content
 	if r.Content.Blocks == nil {
 		content = []protocol.Block{protocol.Text(r.Content.Text)}
@@ -59,22 +59,22 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	return s
 }
 
-// shapeResult builds the tool result for a decision of the debugger. Its content is c; a value that is an object also
-// becomes structuredContent. Clients require structuredContent if the tool declares an output schema. If the schema has
-// a wrapper (wrappedResult), the value is put into the wrapper. With any other schema, the result is an error if
-// neither the value nor the text of c is an object.
-func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
-	r := toolResult{Content: c}
-	plain := json.RawMessage(c.Plain())
+// buildResult builds the tool result for a decision of the debugger. A value that is an object also becomes
+// structuredContent. Clients require structuredContent if the tool declares an output schema. If the schema has a
+// wrapper (wrappedResult), the value is put into the wrapper. With any other schema, the result is an error if neither
+// the value nor the text of content is an object.
+func (s outputSchema) buildResult(value json.RawMessage, content protocol.Content) toolResult {
+	r := toolResult{Content: content}
+	plain := json.RawMessage(content.Plain())
 	switch {
 	case s.wrappedResult != nil:
-		r.Structured = s.wrap(value, c)
+		r.Structured = s.wrap(value, content)
 	case isObject(value):
 		r.Structured = value
 	case s.isDeclared && isObject(plain) && json.Valid(plain):
 		r.Structured = plain
 	case s.isDeclared:
-		return errorResult("debugger: the output schema of the tool requires a JSON object; got " + c.Plain())
+		return errorResult("debugger: the output schema of the tool requires a JSON object; got " + content.Plain())
 	}
 	return r
 }

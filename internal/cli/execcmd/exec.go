@@ -64,8 +64,8 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	return out, nil
 }
 
-// absolute returns the path of a file whose name is absolute, or relative to dir.
-func absolute(dir, name string) string {
+// absolutePath returns the path of a file whose name is absolute, or relative to dir.
+func absolutePath(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -110,7 +110,7 @@ type realFlag struct {
 	path  string // empty means that PATH is searched
 }
 
-// IsBool means that the flag needs no value.
+// IsBool tells kong that the flag needs no value.
 func (l *realFlag) IsBool() bool { return true }
 
 // Decode reads the value after an equals sign.
@@ -155,7 +155,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		}
 	}
 	if c.Real.isSet || terminal != nil {
-		if setup.FirstStart, err = c.firstStart(s); err != nil {
+		if setup.FirstStart, err = c.firstStartOptions(s); err != nil {
 			return err
 		}
 	}
@@ -249,10 +249,10 @@ func (c *Shim) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	dir := absolute(wd, c.Dir)
+	dir := absolutePath(wd, c.Dir)
 	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
 	if c.Capture != "" {
-		setup.Journal = absolute(wd, c.Capture)
+		setup.Journal = absolutePath(wd, c.Capture)
 	}
 	if err := runner.MakeShims(dir, setup, s.Getenv("PATH")); err != nil {
 		return err
@@ -339,14 +339,14 @@ func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool)
 	return t, nil
 }
 
-func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
+func (f *Terminal) firstStartOptions(s *process.System) (*runner.FirstStart, error) {
 	cwd, err := s.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
 	start := &runner.FirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
 	for _, dir := range f.Trust {
-		start.TrustedDirs = append(start.TrustedDirs, absolute(cwd, dir))
+		start.TrustedDirs = append(start.TrustedDirs, absolutePath(cwd, dir))
 	}
 	if err := runner.CheckDialogs(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}

@@ -18,7 +18,6 @@ type Journal struct {
 
 type journalSchema struct{}
 
-// Run prints the schema.
 func (journalSchema) Run(s *process.System) error {
 	text, _ := docs.Schema("journal") // the schema is embedded
 	_, err := s.Stdout.Write(text)

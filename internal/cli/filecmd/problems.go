@@ -138,7 +138,7 @@ func (o CheckOptions) serverProblems(scenario, server string, entry map[string]a
 	case command && url:
 		return []string{"the server has a `command` and a `url`"}
 	case served:
-		return checkFixture(scenario, fixture)
+		return fixtureProblems(scenario, fixture)
 	}
 	value, err := json.Marshal(map[string]any{"mcpServers": map[string]any{server: entry}})
 	if err != nil {
@@ -155,7 +155,7 @@ func (o CheckOptions) serverProblems(scenario, server string, entry map[string]a
 	return wrong
 }
 
-func checkFixture(scenario, name string) []string {
+func fixtureProblems(scenario, name string) []string {
 	if filepath.Base(name) != name || filepath.Ext(name) != "" {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(scenario), name)
@@ -206,7 +206,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	for _, entry := range config.Errors {
 		list = append(list, index.DiagnosticAt(serverPath(index, entry.Name), entry.Message))
 	}
-	if doubt := index.FirstProblem(); doubt != nil && err == nil { // a key that is defined twice: the last one is used
+	if doubt := index.FirstProblem(); doubt != nil && err == nil { // a key is defined twice: the last definition is used
 		doubt.Warning = true
 		list = append(list, *doubt)
 	}
@@ -221,7 +221,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	return list
 }
 
-// jsonErrors returns the JSON error in a file with its position or, without one, details, the messages of the CLI.
+// jsonErrors returns the JSON error in a file, with its position. If the JSON is valid, it returns the details instead.
 func jsonErrors(name string, index *diag.SourceIndex, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}

@@ -122,7 +122,7 @@ func (c *callCmd) explainCallError(ctx context.Context, m *mcp.Manager, err erro
 	if late, ok := errors.AsType[*mcp.TimeoutError](err); ok {
 		return process.WithHint(late.Error(), "set the limit with --timeout, MCP_TOOL_TIMEOUT (ms) or `timeout` in the server's entry")
 	}
-	return callError(err)
+	return describeCallError(err)
 }
 
 func progressText(p mcp.Progress) string {

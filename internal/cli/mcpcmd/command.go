@@ -17,7 +17,7 @@ type Options struct {
 	Store Store
 	// Extended adds the commands and flags that the real CLI does not have.
 	Extended bool
-	// Approved reports whether the settings approve a server of .mcp.json; nil means none.
+	// Approved reports whether the settings approve a server of .mcp.json; nil means that they approve none.
 	Approved func(name string) bool
 	// DisabledProject lists servers of .mcp.json that are disabled.
 	DisabledProject []string
@@ -77,11 +77,11 @@ func parseOperands(o *Options, options []argv.Option, words []string, names ...s
 	return result.Operands, false, nil
 }
 
-type runner func(ctx context.Context, o *Options, words []string) error
+type commandFunc func(ctx context.Context, o *Options, words []string) error
 
 type command struct {
 	name, usage, help string
-	run               runner
+	run               commandFunc
 	isClaudelessOnly  bool
 }
 

@@ -60,7 +60,7 @@ func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	}
 }
 
-// progressLine returns the line; empty if no server is still connecting.
+// progressLine returns the text of the progress line, or "" if no server is still connecting.
 func progressLine(all []mcp.ServerStatus) string {
 	const shown = 3
 	var waiting []string
@@ -93,8 +93,8 @@ type clientFlags struct {
 
 // open connects to the named servers, or to all if none is named.
 func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
-	if f.Protocol != "" && !slices.Contains(protocols(), f.Protocol) {
-		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(protocols(), ", "))
+	if f.Protocol != "" && !slices.Contains(negotiationModes(), f.Protocol) {
+		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationModes(), ", "))
 	}
 	config, err := o.loadConfig(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
@@ -154,7 +154,7 @@ func (f *clientFlags) query(ctx context.Context, o *Options, server string, resu
 	raw, err := call(m)
 	switch {
 	case err != nil:
-		return callError(err)
+		return describeCallError(err)
 	case f.JSON:
 		_, err = fmt.Fprintf(o.Stdout, "%s\n", raw)
 		return err
@@ -235,7 +235,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-func callError(err error) error {
+func describeCallError(err error) error {
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
 		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)
 	}

@@ -20,11 +20,11 @@ func (o *Options) claudelessFlags(asJSON *bool) []argv.Option {
 	}
 	return []argv.Option{
 		{Flags: "--json", Help: "Print JSON", Set: func(string) error { *asJSON = true; return nil }},
-		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: protocols(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
+		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: negotiationModes(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
 	}
 }
 
-func protocols() []string {
+func negotiationModes() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
@@ -42,14 +42,14 @@ type serverState struct {
 	loginConfig string // text about the configured login, such as "client_id configured"; empty means none
 }
 
-func (o *Options) isPending(s mcp.ServerConfig) bool {
+func (o *Options) isPendingApproval(s mcp.ServerConfig) bool {
 	return s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name)
 }
 
 // noApprovedServerError is like noServerError, but lists only approved servers.
 func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig) error {
 	const pending = ".mcp.json servers are awaiting approval — run `claude` in this directory to review them."
-	approved := slices.DeleteFunc(slices.Clone(servers), func(s mcp.ServerConfig) bool { return o.isPending(s) })
+	approved := slices.DeleteFunc(slices.Clone(servers), func(s mcp.ServerConfig) bool { return o.isPendingApproval(s) })
 	switch len(approved) {
 	case len(servers):
 		return noServerError(name, servers)
@@ -59,7 +59,7 @@ func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig)
 	return process.Verbatimf("%v (%s)", noServerError(name, approved), pending)
 }
 
-const pendingApproval = "pending-approval"
+const pendingApprovalStatus = "pending-approval"
 
 // runList runs `mcp list`. It connects to all servers except those of .mcp.json that are not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
@@ -105,9 +105,9 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 	all := make([]serverState, len(servers))
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
-		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
-		if o.isPending(s) {
-			all[i].Status = pendingApproval
+		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: serverTransport(s), Target: serverTarget(s), config: s}
+		if o.isPendingApproval(s) {
+			all[i].Status = pendingApprovalStatus
 			continue
 		}
 		asked = append(asked, s)
@@ -145,22 +145,22 @@ func (h serverState) statusMark() string {
 		return "! Needs authentication"
 	case "disabled":
 		return "⏸ Disabled"
-	case pendingApproval:
+	case pendingApprovalStatus:
 		return "⏸ Pending approval (run `claude` to approve)"
 	default:
 		return "✘ Failed to connect"
 	}
 }
 
-func transport(s mcp.ServerConfig) string {
+func serverTransport(s mcp.ServerConfig) string {
 	if s.Type == "" {
 		return "stdio"
 	}
 	return s.Type
 }
 
-func target(s mcp.ServerConfig) string {
-	if transport(s) == "stdio" {
+func serverTarget(s mcp.ServerConfig) string {
+	if serverTransport(s) == "stdio" {
 		return strings.Join(append([]string{s.Command}, s.Args...), " ")
 	}
 	return s.URL

@@ -112,7 +112,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 		o.openBrowser(ctx, l.URL)
 	}
 	fmt.Fprintf(o.Stdout, "%s\n  %s\n\nWaiting for authorization… (^C to cancel)\n", intro, l.URL)
-	go o.readAnswers(ctx, l) // returns after its read, or when the process exits
+	go o.readAnswers(ctx, l) // readAnswers returns after its current read, or when the process exits
 	err = l.Wait(ctx, listener, o.LoginWait)
 	fmt.Fprintln(o.Stdout)
 	return err
@@ -175,7 +175,9 @@ func (o *Options) server(name string) (mcp.ServerConfig, error) {
 	return config.Servers[i].Expand(o.Client), nil
 }
 
-func isRemote(s mcp.ServerConfig) bool { return transport(s) == "http" || transport(s) == "sse" }
+func isRemote(s mcp.ServerConfig) bool {
+	return slices.Contains([]string{"http", "sse"}, serverTransport(s))
+}
 
 func hasAuthorization(s mcp.ServerConfig) bool {
 	for name := range s.Headers {

@@ -95,8 +95,8 @@ func removeProjectChoices(file string, keys []string) error {
 	return doc.WriteFile(file, "\n", 0o600)
 }
 
-// removeServer removes a server from a scope; shown is the reported name.
-func removeServer(o *Options, scope, name, shown string) error {
+// removeServer removes a server from a scope. reportedName is its name in the message.
+func removeServer(o *Options, scope, name, reportedName string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func removeServer(o *Options, scope, name, shown string) error {
 	if err := o.Store.writeServer(scope, name, nil); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
+	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", reportedName, scope)
 	printModifiedFile(o, scope)
 	return nil
 }

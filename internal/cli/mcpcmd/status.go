@@ -59,7 +59,7 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 
 func newServerReport(m *mcp.Manager, st mcp.ServerStatus) serverReport {
 	r := serverReport{
-		Name: st.Name, Status: st.Status, Error: disconnectedReason(st), Transport: transport(st.Config), Scope: st.Source,
+		Name: st.Name, Status: st.Status, Error: disconnectedReason(st), Transport: serverTransport(st.Config), Scope: st.Source,
 		ProtocolVersion: st.ProtocolVersion, Capabilities: st.Capabilities, Instructions: st.Instructions,
 		Tools: len(st.Tools), Prompts: len(st.Prompts), Warnings: st.Warnings,
 	}

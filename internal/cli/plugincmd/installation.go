@@ -69,7 +69,7 @@ func (c *command) installedPlugins() ([]pluginListEntry, error) {
 func (c *command) listEntry(id string, e installation) pluginListEntry {
 	one := pluginListEntry{
 		ID: id, Version: e.Version, Scope: e.Scope, Enabled: c.isEnabled(id), Path: e.Path, InstalledAt: e.InstalledAt, LastUpdated: e.LastUpdated,
-		Project: e.Project, ProjectEnabled: string(c.enabledIn(scopeProject).Get(id)) == "true",
+		Project: e.Project, ProjectEnabled: string(c.enabledPlugins(scopeProject).Get(id)) == "true",
 	}
 	name, shop, _ := strings.Cut(id, "@")
 	if m, err := c.marketplaceNamed(shop); err == nil {
@@ -183,7 +183,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	}
 	plugins := objectAt(file, "plugins")
 	var all []installation
-	_ = json.Unmarshal(plugins.Get(id), &all) // no installations otherwise
+	_ = json.Unmarshal(plugins.Get(id), &all) // an invalid list counts as empty
 	plugins = plugins.With(id, encodeValue(append(all, added)))
 	if err := c.writeObject(installedFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (c *command) enableOrDisable(name, verb string) error {
 		id = list[0].ID
 	}
 	for _, scope := range scopes() {
-		if c.enabledIn(scope).Get(id) != nil {
+		if c.enabledPlugins(scope).Get(id) != nil {
 			mentioned = scope
 		}
 	}
@@ -230,7 +230,7 @@ func (c *command) enableOrDisable(name, verb string) error {
 	}
 	enabled, at := c.isEnabled(id), ""
 	if given != "" {
-		enabled, at = string(c.enabledIn(given).Get(id)) == "true", " at "+given+" scope"
+		enabled, at = string(c.enabledPlugins(given).Get(id)) == "true", " at "+given+" scope"
 	}
 	switch {
 	case enabled == (verb == "enable"):

@@ -128,12 +128,12 @@ func (c *command) usageError(text string) error {
 // errFailed returns the error of a command that has printed why it failed.
 func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
-// checkScope prints an error if --scope has an unknown value. end ends its text; ", managed" also allows managed.
-func (c *command) checkScope(end string) error {
-	if c.scope == "" || slices.Contains(scopes(), c.scope) || end == ", managed" && c.scope == "managed" {
+// checkScope prints an error if --scope has an unknown value. suffix ends the error; ", managed" also allows managed.
+func (c *command) checkScope(suffix string) error {
+	if c.scope == "" || slices.Contains(scopes(), c.scope) || suffix == ", managed" && c.scope == "managed" {
 		return nil
 	}
-	return c.usageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, end))
+	return c.usageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
 }
 
 func (c *command) showDetails(name string) error {
@@ -178,7 +178,7 @@ func (c *command) settingsFile(scope string) string {
 	return filepath.Join(c.Dir, "settings.json")
 }
 
-func (c *command) enabledIn(scope string) plainjson.Object {
+func (c *command) enabledPlugins(scope string) plainjson.Object {
 	settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read enable nothing
 	return objectAt(settings, "enabledPlugins")
 }
@@ -186,7 +186,7 @@ func (c *command) enabledIn(scope string) plainjson.Object {
 // isEnabled reports whether the settings of all scopes together enable a plugin.
 func (c *command) isEnabled(id string) (enabled bool) {
 	for _, scope := range scopes() {
-		if value := c.enabledIn(scope).Get(id); value != nil {
+		if value := c.enabledPlugins(scope).Get(id); value != nil {
 			enabled = string(value) == "true"
 		}
 	}

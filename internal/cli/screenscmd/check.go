@@ -71,7 +71,7 @@ func checkPages(ctx context.Context, d *screenDetector, books []book.Book, envir
 			return nil, err
 		}
 		for i := range asked {
-			r.add(d.judgeAnswer(&asked[i], answers[i]), &asked[i])
+			r.addVerdict(d.judgeAnswer(&asked[i], answers[i]), &asked[i])
 		}
 	}
 	return r, nil
@@ -92,7 +92,7 @@ func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReply) checkVerdict
 	return v
 }
 
-func (r *checkReport) add(v checkVerdict, p *book.Page) {
+func (r *checkReport) addVerdict(v checkVerdict, p *book.Page) {
 	if r.Versions[p.Version] == nil {
 		r.Versions[p.Version] = map[string]answerCount{}
 	}

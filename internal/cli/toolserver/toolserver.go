@@ -25,7 +25,7 @@ type Options struct {
 	Out     io.Writer
 }
 
-// Serve serves one client the tools in each init event, except ToolSearch, until In or ctx ends; see [wire.ServeStdio].
+// Serve serves one client until In or ctx ends. It offers the tools that init events list, except ToolSearch.
 func Serve(ctx context.Context, o Options) error {
 	tools, err := builtin.New(builtin.Options{CWD: o.CWD, Environ: o.Environ, Clock: o.Clock, Allowed: func(name string) bool { return o.listsTool(name) }})
 	if err != nil {

@@ -194,7 +194,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 			return nil, err
 		}
 	}
-	f := debug.Function{Name: in.Name, Signature: string(in.Signature), Alias: in.Alias}
+	f := debug.RegisteredFunction{Name: in.Name, Signature: string(in.Signature), Alias: in.Alias}
 	var err error
 	if f.Metadata, err = c.functionMetadata(it, in.Metadata); err != nil {
 		return nil, err

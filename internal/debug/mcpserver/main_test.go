@@ -215,7 +215,7 @@ func (agentRun) ID() string { return "agent-1" }
 
 func (agentRun) CallSite(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) }
 
-func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult {
+func (agentRun) ResultFromText(_ protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 

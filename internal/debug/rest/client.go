@@ -87,7 +87,7 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 		return err
 	}
 	for _, t := range tools {
-		f, err := debug.FunctionOf(t)
+		f, err := debug.FunctionFromTool(t)
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func TestRegister(t *testing.T) {
 	if err := newClient(t, ClientOptions{URL: url, Token: "secret"}).Register(t.Context(), []protocol.Tool{tool, {Name: "Bash"}}); err != nil {
 		t.Fatal(err)
 	}
-	want := []debug.Function{
+	want := []debug.RegisteredFunction{
 		{Name: "Bash", Metadata: json.RawMessage(`{}`)},
 		{Name: "mcp__t__echo", Alias: "t/echo", Signature: `{"type":"object"}`, Metadata: json.RawMessage(`{"server":"t","original_name":"echo","description":"d","input_schema":{"type":"object"}}`)},
 	}

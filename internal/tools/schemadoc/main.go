@@ -22,12 +22,12 @@ func main() {
 	}
 }
 
-func run(dir, root, head string, outputs [2]string) error {
-	f, err := parse(dir, root)
+func run(dir, rootType, headType string, outputs [2]string) error {
+	f, err := parse(dir, rootType)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}
-	files, err := f.generate(head, outputs)
+	files, err := f.generate(headType, outputs)
 	if err != nil {
 		return err
 	}
