@@ -197,7 +197,7 @@ func (r Resources) decodeContents(server string, raw json.RawMessage) (out Resou
 		} `json:"contents"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return out, fmt.Errorf("reading the result of resources/read: %w", err)
+		return out, fmt.Errorf("reading the answer of the MCP server to resources/read: %w", err)
 	}
 	out.Contents = []ResourceContent{}
 	for i, c := range result.Contents {

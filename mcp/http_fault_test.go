@@ -208,7 +208,7 @@ func TestHTTPMisbehaving(t *testing.T) {
 		{"500", "Error POSTing to endpoint: oh no", ""},
 		{"500 with JSON", `Error POSTing to endpoint: {"detail":"oh no"}`, ""},
 		{"error with 400", `Error POSTing to endpoint: {"jsonrpc":"2.0","id":2,"error":{"code":-32099,"message":"not like this"}}`, `"message":"not like this"}}`},
-		{"broken JSON", unreadable, "a message of the server cannot be parsed"},
+		{"broken JSON", unreadable, "the server sent a message that cannot be parsed"},
 		{"half a body", reset, ": unexpected EOF"},
 		{"cut", reset, ": EOF"},
 		{"silent stream", timeout, "the stream ended before the answer"},

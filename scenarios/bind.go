@@ -93,7 +93,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 			}
 		}
 		if len(steps.Items()) == 0 && steps.Kind == diag.KindArray {
-			b.Errorf(steps, "`steps` is empty")
+			b.Errorf(steps, "`steps` must contain at least one step")
 		}
 	}
 }

@@ -250,10 +250,10 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 		c.WithStep(kinds[1], func() { c.Errorf("cannot set both `%s` and `%s` in one expectation", kinds[0], kinds[1]) })
 	}
 	if e.Input != nil && e.Tool == "" {
-		c.WithStep("input", func() { c.Errorf("`input` needs `tool`") })
+		c.WithStep("input", func() { c.Errorf("`input` requires `tool` in the same expectation") })
 	}
 	if e.Answered != "" && e.Screen == "" {
-		c.WithStep("answered", func() { c.Errorf("`answered` needs `screen`") })
+		c.WithStep("answered", func() { c.Errorf("`answered` requires `screen` in the same expectation") })
 	}
 	if e.Screen != "" && !isScreenState(e.Screen) {
 		c.WithStep("screen", func() {

@@ -22,8 +22,8 @@ type parityCmd struct {
 	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
 	Verbose       bool          `short:"v" help:"Print every difference, and the counts by area and kind of output"`
-	ShowNormal    bool          `help:"Print the compared output of both sides, in which values that vary between runs are replaced"`
-	DefaultURL    bool          `name:"default-url" help:"Use the default URL of the API on both sides instead of ANTHROPIC_BASE_URL (Linux)"`
+	ShowNormal    bool          `help:"Print the output of both programs as it is compared, with placeholders for values that vary between runs"`
+	DefaultURL    bool          `name:"default-url" help:"Let both programs use the default URL of the API instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string        `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
 	Timeout       time.Duration `default:"30s" help:"Timeout for one run of claude"`
 	Retries       int           `placeholder:"N" help:"If a case differs, run it up to N more times, and report it as flaky unless it differs every time"`

@@ -106,7 +106,7 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 	case ActionRaise:
 		return failedResult(d.Message), nil
 	case ActionAbandon:
-		return failedResult("debugger: the pause was abandoned"), nil
+		return failedResult("debugger: the pause ended without a decision"), nil
 	default: // the call runs unchanged
 	}
 	result, err := next.Execute(ctx, use)

@@ -23,7 +23,7 @@ func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, err
 		return mcp.ServerConfig{}, fmt.Errorf("server %q: its entry must be an object", name)
 	}
 	if _, ok := fields["transport"]; !ok {
-		return mcp.ServerConfig{}, fmt.Errorf("server %q: transport is missing", name)
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: missing `transport`: set it to stdio, sse or http", name)
 	}
 	doc, err := json.Marshal(map[string]any{"servers": map[string]any{name: fields}})
 	if err != nil {

@@ -170,7 +170,7 @@ func readScenarioPatterns(dir string) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("--against: %w", err)
+		return nil, fmt.Errorf("reading the directory of --against: %w", err)
 	}
 	var texts []string
 	for _, name := range files {

@@ -58,7 +58,7 @@ func (c promptCommand) text(ctx context.Context, args string) (string, error) {
 		} `json:"messages"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return "", fmt.Errorf("reading the prompt %s: %w", c.definition.Name, err)
+		return "", fmt.Errorf("reading the MCP prompt %s: %w", c.definition.Name, err)
 	}
 	var texts []string
 	for _, m := range result.Messages {

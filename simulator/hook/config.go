@@ -106,7 +106,7 @@ func checkConfig(c protocol.HookConfig) error {
 	case "prompt", "agent":
 		return need("prompt", c.Prompt)
 	}
-	return fmt.Errorf("unknown type %q", c.Type)
+	return fmt.Errorf("unknown hook type %q: expected command, http, mcp_tool, prompt or agent", c.Type)
 }
 
 // compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1): A missing matcher, "" and "*" match

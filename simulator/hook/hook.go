@@ -320,7 +320,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 	for _, event := range slices.Sorted(maps.Keys(table)) {
 		var groups []json.RawMessage
 		if err := json.Unmarshal(table[event], &groups); err != nil {
-			warn(".%s: not a list", event)
+			warn(".%s must be a list", event)
 			continue
 		}
 		if s.Agent != "" && event == "Stop" {

@@ -237,7 +237,7 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 		}
 		switch {
 		case !ok:
-			d.settings.addWarning(d.layer, fmt.Errorf("permissions.%s: the rule %v is not a string", behavior, v))
+			d.settings.addWarning(d.layer, fmt.Errorf("permissions.%s: the rule %v must be a string", behavior, v))
 			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
 		case why != "":
 			d.settings.addWarning(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
@@ -290,7 +290,7 @@ func (d decoder) appendStrings(have []string, key string) []string {
 		text, ok := v.(string)
 		switch {
 		case !ok:
-			d.settings.addWarning(d.layer, fmt.Errorf("%s: the entry %v is not a string", key, v))
+			d.settings.addWarning(d.layer, fmt.Errorf("%s: the entry %v must be a string", key, v))
 		case !slices.Contains(have, text):
 			have = append(have, text)
 		}
@@ -317,7 +317,7 @@ func (d decoder) decodeEnv() {
 		case float64, bool:
 			d.settings.Env[name] = fmt.Sprint(v)
 		default:
-			d.settings.addWarning(d.layer, fmt.Errorf("env.%s is not a string", name))
+			d.settings.addWarning(d.layer, fmt.Errorf("env.%s must be a string, a number or a boolean", name))
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (in monitorInput) issues() []tool.Issue {
 func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
 	switch {
 	case in.WS != nil:
-		return tool.FailWithoutResult(call.Name, "cannot open a WebSocket, because claudeless does not simulate them")
+		return tool.FailWithoutResult(call.Name, "cannot open a WebSocket: claudeless does not simulate WebSockets")
 	case c.options.Tasks == nil:
 		return tool.FailWithoutResult(call.Name, "cannot run in the background in this session")
 	}

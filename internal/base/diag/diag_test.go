@@ -98,9 +98,9 @@ func TestFirstProblem(t *testing.T) {
 		"a = \"\\q\"":       "1:6: unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'",
 		"= 1":               "1:1: expected a key",
 		"a.b = 1\na = 2":    "2:1: key `a` is defined twice",
-		"a = {}\na.b = 1":   "2:1: key `a` is already defined and cannot be added to",
-		"[a]\nb=1\n[a.b.c]": "3:4: key `b` is already defined, and not as a table that can be extended",
-		"a=[]\n[[a]]":       "2:3: key `a` is already defined, and not as an array of tables",
+		"a = {}\na.b = 1":   "2:1: key `a` already has a value, and dotted keys cannot extend it",
+		"[a]\nb=1\n[a.b.c]": "3:4: key `b` already has a value that cannot be extended: it is not a table, or was written in one line",
+		"a=[]\n[[a]]":       "2:3: key `a` already has a value, but [[…]] needs an array of tables",
 		"a = \xff":          "1:1: the file is not valid UTF-8",
 	} {
 		d := IndexTOML("", []byte(src)).FirstProblem()

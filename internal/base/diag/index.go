@@ -254,7 +254,7 @@ func (s *jsonScanner) scanValue() (Value, bool) {
 
 func (s *jsonScanner) enterLevel() bool {
 	if s.depth >= maxNestingDepth {
-		return s.fail(s.pos, "nested too deeply")
+		return s.fail(s.pos, "objects and arrays are nested too deeply")
 	}
 	s.depth++
 	s.pos++

@@ -234,7 +234,7 @@ func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	case v.isArrayOfTables():
 		return v.list.items[len(v.list.items)-1].table
 	}
-	s.fail(off, "key `"+key+"` is already defined, and not as a table that can be extended")
+	s.fail(off, "key `"+key+"` already has a value that cannot be extended: it is not a table, or was written in one line")
 	return nil
 }
 
@@ -278,7 +278,7 @@ func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	if f == nil {
 		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &valueList{items: make([]Value, 0, s.expectedElements())}}})
 	} else if !f.Value.isArrayOfTables() {
-		s.fail(off, "key `"+key+"` is already defined, and not as an array of tables")
+		s.fail(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
 		return nil
 	}
 	element := s.newTable()
@@ -336,7 +336,7 @@ func (s *tomlScanner) openDottedTable(t *table, key string, off int) *table {
 	if f.Value.Kind == KindTable && f.Value.table.isDotted && !f.Value.table.isClosed {
 		return f.Value.table
 	}
-	s.fail(off, "key `"+key+"` is already defined and cannot be added to")
+	s.fail(off, "key `"+key+"` already has a value, and dotted keys cannot extend it")
 	return nil
 }
 

@@ -98,11 +98,11 @@ func (s *tomlScanner) scanEscape(b *strings.Builder, multi bool) bool {
 		}
 		s.pos++
 		if s.pos+size > len(s.src) {
-			return s.fail(start, "the escape sequence is cut short")
+			return s.fail(start, "the escape sequence is incomplete: \\u needs 4 hexadecimal digits, \\U needs 8")
 		}
 		code, err := strconv.ParseUint(s.src[s.pos:s.pos+size], 16, 32)
 		if err != nil || code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
-			return s.fail(start, "the escape sequence is not a character")
+			return s.fail(start, "the escape sequence is not a valid Unicode character")
 		}
 		b.WriteRune(rune(code))
 		s.pos += size
@@ -110,7 +110,7 @@ func (s *tomlScanner) scanEscape(b *strings.Builder, multi bool) bool {
 	case multi && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
 		s.skipSpace()
 		if s.peek() != '\n' && !strings.HasPrefix(s.src[s.pos:], "\r\n") {
-			return s.fail(start, "a backslash may only be followed by an escape or the end of the line")
+			return s.fail(start, "a backslash must begin an escape sequence such as \\n or \\\", or end the line")
 		}
 		s.pos += len(s.src[s.pos:]) - len(strings.TrimLeft(s.src[s.pos:], " \t\r\n"))
 		return true

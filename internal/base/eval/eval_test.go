@@ -140,7 +140,7 @@ func TestAllFaults(t *testing.T) {
 	for _, e := range ErrorsOf(err) {
 		got = append(got, fmt.Sprintf("%d %s", e.Offset, e.Message))
 	}
-	want := []string{"5 unknown name nope", "12 unknown name also", "41 unexpected token EOF", "63 unknown name b", "90 unknown name c", "95 unknown name d", "100 `{{` without `}}`"}
+	want := []string{"5 unknown name nope", "12 unknown name also", "41 unexpected token EOF", "63 unknown name b", "90 unknown name c", "95 unknown name d", "100 `{{` needs a closing `}}`"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

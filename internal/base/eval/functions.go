@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -85,7 +84,7 @@ func toString(args ...any) (any, error) { return Text(args[0]) }
 func repeat(args ...any) (any, error) {
 	s, n := args[0].(string), args[1].(int)
 	if n < 0 {
-		return nil, errors.New("repeat: the count is negative")
+		return nil, fmt.Errorf("repeat: the count must be 0 or more, not %d", n)
 	}
 	if len(s) > 0 && n > maxStringBytes/len(s) {
 		return nil, errBytes

@@ -132,7 +132,7 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	}
 	b, ok := v.(bool)
 	if !ok {
-		return false, fmt.Errorf("the condition is %T, not a boolean", v)
+		return false, fmt.Errorf("the condition must be true or false, but its value is of type %T", v)
 	}
 	return b, nil
 }

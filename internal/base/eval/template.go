@@ -51,7 +51,7 @@ func (c *Compiler) Template(src string) (*Template, error) {
 	at := 0
 	for start, end := nextExpression(src, 0); start >= 0; start, end = nextExpression(src, at) {
 		if end < 0 {
-			return nil, append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:start-2])})
+			return nil, append(wrong, &Error{Message: "`{{` needs a closing `}}`", Offset: utf8.RuneCountInString(src[:start-2])})
 		}
 		if start-2 > at {
 			t.parts = append(t.parts, templatePart{text: src[at : start-2]})

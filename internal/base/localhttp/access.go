@@ -198,10 +198,10 @@ func WriteToken(newID func() string, file string) (string, error) {
 	}
 	token := strings.ReplaceAll(newID()+newID(), "-", "")
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("writing the token: %w", err)
+		return "", fmt.Errorf("writing the token file: %w", err)
 	}
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("writing the token: %w", err)
+		return "", fmt.Errorf("writing the token file: %w", err)
 	}
 	return token, nil
 }

@@ -101,7 +101,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
 		return stopErr
 	}
-	return fmt.Errorf("serving: %w", err)
+	return fmt.Errorf("serving HTTP: %w", err)
 }
 
 // Run calls Listen and Serve.
@@ -120,7 +120,7 @@ func withDefaultHost(addr string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", fmt.Errorf("address %q: %w", addr, err)
+		return "", fmt.Errorf("invalid address %q: %w", addr, err)
 	}
 	host = cmp.Or(host, "127.0.0.1")
 	port = cmp.Or(port, "0")

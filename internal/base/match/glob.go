@@ -80,7 +80,7 @@ func translateGlob(pattern string) (expr, literal string, err error) {
 		case '[':
 			end := classEnd(rest)
 			if end < 0 {
-				return "", "", errors.New("`[` without `]`")
+				return "", "", errors.New("`[` needs a closing `]`")
 			}
 			class, err := translateClass(rest[1:end])
 			if err != nil {

@@ -14,7 +14,7 @@ const maxCommentRepairs = 64
 
 // ErrUncertain means that an independent check of the script does not confirm the
 // parser's result: the shell may run other commands than Parse returns.
-var ErrUncertain = errors.New("the shell may run something else than what was checked")
+var ErrUncertain = errors.New("the shell may run other commands than those that were checked")
 
 var errOpenEnd = errors.New("the last line ends in a backslash")
 

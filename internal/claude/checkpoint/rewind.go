@@ -57,7 +57,7 @@ func (h *History) Rewind(uuid string) (RewindEffect, error) {
 			continue
 		}
 		if err := restore(path, files[path].content); err != nil {
-			return change, fmt.Errorf("restoring a file: %w", err)
+			return change, fmt.Errorf("restoring a file from its checkpoint: %w", err)
 		}
 	}
 	return change, nil
@@ -81,7 +81,7 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 		}
 		content, err := h.store.get(b.File)
 		if err != nil {
-			return nil, fmt.Errorf("reading a checkpoint: %w", err)
+			return nil, fmt.Errorf("reading the checkpoint of a file: %w", err)
 		}
 		files[h.abs(path)] = restoreTarget{content, b.ParentDir}
 	}
@@ -93,7 +93,7 @@ func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	for path, want := range files {
 		now, err := readFile(path)
 		if err != nil {
-			return c, fmt.Errorf("reading a changed file: %w", err)
+			return c, fmt.Errorf("comparing a file with its checkpoint: %w", err)
 		}
 		if equalContent(now, want.content) {
 			continue

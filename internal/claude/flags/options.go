@@ -87,7 +87,7 @@ func outputOptions(f *Flags) []option {
 		newOption("--replay-user-messages", "Copy user messages from stdin to stdout (stream-json input and output)", setTrue(&f.ReplayUserMessages)),
 		newOption("--forward-subagent-text", "Also print the text of sub-agents (stream-json)", setTrue(&f.ForwardSubagentText)),
 		newOption("--json-schema <schema>", "JSON Schema that the answer must match", setText(&f.JSONSchema)),
-		newOption("-d, --debug [filter]", "Write debug output, for all or for some categories", setTrue(&f.Debug)),
+		newOption("-d, --debug [filter]", "Write debug output; the filter selects categories", setTrue(&f.Debug)),
 		newOption("--debug-file <path>", "Write debug output to this file", setText(&f.DebugFile)),
 		hiddenOption("-d2e, --debug-to-stderr", setTrue(&f.DebugToStderr)),
 		newOption("--ax-screen-reader", "Write output for screen readers", nil),
@@ -101,9 +101,9 @@ func sessionOptions(f *Flags) []option {
 		newOption("-c, --continue", "Continue the latest session of this directory", setTrue(&f.Continue)),
 		newOption("-r, --resume [value]", "Resume a session by id, title or file", setText(&f.Resume)),
 		newOption("--fork-session", "Give the resumed session a new id", setTrue(&f.ForkSession)),
-		newOption("--session-id <uuid>", "Id of the session", setText(&f.SessionID)),
+		newOption("--session-id <uuid>", "Give the session this id", setText(&f.SessionID)),
 		newOption("--no-session-persistence", "Do not write the session to disk", setTrue(&f.NoSessionPersistence)),
-		newOption("-n, --name <name>", "Title of the session", setText(&f.SessionName)),
+		newOption("-n, --name <name>", "Give the session this title", setText(&f.SessionName)),
 		newOption("--from-pr [value]", "Resume the session of a pull request", nil),
 		hiddenOption("--resume-session-at <message-id>", setText(&f.ResumeSessionAt)),
 		hiddenOption("--resume-drops-turn <prompt-id>", setText(&f.ResumeDropsTurn)),
@@ -131,7 +131,7 @@ func modelOptions(f *Flags) []option {
 		hiddenOption("--append-system-prompt-file <file>", setText(&f.AppendPromptFile)),
 		choiceOption("--system-prompt-snapshot <on|off>", "Record the system prompt once per conversation", nil, "on", "off"),
 		newOption("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
-		newOption("--autocompact <auto|tokens>", "Number of tokens at which the conversation is compacted", setCompactionWindow(&f.Autocompact)),
+		newOption("--autocompact <auto|tokens>", "Compact the conversation when it reaches this number of tokens", setCompactionWindow(&f.Autocompact)),
 	}
 }
 
@@ -159,28 +159,28 @@ func environmentOptions(f *Flags) []option {
 		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", setText(&f.Agents)),
 		newOption("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", appendList(&f.PluginDirs)),
 		newOption("--plugin-url <url>", "Load a plugin from this address", nil),
-		newOption("--disable-slash-commands", "Disable slash commands", setTrue(&f.DisableSlashCommands)),
+		newOption("--disable-slash-commands", "Turn off slash commands and skills", setTrue(&f.DisableSlashCommands)),
 		newOption("--bare", "Offer only the essential tools and load nothing from disk", setTrue(&f.Bare)),
-		newOption("--safe-mode", "Do not load customizations", setTrue(&f.SafeMode)),
-		newOption("--restricted", "Restrict the files and tools of the session", setTrue(&f.Restricted)),
-		newOption("--file <specs...>", "Files to download at start-up: id:path", nil),
+		newOption("--safe-mode", "Do not load customizations (CLAUDE.md, custom agents, skills, plugins)", setTrue(&f.SafeMode)),
+		newOption("--restricted", "Ignore user and project settings, and do not offer Bash, WebFetch and some other tools", setTrue(&f.Restricted)),
+		newOption("--file <specs...>", "Files to download at start-up, each as id:path", nil),
 		newOption("--ide", "Connect to the editor", nil),
 		newOption("--chrome", "Connect to the browser", nil),
 		newOption("--no-chrome", "Do not connect to the browser", nil),
-		newOption("-w, --worktree [name]", "Work in a new git worktree", setText(&f.Worktree)),
-		newOption("--tmux", "Open a tmux session for the worktree", nil),
+		newOption("-w, --worktree [name]", "Run the session in a new git worktree", setText(&f.Worktree)),
+		newOption("--tmux", "Open the worktree in a tmux session", nil),
 	}
 }
 
 // remoteOptions concern the cloud, the desktop application and other programs. They are accepted and ignored.
 func remoteOptions() []option {
 	return []option{
-		newOption("--bg, --background", "Run in the background", nil),
-		newOption("--cloud [description|session_id|url]", "Run in the cloud", nil),
-		newOption("--desktop", "Open in the desktop application", nil),
-		newOption("--environment <environment_id>", "Environment of a cloud session", nil),
+		newOption("--bg, --background", "Run the session in the background", nil),
+		newOption("--cloud [description|session_id|url]", "Run the session in the cloud", nil),
+		newOption("--desktop", "Open the session in the desktop application", nil),
+		newOption("--environment <environment_id>", "Id of the environment in which the cloud session runs", nil),
 		newOption("--remote-control [name]", "Allow the session to be controlled remotely", nil),
-		newOption("--remote-control-session-name-prefix <prefix>", "Prefix for the names of remote-control sessions", nil),
+		newOption("--remote-control-session-name-prefix <prefix>", "Begin the names of remote-control sessions with this text", nil),
 		newOption("--teleport [session]", "Take over a cloud session", nil),
 	}
 }

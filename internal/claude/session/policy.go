@@ -250,7 +250,7 @@ func (f settingsFiles) Save(updates []protocol.PermissionUpdate) {
 			rules = append(rules, permission.FormatRule(r))
 		}
 		if err := settings.SaveUpdate(path, u, rules); err != nil {
-			f.records.Warn(fmt.Sprintf("saving a permission: %v", err))
+			f.records.Warn(fmt.Sprintf("cannot save the permission rule: %v", err))
 		}
 	}
 }

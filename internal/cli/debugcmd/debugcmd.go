@@ -196,7 +196,7 @@ func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading external servers: %w", err)
+		return nil, fmt.Errorf("reading the file of external MCP servers: %w", err)
 	}
 	return debug.ParseServerConfig(file, data)
 }

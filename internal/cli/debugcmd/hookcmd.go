@@ -40,7 +40,7 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 		return fmt.Errorf("reading the hook's input: %w", err)
 	}
 	if len(data) > maxHookInputBytes {
-		return fmt.Errorf("the hook's input is over %d bytes", maxHookInputBytes)
+		return fmt.Errorf("the hook's input is longer than %d bytes", maxHookInputBytes)
 	}
 	var in hookInput
 	if err := json.Unmarshal(data, &in); err != nil {

@@ -72,7 +72,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		IsError    bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return fmt.Errorf("reading the result of the tool: %w", err)
+		return fmt.Errorf("reading the result of tools/call: %w", err)
 	}
 	switch {
 	case c.JSON:

@@ -160,7 +160,7 @@ func (f *clientFlags) query(ctx context.Context, o *Options, server string, resu
 		return err
 	}
 	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("reading the result of the MCP server: %w", err)
+		return fmt.Errorf("reading the answer of the MCP server: %w", err)
 	}
 	return nil
 }

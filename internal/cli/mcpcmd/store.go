@@ -100,7 +100,7 @@ func (s Store) hasServer(scope, name string) (bool, error) {
 func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	path := s.scopePath(scope)
 	if path == "" {
-		return errors.New("cannot save the server: HOME is not set")
+		return errors.New("cannot save the configuration of MCP servers: HOME is not set (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
 	doc, err := plainjson.ReadFile(path)
 	if err != nil {

@@ -258,7 +258,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &DebuggerLostError{URL: c.base, Err: fmt.Errorf("the answer from this address is not JSON: %w", err)}
+		return &DebuggerLostError{URL: c.base, Err: fmt.Errorf("the answer is not JSON, so this is not the address of a debugger: %w", err)}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func setUpAndExec(link int, ownNetwork bool, become func() error) error {
 		return err
 	}
 	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
-		return errors.Join(errors.New("the parent process has ended"), err)
+		return errors.Join(errors.New("cannot start the command: the process of claudeless exec has ended"), err)
 	}
 	// Drop the capabilities that the set-up needed.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -77,7 +77,7 @@ func sendOverLink(link int, text string, watched bool, files []int) error {
 	}
 	err := unix.Sendmsg(link, append(head, text...), unix.UnixRights(files...), nil, 0)
 	if err != nil {
-		return fmt.Errorf("passing sockets: %w", err)
+		return fmt.Errorf("passing network sockets out of the namespace: %w", err)
 	}
 	return nil
 }

@@ -471,7 +471,7 @@ func TestEnterFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.links[0].Close()
-	if got := p.rest(t); got != "the parent process has ended\n" {
+	if got := p.rest(t); got != "cannot start the command: the process of claudeless exec has ended\n" {
 		t.Errorf("a parent that has ended: %q", got)
 	}
 	ours, theirs, err := NewLink()
@@ -509,10 +509,10 @@ func TestJoinRefuses(t *testing.T) {
 		wants string
 	}{
 		{"an error", func(link int) error { return sendOverLink(link, "no rights", false, nil) }, "no rights"},
-		{"nothing", func(int) error { return nil }, "cannot watch the network connections of the command"},
-		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the network connections of the command"},
-		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the network connections of the command"},
-		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections: the process in the network namespace did not pass on its sockets"},
+		{"nothing", func(int) error { return nil }, "cannot watch the network connections of the command: its process ended during the set-up"},
+		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the network connections of the command: its process ended during the set-up"},
+		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the network connections of the command: its process ended during the set-up"},
+		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections of the command: its process did not send its sockets"},
 		{"files", func(link int) error { return sendOverLink(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
 		{"a file for a name server", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
 		{"no watch", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},

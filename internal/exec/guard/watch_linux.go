@@ -43,7 +43,7 @@ type WatchOptions struct {
 	NoNetwork bool
 }
 
-var errNestedStrict = errors.New("cannot watch the network connections: an enclosing claudeless exec --guard=strict already watches the connections")
+var errNestedStrict = errors.New("--guard=strict cannot be nested: an outer claudeless exec --guard=strict already watches the network connections")
 
 type syscallWatcher struct {
 	WatchOptions
@@ -92,7 +92,7 @@ func (w *syscallWatcher) receive() (files []*os.File, err error) {
 	case n > linkHeaderBytes:
 		return files, errors.New(string(text[linkHeaderBytes:n]))
 	case n < linkHeaderBytes || len(files) != int(text[0]):
-		return files, errors.Join(errors.New("cannot watch the network connections of the command"), err)
+		return files, errors.Join(errors.New("cannot watch the network connections of the command: its process ended during the set-up"), err)
 	case text[1] == 1:
 		last := len(files) - 1
 		w.notifications, files = files[last], files[:last]
@@ -129,7 +129,7 @@ func (w *syscallWatcher) start(n *Network, files []*os.File) error {
 
 func (w *syscallWatcher) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
-		return errors.New("cannot watch the network connections: the process in the network namespace did not pass on its sockets")
+		return errors.New("cannot watch the network connections of the command: its process did not send its sockets")
 	}
 	for _, file := range files[2:] {
 		conn, err := net.FilePacketConn(file)
@@ -151,7 +151,7 @@ func (w *syscallWatcher) listen(n *Network, files []*os.File) error {
 // ReleaseCommand lets the command start.
 func (n *Network) ReleaseCommand() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
-		return fmt.Errorf("starting in a network namespace: %w", err)
+		return fmt.Errorf("starting the command in its network namespace: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (r ServerRecords) Write(s *process.System) error {
 		server, undecodable := url.PathUnescape(filepath.Base(filepath.Dir(name)))
 		record, unreadable := os.ReadFile(name)
 		if unreadable != nil {
-			unreadable = fmt.Errorf("reading the record of an MCP server: %w", unreadable)
+			unreadable = fmt.Errorf("reading the recorded messages of an MCP server: %w", unreadable)
 		}
 		lines, err = append(lines, recordedNotifications(server, record)...), errors.Join(err, undecodable, unreadable)
 	}

@@ -36,7 +36,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
-		return nil, fmt.Errorf("creating a private directory: %w", err)
+		return nil, fmt.Errorf("creating the directory of the run: %w", err)
 	}
 	r.dir = r.temp.Path
 	if r.journal, err = filepath.Abs(o.Capture); o.Capture == "" || err != nil {
@@ -78,7 +78,7 @@ func (r *run) serve(ctx context.Context) error {
 func (r *run) createFiles() error {
 	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("creating a private directory: %w", err)
+			return fmt.Errorf("creating the directory of the run: %w", err)
 		}
 	}
 	file, err := os.OpenFile(r.journal, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -92,7 +92,7 @@ func MakeShims(dir string, s ClaudeSetup, path string) error {
 
 func (s ClaudeSetup) createShims(dir string, names []string) error {
 	if err := os.MkdirAll(filepath.Join(dir, shimProgramDir), 0o700); err != nil {
-		return fmt.Errorf("creating shims: %w", err)
+		return fmt.Errorf("creating the claude command for PATH: %w", err)
 	}
 	if runtime.GOOS == "windows" {
 		return s.createWindowsShims(dir)
@@ -100,14 +100,14 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	target := filepath.Join(dir, shimProgramDir, "claude")
 	_ = os.Remove(target) // an earlier shim may have created a file in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
-		return fmt.Errorf("creating shims: %w", err)
+		return fmt.Errorf("creating the claude command for PATH: %w", err)
 	}
 	script := s.script(target)
 	for _, name := range append([]string{"claude"}, names...) {
 		file := filepath.Join(dir, name)
 		_ = os.Remove(file)
 		if err := writeProgram(file, script); err != nil {
-			return fmt.Errorf("creating shims: %w", err)
+			return fmt.Errorf("creating the claude command for PATH: %w", err)
 		}
 	}
 	return nil
@@ -312,7 +312,7 @@ func CheckDialogs(names []string) error {
 	known := append(FirstStartDialogs(), "all")
 	for _, name := range names {
 		if name == "onboarding" {
-			return process.WithHint("--fresh cannot include onboarding", "claude would contact the vendor and exit with 1; choose other dialogs")
+			return process.WithHint("--fresh cannot show the dialog onboarding: claude would contact the vendor and exit with 1", "choose from "+strings.Join(known, ", "))
 		}
 		if !slices.Contains(known, name) {
 			return process.WithHint(fmt.Sprintf("--fresh: unknown dialog %q", name), "dialogs: "+strings.Join(known, ", "))

@@ -54,7 +54,7 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 	for _, l := range job.Lanes {
 		p := &laneRun{Job: job, Lane: l, sys: s, started: s.Now()}
 		if err := p.prepare(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("preparing %s: %w", job.Case.Name, err), p.close(ctx))
+			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.close(ctx))
 		}
 		before := unroutedPackets()
 		for i := range p.Case.Runs {
@@ -67,7 +67,7 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 		}
 		err := errors.Join(p.close(ctx), p.collectResults())
 		if err != nil {
-			return nil, fmt.Errorf("recording %s: %w", job.Case.Name, err)
+			return nil, fmt.Errorf("recording the case %s: %w", job.Case.Name, err)
 		}
 		p.recording.Duration = s.Now().Sub(p.started)
 		all = append(all, &p.recording)
@@ -106,7 +106,7 @@ func ServeJob(ctx context.Context, s *process.System) error {
 }
 
 // ErrNotIsolated means that the system does not allow separate network namespaces.
-var ErrNotIsolated = errors.New("no network namespace")
+var ErrNotIsolated = errors.New("the system does not allow separate network namespaces")
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
 // started are killed. words are the command that calls [ServeJob].

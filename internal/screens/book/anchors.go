@@ -168,11 +168,11 @@ func WriteAnchors(all []VersionAnchors) string {
 // Check returns an error if the anchors exceed the limits.
 func (v VersionAnchors) Check() error {
 	if len(v.Anchors) > MaxAnchors {
-		return fmt.Errorf("too many anchors: %d for version %s; at most %d can be stored", len(v.Anchors), v.Version, MaxAnchors)
+		return fmt.Errorf("version %s has %d anchors (labels that identify a screen), but at most %d can be stored: remove some", v.Version, len(v.Anchors), MaxAnchors)
 	}
 	for _, a := range v.Anchors {
 		if n := utf8.RuneCountInString(a.Label); n > MaxAnchorLength {
-			return fmt.Errorf("the anchor %q has %d characters; at most %d are allowed", a.Label, n, MaxAnchorLength)
+			return fmt.Errorf("the anchor %q (a label that identifies a screen) has %d characters; at most %d are allowed", a.Label, n, MaxAnchorLength)
 		}
 	}
 	return nil

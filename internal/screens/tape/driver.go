@@ -169,7 +169,7 @@ func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer
 			return ctx.Err()
 		}
 		if err != nil {
-			return fmt.Errorf("reading requests: %w", err)
+			return fmt.Errorf("reading requests from stdin: %w", err)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (r *Playback) send(text string) error {
 	r.record(true, []byte(text))
 	r.mu.Unlock()
 	if _, err := io.WriteString(r.Program, text); err != nil {
-		return fmt.Errorf("typing: %w", err)
+		return fmt.Errorf("sending keys to the program: %w", err)
 	}
 	return nil
 }

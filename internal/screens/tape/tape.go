@@ -110,14 +110,14 @@ func (c *checker) checkTape(t *Tape) {
 	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
-			c.addProblem("remove it: without the onboarding settings that claudeless writes, claude contacts the vendor and exits", "`fresh` cannot contain onboarding", "fresh", i)
+			c.addProblem("remove it from the list", "`fresh` cannot contain \"onboarding\": claude would contact the vendor and exit with 1", "fresh", i)
 		case name != "all" && !slices.Contains(FirstStartDialogs(), name):
-			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` cannot contain "+backquote(name), "fresh", i)
+			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` has the unknown dialog "+backquote(name), "fresh", i)
 		}
 	}
 	for i, kv := range t.Env {
 		if name, _, ok := strings.Cut(kv, "="); name == "" || ok == strings.HasPrefix(kv, "-") {
-			c.addProblem("write K=V to set a variable and -K to remove it", "`env` cannot contain "+backquote(kv), "env", i)
+			c.addProblem("write \"NAME=VALUE\" to set a variable, or \"-NAME\" to remove it", "`env` has the invalid entry "+backquote(kv), "env", i)
 		}
 	}
 	pages := map[string]bool{}
@@ -126,7 +126,7 @@ func (c *checker) checkTape(t *Tape) {
 		s.Line = c.index.Pos(diag.Path{"steps", i}).Line
 		c.checkStep(s, i)
 		if s.Snapshot != "" && pages[s.Snapshot] {
-			c.addProblem("", "two pages have the name "+backquote(s.Snapshot), "steps", i, "snapshot")
+			c.addProblem("choose another name", "an earlier step already has the snapshot "+backquote(s.Snapshot), "steps", i, "snapshot")
 		}
 		pages[s.Snapshot] = true
 	}
@@ -135,14 +135,14 @@ func (c *checker) checkTape(t *Tape) {
 func (c *checker) checkStep(s *Step, i int) {
 	s.compile(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
-		c.addProblem(`use a-z, 0-9 and "-"`, "invalid name of a page: "+backquote(s.Snapshot), "steps", i, "snapshot")
+		c.addProblem(`use lower-case letters, digits and "-"`, "invalid name of a snapshot: "+backquote(s.Snapshot), "steps", i, "snapshot")
 	}
 	kind, _, _ := strings.Cut(s.State, "/")
 	switch {
 	case s.Snapshot == "" && s.State != "":
-		c.addProblem("add snapshot = \"NAME\"", "`state` needs a `snapshot` in its step", "steps", i, "state")
+		c.addProblem("add snapshot = \"NAME\"", "`state` requires `snapshot` in the same step", "steps", i, "state")
 	case s.Snapshot != "" && s.State == "":
-		c.addProblem("states: "+strings.Join(PageStates(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
+		c.addProblem("add state = …, one of "+strings.Join(PageStates(), ", "), "the snapshot "+s.Snapshot+" needs a `state`", "steps", i)
 	case s.State != "" && !slices.Contains(PageStates(), kind):
 		c.addProblem(diag.NameHint(kind, PageStates()), "unknown state "+backquote(s.State), "steps", i, "state")
 	}

@@ -46,7 +46,7 @@ var (
 	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.
-	ErrUnreadable = errors.New("a message of the server cannot be parsed")
+	ErrUnreadable = errors.New("the server sent a message that cannot be parsed")
 	// ErrLegacy reports that a server knows only the handshake of older revisions (initialize), not revision
 	// 2026-07-28.
 	ErrLegacy = errors.New("the server does not know server/discover, only the older handshake with initialize")

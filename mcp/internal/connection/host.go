@@ -65,7 +65,7 @@ func (t *hostTransport) receive(ctx context.Context, message json.RawMessage) (e
 		err = t.deliver(message)
 	}
 	if err != nil {
-		return fmt.Errorf("a message of MCP server %q: %w", t.Server, err)
+		return fmt.Errorf("handling a message of the MCP server %q: %w", t.Server, err)
 	}
 	return nil
 }

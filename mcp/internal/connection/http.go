@@ -99,7 +99,7 @@ func (t *httpTransport) send(ctx context.Context, message any, header http.Heade
 	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
 		err = transport.ErrSessionTerminated
 	case t.stream != nil && resp.StatusCode/100 != 2:
-		err = fmt.Errorf("HTTP %d from the message endpoint", resp.StatusCode)
+		err = fmt.Errorf("the server answered a message with HTTP status %d", resp.StatusCode)
 	default:
 		return resp, nil
 	}

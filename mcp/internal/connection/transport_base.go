@@ -93,7 +93,7 @@ func (b *transportBase) deliver(message json.RawMessage) error {
 	}
 	var n wire.JSONRPCNotification
 	if err := json.Unmarshal(message, &n); err != nil {
-		return fmt.Errorf("reading a notification: %w", err)
+		return fmt.Errorf("reading a notification of the MCP server: %w", err)
 	}
 	b.notifications.receive(n)
 	return nil
