@@ -67,7 +67,7 @@ func TestSettingsWarnings(t *testing.T) {
 		{`{"Stop":[{"hooks":[{"type":"command"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a command hook needs "command"`},
 		{`{"Stop":[{"hooks":[{"type":"http"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a http hook needs "url"`},
 		{`{"Stop":[{"hooks":[{"type":"mcp_tool","server":"s"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a mcp_tool hook needs "tool"`},
-		{`{"Stop":[{"hooks":[{"type":"magic"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: unknown type "magic"`},
+		{`{"Stop":[{"hooks":[{"type":"magic"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: unknown hook type "magic": expected command, http, mcp_tool, prompt or agent`},
 	}
 	for _, tt := range tests {
 		_, warnings := New(Options{Settings: []Source{{Name: "s.json", Raw: json.RawMessage(tt.raw)}}})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -398,14 +399,16 @@ func TestResume(t *testing.T) {
 	closeAll(t, s)
 	appendLine(t, s.Path(), `{"type":"tag","tag":"t","sessionId":"`+s.ID()+`","uuid":"6f0b2f9e-0000-4000-8000-00000000000d"}`) // as the SDKs do
 	last := lastLine(t, s.Path())
-	for name, o := range map[string]transcript.Options{
+	runs := map[string]transcript.Options{
 		"id":                {Resume: s.ID()},
 		"upper case":        {Resume: strings.ToUpper(s.ID())},
 		"another directory": {Resume: s.ID(), CWD: t.TempDir()},
 		"path":              {Resume: s.Path()},
 		"title":             {Resume: "my title"},
 		"continue":          {Continue: true},
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(runs)) { // the run in another directory is the first
+		o := runs[name]
 		t.Run(name, func(t *testing.T) {
 			r := w.mustOpen(t, o)
 			if r.ID() != s.ID() || r.Path() != s.Path() || !r.Resumed() {
