@@ -157,7 +157,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	case typeSDK:
 		return connection.HostedServer{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
-		return nil, fmt.Errorf("transport %q is not supported", d.cfg.Type)
+		return nil, fmt.Errorf("transport %q is not supported: use stdio, http or sse", d.cfg.Type)
 	}
 }
 

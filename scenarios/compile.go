@@ -316,7 +316,7 @@ func (c *compiler) compileOAuthExpectation(e *Expectation) {
 	case o.Count != nil && (e.Times != nil || e.Never):
 		c.WithStep("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
 	case o.Grant != "" && o.Request != "" && o.Request != "token":
-		c.WithStep("grant", func() { c.Errorf("`grant` can only be set for token requests") })
+		c.WithStep("grant", func() { c.Errorf("`grant` requires `request = \"token\"`") })
 	case o.Count != nil:
 		e.Times = o.Count
 	}

@@ -101,7 +101,7 @@ func (l *unsupportedKeyChecker) checkCall(path diag.Path, c *ToolCall) {
 		l.warn(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
 	if isPlainToolName(c.Tool) {
-		l.warn(extendPath(path, "tool"), "a client may not offer an MCP tool under this short name",
+		l.warn(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
 	if c.Subagent != nil {

@@ -59,7 +59,7 @@ func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*sessi
 	}
 	played, err := session.Read([]string{name}, session.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("reading the run of the scenario: %w", err)
+		return nil, fmt.Errorf("reading the output of the scenario's run: %w", err)
 	}
 	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }

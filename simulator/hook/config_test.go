@@ -62,7 +62,7 @@ func TestSettingsWarnings(t *testing.T) {
 		{`{}`, ""},
 		{`[]`, "s.json: hooks: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
 		{`{"Stop":{}}`, "s.json: hooks.Stop must be a list"},
-		{`{"Stop":[{}]}`, "s.json: hooks.Stop[0]: hooks is missing"},
+		{`{"Stop":[{}]}`, "s.json: hooks.Stop[0]: the key \"hooks\" is missing"},
 		{`{"Stop":[{"matcher":"(","hooks":[]}]}`, "s.json: hooks.Stop[0]: matcher: error parsing regexp: missing closing ): `(`"},
 		{`{"Stop":[{"hooks":[{"type":"command"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a command hook needs "command"`},
 		{`{"Stop":[{"hooks":[{"type":"http"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a http hook needs "url"`},

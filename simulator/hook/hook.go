@@ -355,7 +355,7 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 		return nil, err
 	}
 	if g.Hooks == nil {
-		return nil, fmt.Errorf("hooks is missing")
+		return nil, fmt.Errorf("the key \"hooks\" is missing")
 	}
 	var entries []*hookEntry
 	var fault error

@@ -58,7 +58,7 @@ func parseRule(r Rule) (rule, error) {
 	if text.HasContent {
 		body := text.Content
 		if body == "" {
-			return fail("the parentheses are empty")
+			return fail("the parentheses are empty: write only the tool, or a pattern between them")
 		}
 		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.IsClosed || len(escapes)%2 == 1 {
 			return fail("missing closing parenthesis")

@@ -143,7 +143,7 @@ func (s *Settings) addLayer(layer Layer) {
 	}
 	file, ok := value.(map[string]any)
 	if !ok {
-		s.addWarning(layer, errors.New("settings are not a JSON object"))
+		s.addWarning(layer, errors.New("settings must be a JSON object"))
 		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + jsonType(value)})
 		return
 	}

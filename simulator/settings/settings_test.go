@@ -141,7 +141,7 @@ func TestFaultyFiles(t *testing.T) {
 	tests := []struct{ name, text, warning, model string }{
 		{"no JSON", `{"model":`, "settings.json: ", ""},
 		{"no object", `[1]`, "settings.json: ", ""},
-		{"null", `null`, "not a JSON object", ""},
+		{"null", `null`, "must be a JSON object", ""},
 		{"wrong type", `{"model":"m","outputStyle":5}`, "the whole file is ignored, because the value of outputStyle is invalid", ""},
 		{"two", `{"model":"m","verbose":"x","env":[]}`, "env, verbose", ""},
 		{"wrong rule", `{"model":"m","permissions":{"allow":[1]}}`, "permissions.allow: the rule 1 must be a string", "m"},

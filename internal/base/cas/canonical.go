@@ -28,7 +28,7 @@ func Canonical(data []byte) ([]byte, error) {
 		return nil, errors.New("reading JSON: unexpected text after the first value")
 	}
 	if isTooDeep(v, maxJSONDepth) {
-		return nil, errors.New("JSON is nested too deeply")
+		return nil, errors.New("objects and arrays in the JSON are nested too deeply")
 	}
 	return plainjson.Marshal(v)
 }

@@ -83,7 +83,7 @@ func (c *readResourceCmd) Run(ctx context.Context, o *Options) error {
 		data := []byte(part.Text)
 		if part.Blob != nil {
 			if data, err = base64.StdEncoding.DecodeString(*part.Blob); err != nil {
-				return fmt.Errorf("reading the content of %s: %w", part.URI, err)
+				return fmt.Errorf("decoding the base64 content of %s: %w", part.URI, err)
 			}
 		}
 		if _, err := o.Stdout.Write(data); err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	errNoResult = errors.New("server answered with neither a result nor an error")
+	errNoResult = errors.New("the server answered with neither a result nor an error")
 	errNoAnswer = errors.New("the stream ended before the answer")
 )
 

@@ -153,6 +153,6 @@ func (c *Checker) loadFile(name string) {
 		return
 	}
 	if c.Library.files[path], err = eval.AppendJSON(nil, string(content)); err != nil {
-		c.Errorf("the file %q cannot be used: %v", name, err)
+		c.Errorf("the content of the file %q cannot be used in an expression: %v", name, err)
 	}
 }

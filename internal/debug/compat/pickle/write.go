@@ -33,7 +33,7 @@ func FromJSON(data []byte) ([]byte, error) {
 
 func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	if depth > maxDepth {
-		return nil, errors.New("nested too deeply")
+		return nil, errors.New("objects and arrays in the JSON are nested too deeply")
 	}
 	token, err := dec.Token()
 	if err != nil {
@@ -104,7 +104,7 @@ func appendNumber(dst []byte, text string) ([]byte, error) {
 	}
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok {
-		return nil, fmt.Errorf("number %.40s", text)
+		return nil, fmt.Errorf("invalid number %.40s", text)
 	}
 	if n.IsInt64() {
 		switch v := n.Int64(); {
