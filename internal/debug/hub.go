@@ -68,7 +68,7 @@ func New(o Options) (*Hub, error) {
 		return nil, fmt.Errorf("unknown policy %q for pauses that time out: expected wait, continue or fail", o.OnTimeout)
 	}
 	if o.PauseTimeout < 0 {
-		return nil, fmt.Errorf("the pause timeout must not be negative: %s", o.PauseTimeout)
+		return nil, fmt.Errorf("the pause timeout must be 0 or more, not %s", o.PauseTimeout)
 	}
 	o.Lease = cmp.Or(o.Lease, defaultPauseLease)
 	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxRecords)
