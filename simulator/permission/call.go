@@ -21,7 +21,7 @@ type call struct {
 	// readOnly is true if the tool's owner declares that the tool changes nothing.
 	readOnly bool
 	kind     claudecode.ToolClass
-	// isComplete is false if the input lacks a required value. The tool reports the missing value.
+	// isComplete is false if the input lacks a required value, which the tool itself then reports.
 	isComplete bool
 
 	command  string
@@ -37,8 +37,8 @@ type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// plansAlone is true if no classifier decides in plan mode: the mode before was bypassPermissions, or the settings say so.
-	plansAlone bool
+	// noClassifierInPlanMode is true after bypassPermissions, or if the settings forbid a classifier in plan mode.
+	noClassifierInPlanMode bool
 }
 
 type ruleset struct {
@@ -46,7 +46,7 @@ type ruleset struct {
 	resolver *pathResolver
 }
 
-func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
+func (j *judge) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
 	c := &call{judge: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
 	c.kind = classOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
@@ -81,19 +81,19 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.path = j.resolver.resolveCallPath(path)
 	case claudecode.ToolClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain, c.urlPath = strings.Map(asciiForm, u.Hostname()), path.Join("/", u.Path)
+			c.domain, c.urlPath = strings.Map(toASCII, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ToolClassAgent:
 		c.subject = firstString(in.SubagentType)
 	case claudecode.ToolClassSkill:
 		c.subject = firstString(in.Skill, in.Command, in.CommandName)
-	default: // for other tools only the name matters
+	default: // rules for other tools name only the tool
 	}
 	return c
 }
 
-// asciiForm replaces full-width forms and ideographic dots in a host name by ASCII characters, as browsers do.
-func asciiForm(r rune) rune {
+// toASCII returns the ASCII form of a full-width character or an ideographic full stop, as browsers do in host names.
+func toASCII(r rune) rune {
 	switch {
 	case r == '\u3002' || r == '\uff61':
 		return '.'
@@ -144,7 +144,7 @@ func hasString(values ...any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
-// serverPrefix returns the prefix that rules use for an MCP tool: "mcp__" and the name of the server.
+// serverPrefix returns the prefix with which rules name the tools of an MCP server: "mcp__" and the name of the server.
 func serverPrefix(name string, tool protocol.Tool) string {
 	if tool.Server != "" {
 		return "mcp__" + normalizeName(tool.Server)
@@ -153,7 +153,7 @@ func serverPrefix(name string, tool protocol.Tool) string {
 	return "mcp__" + server
 }
 
-// normalizeName returns a server's name in tool names. Any character outside [a-zA-Z0-9_-] is _ (spec: cli-contract 7).
+// normalizeName replaces the characters of a server's name outside [a-zA-Z0-9_-] by _ (spec: cli-contract 7).
 func normalizeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -165,7 +165,7 @@ func normalizeName(s string) string {
 }
 
 func (j *judge) hasClassifier() bool {
-	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.plansAlone
+	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.noClassifierInPlanMode
 }
 
 func (j *judge) allowsEdits() bool {
@@ -208,20 +208,20 @@ type Verdict struct {
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // why the call did not run, such as "user-rejected"; empty when it runs
 	Message          string // tool result of a denial
-	// Event is shown before the result of a denial, without uuid and session_id; nil means none. If a prompter
-	// answers an Ask, the event is not shown.
+	// Event is shown before the result of a denial; its uuid and session id are not set. Nil means none. If a
+	// prompter answers an Ask, the event is not shown.
 	Event       *protocol.PermissionDenied
 	CountDenial bool // the denial is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
 
-	// Suggestions and the next five fields are for the can_use_tool request of an Ask.
+	// Suggestions and the next five fields are sent in the can_use_tool request of an Ask.
 	Suggestions        []protocol.PermissionUpdate
 	BlockedPath        string
 	Safety             protocol.SafetyFinding
 	Reason, ReasonType string
 	RequiresUser       bool
-	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that answers
-	// "allow" overrules a refusal by the mode, but not these two.
+	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that
+	// answers "allow" overrules a refusal by the permission mode, but not these two.
 	DenyRule bool
 	// AskRule is true if an ask rule requires the question, even after "allow" by a hook. RuleSource is its source.
 	AskRule    bool
@@ -246,13 +246,13 @@ func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	return r, event
 }
 
-func (s *ruleset) deniesPaths() bool {
+func (s *ruleset) hasPathDenyRule() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
 	})
 }
 
-// hasCommandRules reports whether a deny or ask rule applies to some commands only.
+// hasCommandRules reports whether a deny or ask rule applies to some of the tool's calls only.
 func (s *ruleset) hasCommandRules(c *call) bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior != BehaviorAllow && r.content != "" && r.coversTool(c)
@@ -333,8 +333,8 @@ func (r *rule) coversTool(c *call) bool {
 	}
 }
 
-// matches reports whether the rule applies to the call. Bash rules are matched with the whole command line; see
-// [rule.matchesAnyPart] for its parts.
+// matches reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
+// [rule.matchesAnyPart] for rules that apply to a part of it.
 func (r *rule) matches(c *call) bool {
 	if !r.coversTool(c) {
 		return false
@@ -386,7 +386,7 @@ var elementAssignmentPattern = shellcmd.LazyPattern(`^\s*(\w+(\[[^\]]*\])?=('[^'
 func splitUnparsable(text string) []string {
 	text = elementAssignmentPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	if i := strings.LastIndex(text, "${"); i >= 0 && !strings.Contains(text[i:], "}") {
-		text = text[:i] // the shell reads the rest as a part of the expansion
+		text = text[:i] // the shell reads the rest of the text as a part of the expansion
 	}
 	if i := strings.LastIndex(text, "$("); i >= 0 && !strings.Contains(text[i:], ")") {
 		text = text[:i]
@@ -396,7 +396,7 @@ func splitUnparsable(text string) []string {
 		switch before := text[start:i]; {
 		case r == quote:
 			quote = 0
-			if r == '\n' { // the end of a comment
+			if r == '\n' { // a line end also ends a comment
 				start = i + 1
 			}
 		case quote != 0:
@@ -415,13 +415,13 @@ func splitUnparsable(text string) []string {
 		pieces = append(pieces, text[start:])
 	}
 	for i := range pieces {
-		pieces[i] = leadingWords().ReplaceAllString(pieces[i], "")
+		pieces[i] = leadingWordsPattern().ReplaceAllString(pieces[i], "")
 	}
 	return pieces
 }
 
-// leadingWords matches the words that may precede the name of a command in a text that cannot be parsed.
-var leadingWords = shellcmd.LazyPattern(`^\s*((then|else|elif|do|if|while|until|fi|done|esac|!|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
+// leadingWordsPattern matches the words that may precede the name of a command in a text that cannot be parsed.
+var leadingWordsPattern = shellcmd.LazyPattern(`^\s*((then|else|elif|do|if|while|until|fi|done|esac|!|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), oneSimpleCommand) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
@@ -440,7 +440,7 @@ func (j *judge) isAccessible(tool, path string) bool {
 	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }
 
-func (s *ruleset) denyingSource(appliesTo func(rule) bool) string {
+func (s *ruleset) denialSourceOfRule(appliesTo func(rule) bool) string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && appliesTo(r) {
 			if r.Source == "userSettings" || r.Source == "localSettings" {

@@ -38,7 +38,7 @@ func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawM
 	return known
 }
 
-// decider decides whether calls may run. The caller holds Policy.mu.
+// decider decides whether calls may run. It is used while Policy.mu is locked.
 type decider struct {
 	*judge
 	o *Options
@@ -60,7 +60,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	if d.isDecidedByClassifier() {
 		d.judge = d.withoutWideRules()
 	}
-	c := d.describeCall(use, tool)
+	c := d.newCall(use, tool)
 	switch {
 	case p.opts.AutoApprove != nil && p.opts.AutoApprove(use.Name):
 		return c.allow("")
@@ -114,7 +114,7 @@ func (d decider) decide(c *call) Verdict {
 		return v
 	}
 	if errors.Is(c.parseErr, shellcmd.ErrUncertain) {
-		return c.verdictFor(uncertainApproval())
+		return c.verdictFor(ambiguityApproval())
 	}
 	if q := newCommandLine(c).nestedDenyApproval(); q != nil {
 		return c.verdictFor(*q)
@@ -138,11 +138,11 @@ func (d decider) decide(c *call) Verdict {
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "").withReasonCode("mode:plan")
-		v.Suggestions = nil // a rule would not help, only another mode
+		v.Suggestions = nil // only another mode permits the call, so no rule is suggested
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
-		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // even if rules allow it (observed with 2.1.330)
+		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // also for calls that a rule allows (observed with 2.1.330)
 	}
 	if q := c.suspiciousReadVerdict(); q != nil {
 		return *q
@@ -177,7 +177,7 @@ func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
-// decideByClass decides about a call to which no rule applies.
+// decideByClass decides about a call to which no rule applies, by the class of its tool.
 func (d decider) decideByClass(c *call) Verdict {
 	switch c.kind {
 	case claudecode.ToolClassShell:
@@ -246,8 +246,8 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	return v
 }
 
-// IsReadable reports whether a file may be read by its path: a working directory contains it, an allow rule for paths
-// covers it, or the mode is bypassPermissions. Other modes and whole-tool rules do not matter (observed with 2.1.329).
+// IsReadable reports whether a file may be read: it is in a working directory, an allow rule for paths covers it, or
+// the mode is bypassPermissions. Other modes, and rules that allow a whole tool, do not matter (observed with 2.1.329).
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,7 +267,7 @@ func (p *Policy) IsReadable(path string) bool {
 func (p *Policy) IsHidden(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rules.deniesPaths() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))
+	return p.rules.hasPathDenyRule() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))
 }
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
@@ -281,9 +281,9 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	defer p.mu.Unlock()
 	var tool protocol.Tool
 	if p.opts.Tool != nil {
-		tool, _ = p.opts.Tool(use.Name) // if the tool is unknown, only its name is used
+		tool, _ = p.opts.Tool(use.Name) // for an unknown tool, only the name is known
 	}
-	c := p.describeCall(use, tool)
+	c := p.newCall(use, tool)
 	return r.matchesAnyPart(c)
 }
 

@@ -231,11 +231,11 @@ func TestAskerInModes(t *testing.T) {
 // In plan mode files outside the working directory may be read, unless the settings forbid that a classifier decides.
 func TestReadingInPlanMode(t *testing.T) {
 	for alone, want := range map[bool]string{false: "allow mode", true: "ask workingDir"} {
-		p := newPolicy(t, permission.Options{HasAsker: true, PlansAlone: alone})
+		p := newPolicy(t, permission.Options{HasAsker: true, NoClassifierInPlanMode: alone})
 		if err := p.SetMode(protocol.ModePlan); err != nil {
 			t.Fatal(err)
 		}
-		started := newPolicy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, PlansAlone: alone})
+		started := newPolicy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, NoClassifierInPlanMode: alone})
 		for _, p := range []*permission.Policy{p, started} {
 			if got := verdictText(p.Decide(newCall("Read", "/else/x"))); got != want {
 				t.Errorf("alone: %t: %q, want %q", alone, got, want)

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// maxScriptDepth bounds the depth at which scripts inside scripts are analysed; maxChangedDirectories bounds the number of
-// directories that a command line may change to.
+// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it
+// may change to.
 const (
 	maxScriptDepth        = 4
 	maxChangedDirectories = 32
@@ -31,14 +31,14 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	switch {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
-			return fileAccess{ops, ops} // the last operand is not a target
+			return fileAccess{ops, ops} // all operands are sources
 		}
 		return fileAccess{ops[:max(0, len(ops)-1)], ops}
 	case name == "sed":
 		return fileAccess{ops, ops}
 	case isFileChangingCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
-	case readingVerb(name) == "" && !printsFiles(name):
+	case readingPhrase(name) == "" && !isAwk(name):
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
 		return fileAccess{read: []fileOperand{optionFileOperand(".")}}
@@ -76,9 +76,9 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether the command is awk or one of its variants. awk needs no permission to read files, so
-// [readingVerb] returns nothing for it. Deny rules still apply to its files.
-func printsFiles(name string) bool {
+// isAwk reports whether a name is awk or one of its variants. awk needs no permission to read files, so [readingPhrase]
+// returns nothing for it. Deny rules still apply to the files of awk.
+func isAwk(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
 
@@ -94,8 +94,8 @@ func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redir
 	return access
 }
 
-// directoriesAfterCD returns the directories in which the shell may be after a cd to an operand. The given directories
-// are among them, because the cd may not take effect.
+// directoriesAfterCD returns the directories in which the shell may be after a cd to one of the operands. They include
+// the given directories, because the cd may fail.
 func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directories) {
 		for _, path := range pathsOf(operands) {
@@ -113,7 +113,7 @@ type commandLine struct {
 	*call
 	lookup     wordResolver
 	startDirs  []string // directories in which the command line may start
-	isFragment bool     // it is a piece of a text that cannot be parsed
+	isFragment bool     // the command line is a piece of a text that cannot be parsed
 }
 
 func newCommandLine(c *call) commandLine {
@@ -121,7 +121,7 @@ func newCommandLine(c *call) commandLine {
 }
 
 type fileOperand struct {
-	text string // the path that the word names; the word as written if it may name several
+	text string // the path that the word names, or the word itself if it may name several paths
 	// paths are the files that the word names, with ~ expanded. For a glob, paths contains the directory before its
 	// first wildcard, the glob itself, and the matches.
 	paths    []string
@@ -131,7 +131,7 @@ type fileOperand struct {
 	isPlain  bool // the word is a single name, without braces and escapes
 }
 
-// maxGlobCharacters bounds the number of special characters of a pattern that is expanded.
+// maxGlobCharacters is the maximum number of special characters in a glob that is expanded.
 const maxGlobCharacters = 8
 
 func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
@@ -204,7 +204,7 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// valueOptions returns the options of a search command after which the real CLI skips a word (observed with 2.1.330).
+// valueOptions returns a search command's options after which the real CLI skips a word (observed with 2.1.330).
 func valueOptions(name string) string {
 	const shared = "-A -B -C -m --max-count --after-context --before-context --context"
 	switch name {
@@ -219,7 +219,7 @@ func valueOptions(name string) string {
 }
 
 // optionFiles returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
-// option supplies the search pattern or the script. The first operand is then a file instead of the pattern.
+// option supplies the search pattern or the script, so that the first operand is a file.
 func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -308,17 +308,17 @@ func pathsOf(ops []fileOperand) []string {
 	return out
 }
 
-// plainPaths returns the paths of the plain operands. Only these are compared with deny rules for paths.
+// plainPaths returns the paths of the operands that are plain words. Deny rules for paths apply only to these.
 func plainPaths(ops []fileOperand) []string {
 	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.isPlain }))
 }
 
-// isFileChangingCommand reports whether the command is one that changes files and that acceptEdits allows.
+// isFileChangingCommand reports whether a command changes files and may run without a question in mode acceptEdits.
 func isFileChangingCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 
-func copiesWithOptions(cmd shellcmd.Command) bool {
+func isCopyWithOptions(cmd shellcmd.Command) bool {
 	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
@@ -326,9 +326,9 @@ func hasWriteRedirect(rs []shellcmd.Redirect) bool {
 	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.WritesFile })
 }
 
-// readingVerb returns what a command does to the files it reads, as a phrase for questions: "list files in" for ls. It
-// returns "" for a command that needs no permission to read files.
-func readingVerb(name string) string {
+// readingPhrase describes what a command does to the files it reads, for questions: "list files in" for ls. It returns
+// "" for a command that needs no permission to read files.
+func readingPhrase(name string) string {
 	verbs := [...][2]string{
 		{"cd", "change directories to"},
 		{"ls", "list files in"},
@@ -350,10 +350,10 @@ func readingVerb(name string) string {
 		{"od", "display octal dump of files from"},
 		{"base64", "encode/decode files from"},
 		{"nl", "number lines in files from"},
-		{"grep", searchVerb},
-		{"egrep", searchVerb},
-		{"fgrep", searchVerb},
-		{"rg", searchVerb},
+		{"grep", searchPhrase},
+		{"egrep", searchPhrase},
+		{"fgrep", searchPhrase},
+		{"rg", searchPhrase},
 		{"jq", "process JSON from files in"},
 		{"sha256sum", "compute SHA-256 checksums for files in"},
 		{"sha1sum", "compute SHA-1 checksums for files in"},
@@ -379,4 +379,4 @@ func readingVerb(name string) string {
 	return ""
 }
 
-const searchVerb = "search for patterns in files from"
+const searchPhrase = "search for patterns in files from"

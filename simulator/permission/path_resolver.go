@@ -10,7 +10,7 @@ import (
 type FileSystem interface {
 	// Resolve follows the symbolic links of an absolute path as far as the path exists.
 	Resolve(path string) string
-	// Glob returns the matches of an absolute shell pattern; additional matches are harmless.
+	// Glob returns the matches of an absolute shell pattern. It may return other paths as well.
 	Glob(pattern string) []string
 	IsDir(path string) bool
 }
@@ -31,8 +31,8 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// addDirectory adds a working directory, unless it was added before. CWD is the first working directory from the start,
-// and can be added once more.
+// addDirectory adds a working directory, unless it was added before. CWD is always a working directory, but can be
+// added once more with another source.
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -40,7 +40,7 @@ func (p *pathResolver) addDirectory(d Directory) {
 	}
 }
 
-// joinUncleaned joins a directory and a name without cleaning, which would hide a ".." after a symbolic link.
+// joinUncleaned joins a directory and a name, but does not clean the path: that would hide a ".." after a link.
 func joinUncleaned(dir, name string) string {
 	if name == "" {
 		return dir

@@ -23,7 +23,7 @@ type Options struct {
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
-	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil means none.
+	// AutoApprove reports whether the scenario allows a tool in every mode and against all rules; nil means none.
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
 	// can report them. Nil means that every name is known.
@@ -34,9 +34,9 @@ type Options struct {
 	Dir func() string
 	// HasAsker is true if a prompter can be asked (--permission-prompt-tool).
 	HasAsker bool
-	// NoPrompts turns every question into a denial (--permission-prompts none).
+	// NoPrompts makes the policy deny calls instead of asking (--permission-prompts none).
 	NoPrompts bool
-	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when the session starts in that mode.
+	// BypassAllowed lets SetMode switch to bypassPermissions, as a session that starts in this mode always may.
 	BypassAllowed bool
 	// AskSkill reports whether loading a skill needs permission, because the skill brings permission rules of its own.
 	// Nil means that no skill needs permission.
@@ -45,9 +45,9 @@ type Options struct {
 	PlanDir string
 	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
 	NoBypass, NoAuto bool
-	// PlansAlone is true if the settings forbid that a classifier decides in plan mode.
-	PlansAlone bool
-	// OnDirectories receives the working directories, CWD first, when an update changed them; nil means none.
+	// NoClassifierInPlanMode is true if the settings forbid that a classifier decides in plan mode.
+	NoClassifierInPlanMode bool
+	// OnDirectories is called with all working directories, CWD first, after an update of them; nil means none.
 	OnDirectories func(dirs []string)
 }
 
@@ -77,7 +77,7 @@ func New(o Options) (*Policy, error) {
 			at.addDirectory(d)
 		}
 	}
-	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}, plansAlone: o.PlansAlone}}
+	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}, noClassifierInPlanMode: o.NoClassifierInPlanMode}}
 	for _, r := range o.Rules {
 		parsed, err := parseRule(r)
 		if err != nil {
@@ -97,7 +97,7 @@ func New(o Options) (*Policy, error) {
 // Warnings returns a message for each rule that was ignored or has no effect, with the reason, in order.
 func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 
-// Rules returns the rules in force, in order, including those of this session.
+// Rules returns the current rules, in order, including those that were added during the session.
 func (p *Policy) Rules() []Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +126,8 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	return added
 }
 
-// Prompter asks the host or a permission tool for a decision. An error means that no decision could be obtained; a
-// denial is not an error.
+// A Prompter asks the host or a permission tool for a decision. An error means that no decision was made; a denial is
+// not an error.
 type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
@@ -140,8 +140,8 @@ type ModeError struct {
 
 func (e *ModeError) Error() string { return e.Message }
 
-// ParseMode reads a mode in the real spelling (acceptEdits) or in kebab-case (accept-edits). "manual" and, from older
-// scenarios, "delegate" mean default.
+// ParseMode reads a mode in the spelling of the CLI (acceptEdits) or in kebab-case (accept-edits). "manual" and, in
+// older scenarios, "delegate" mean default.
 func ParseMode(s string) (protocol.PermissionMode, error) {
 	mode, ok := map[string]protocol.PermissionMode{
 		"default": protocol.ModeDefault, "manual": protocol.ModeDefault, "delegate": protocol.ModeDefault, "acceptedits": protocol.ModeAcceptEdits,
@@ -168,7 +168,7 @@ func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	return p.Mode()
 }
 
-// SetMode switches to m, spelled as in the real CLI. If it cannot, it returns a [*ModeError] and changes nothing.
+// SetMode switches to a mode. If the mode is not allowed or unknown, it returns a [*ModeError] and changes nothing.
 func (p *Policy) SetMode(m protocol.PermissionMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,13 +193,13 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 	}
 	if m == protocol.ModePlan && p.mode != m {
-		p.modeBeforePlan, p.plansAlone = p.mode, p.opts.PlansAlone || p.mode == protocol.ModeBypass
+		p.modeBeforePlan, p.noClassifierInPlanMode = p.mode, p.opts.NoClassifierInPlanMode || p.mode == protocol.ModeBypass
 	}
 	p.mode = m
 	return nil
 }
 
-// ModeAfterPlan returns the mode that is restored when plan mode ends: the mode before it.
+// ModeAfterPlan returns the mode to which the session returns when plan mode ends.
 func (p *Policy) ModeAfterPlan() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,9 +21,9 @@ func (c commandLine) removalApproval() *approvalRequest {
 		return nil
 	}
 	scripts := append([]commandLine{c}, c.shellScripts(maxScriptDepth)...)
-	lines := slices.Concat(scripts, fragments(c))
+	lines := slices.Concat(scripts, unparsableFragments(c))
 	for _, group := range c.script.Groups {
-		lines = append(lines, scriptLine(c, group))
+		lines = append(lines, scriptCommandLine(c, group))
 	}
 	for _, one := range scripts {
 		for _, fixed := range one.withClosedQuote() {
@@ -36,34 +36,34 @@ func (c commandLine) removalApproval() *approvalRequest {
 		}
 	}
 	for i, one := range scripts {
-		if q := one.unclearScriptApproval(); q != nil {
+		if q := one.unanalyzableScriptApproval(); q != nil {
 			return q
 		}
-		if i > 0 && errors.Is(one.parseErr, shellcmd.ErrUncertain) && removalName().MatchString(one.command) {
-			return new(uncertainApproval())
+		if i > 0 && errors.Is(one.parseErr, shellcmd.ErrUncertain) && removalNamePattern().MatchString(one.command) {
+			return new(ambiguityApproval())
 		}
 	}
 	return nil
 }
 
-var removalName = shellcmd.LazyPattern(`\brm(dir)?\b`)
+var removalNamePattern = shellcmd.LazyPattern(`\brm(dir)?\b`)
 
-// hiddenScript matches a command that passes a script with a removal to a shell.
-var hiddenScript = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
+// hiddenScriptPattern matches a command that passes a script with a removal to a shell.
+var hiddenScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
 
-// hiddenStart matches the start of a command that the real CLI cannot parse and searches for such scripts.
-var hiddenStart = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
+// hiddenStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
+var hiddenStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
 
-// unclearScriptApproval returns the question about a script that is an argument of a shell, removes files, and cannot be
-// analysed: it uses a variable or argument whose value is unclear, or a function or case contains it.
-func (c commandLine) unclearScriptApproval() *approvalRequest {
-	if text := strings.TrimSpace(c.command); (hiddenStart().MatchString(text) || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScript().MatchString(text) {
+// unanalyzableScriptApproval returns the question about a script that is an argument of a shell, removes files, and
+// cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
+func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
+	if text := strings.TrimSpace(c.command); (hiddenStartPattern().MatchString(text) || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScriptPattern().MatchString(text) {
 		return hiddenScriptApproval()
 	}
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValues().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved
-		if isUnread && hiddenScript().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
+		if isUnread && hiddenScriptPattern().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
 			return hiddenScriptApproval()
 		}
 	}
@@ -79,41 +79,41 @@ func hiddenScriptApproval() *approvalRequest {
 func removesFiles(text string) bool {
 	script, _ := shellcmd.Parse(text)
 	return slices.ContainsFunc(script.Commands, func(cmd shellcmd.Command) bool {
-		name := strings.ToLower(baseName(cmd.Innermost()))
+		name := strings.ToLower(commandBaseName(cmd.Innermost()))
 		nested := cmd.NestedScript()
 		if len(cmd.Args) > 1 && strings.HasPrefix(cmd.Args[0], "$") {
-			name = cmd.Args[1] // the variable may be empty
+			name = cmd.Args[1] // a variable as the first word may be empty, so the next word counts
 		}
 		return name == "rm" || name == "rmdir" || nested != "" && removesFiles(nested)
 	})
 }
 
-var unclosedQuoteWord = shellcmd.LazyPattern(`\s('[^']*)$`)
+var unclosedQuoteWordPattern = shellcmd.LazyPattern(`\s('[^']*)$`)
 
 // withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real
 // CLI (observed with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for
 // other command lines.
 func (c commandLine) withClosedQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
-	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
+	at := unclosedQuoteWordPattern().FindStringSubmatchIndex(text)
 	if at == nil || c.parseErr == nil && !c.script.HasOpenQuote || strings.Contains(text, `\ `) || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
 		return nil
 	}
 	_, size := utf8.DecodeLastRuneInString(text)
-	fixed := scriptLine(c, text[:len(text)-size]+"'")
-	return append(fragments(fixed), fixed)
+	fixed := scriptCommandLine(c, text[:len(text)-size]+"'")
+	return append(unparsableFragments(fixed), fixed)
 }
 
-// fragments splits a text that cannot be parsed at line ends, operators, and parentheses, and returns the pieces as command
-// lines. It returns nil for other texts. In mode bypassPermissions only ${HOME} matters in them (observed with 2.1.330).
-func fragments(c commandLine) []commandLine {
+// unparsableFragments splits a text that cannot be parsed at line ends, operators and parentheses into command lines;
+// nil for other texts. In mode bypassPermissions, only ${HOME} is expanded in them (observed with 2.1.330).
+func unparsableFragments(c commandLine) []commandLine {
 	if c.parseErr == nil {
 		return nil
 	}
 	var out []commandLine
 	for _, piece := range splitUnparsable(c.command) {
 		if piece != c.command {
-			fragment := scriptLine(c, strings.Join(strings.Fields(piece), " "))
+			fragment := scriptCommandLine(c, strings.Join(strings.Fields(piece), " "))
 			fragment.script.IsBroken, fragment.isFragment = true, true
 			out = append(out, fragment)
 		}
@@ -121,37 +121,37 @@ func fragments(c commandLine) []commandLine {
 	return out
 }
 
-func scriptLine(c commandLine, script string) commandLine {
+func scriptCommandLine(c commandLine, script string) commandLine {
 	call := *c.call
 	call.command = script
 	call.script, call.parseErr = shellcmd.Parse(script)
 	return commandLine{call: &call, lookup: c.lookup, startDirs: c.startDirs}
 }
 
-// directRemovalApproval is like removalApproval but ignores nested scripts.
+// directRemovalApproval is like removalApproval, but does not search scripts inside of the command line.
 func (c commandLine) directRemovalApproval() *approvalRequest {
-	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
+	changesDirectory := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := c.script.UnwrappedForRemoval(cmd)
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
-		if q := c.commandRemovalApproval(cmd.WithVariableValues(), moves); q != nil {
+		if q := c.commandRemovalApproval(cmd.WithVariableValues(), changesDirectory); q != nil {
 			return q
 		}
 	}
 	return nil
 }
 
-// variableApproval returns the question that a command requires if it removes a directory in a variable, or if it passes
+// directoryVariableApproval returns the question that a command requires if it removes a directory in a variable, or if it passes
 // such a command to another shell.
-func variableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
+func directoryVariableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
 	assignments := outer.Assignments()
 	for _, one := range nestedCommands(assignments, cmd) {
 		if q := variableRemovalApproval(one); q != nil {
 			return q
 		}
 	}
-	if cmd.ShellScript() != "" { // a shell does not know the variables
+	if cmd.ShellScript() != "" { // another shell does not know this shell's variables
 		assignments = ""
 	}
 	for _, one := range nestedCommands(assignments, cmd) {
@@ -162,7 +162,7 @@ func variableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequ
 	return variableRemovalApproval(cmd)
 }
 
-// nestedCommands returns the commands of the script that a command passes to another shell, after assignments.
+// nestedCommands returns the commands of assignments and of the script that cmd passes to another shell.
 func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command {
 	if cmd.Name() == "coproc" {
 		cmd.Args, cmd.Words = cmd.Args[1:], cmd.Words[1:]
@@ -191,7 +191,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 		if strings.TrimSpace(script) == "" {
 			continue
 		}
-		inner, searched := scriptLine(c, c.script.Assignments()+script), *c.judge
+		inner, searched := scriptCommandLine(c, c.script.Assignments()+script), *c.judge
 		searched.mode = protocol.ModeBypass
 		inner.judge = &searched
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
@@ -199,33 +199,33 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	return out
 }
 
-// commandRemovalApproval returns the question that one command requires if it removes important files. moves is true if
-// the command line changes the directory.
-func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
+// commandRemovalApproval returns the question that one command requires if it removes important files. changesDirectory
+// is true if the command line changes the directory.
+func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, changesDirectory bool) *approvalRequest {
 	if c.isFragment {
-		return c.targetApproval(cmd, moves)
+		return c.removalTargetApproval(cmd, changesDirectory)
 	}
-	if inner := (shellcmd.Script{IsBroken: true}).UnwrappedForRemoval(cmd); baseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.Clear {
+	if inner := (shellcmd.Script{IsBroken: true}).UnwrappedForRemoval(cmd); commandBaseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.Clear {
 		operands, recursive := removalOperands(inner)
 		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}
 	}
-	if q := variableApproval(c.script, cmd); q != nil {
+	if q := directoryVariableApproval(c.script, cmd); q != nil {
 		return q
 	}
-	if q := c.targetApproval(cmd, moves); q != nil || cmd.IsInFunction {
+	if q := c.removalTargetApproval(cmd, changesDirectory); q != nil || cmd.IsInFunction {
 		return q
 	}
 	return unsetRemovalApproval(cmd)
 }
 
-// targetApproval returns the question about the targets of a command whose words are known.
-func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalRequest {
+// removalTargetApproval returns the question about the targets of a command whose words are known.
+func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirectory bool) *approvalRequest {
 	isBypass := c.judge.mode == protocol.ModeBypass
 	inner := c.script.UnwrappedForRemoval(cmd)
-	name := baseName(inner)
+	name := commandBaseName(inner)
 	if name != "rm" && name != "rmdir" || cmd.Clarity == shellcmd.Unread || cmd.IsTimed && cmd.Interleaved {
 		return nil
 	}
@@ -239,25 +239,25 @@ func (c commandLine) targetApproval(cmd shellcmd.Command, moves bool) *approvalR
 	if cmd.IsHidden {
 		operands = slices.DeleteFunc(operands, func(target string) bool {
 			_, all := emptiedDirectory(target)
-			return strings.ContainsAny(target, unknownVariables+string(shellcmd.PlaceholderOutput)) || moves && (all || strings.Trim(target, "./") == "")
+			return strings.ContainsAny(target, unknownValuePlaceholders+string(shellcmd.PlaceholderOutput)) || changesDirectory && (all || strings.Trim(target, "./") == "")
 		})
 	}
-	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return parentsOption().MatchString(a) })
+	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return parentsOptionPattern().MatchString(a) })
 	for _, target := range operands {
 		if removesParents {
 			target += "/"
 		}
-		if moves && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
-			continue // neither the directory nor the other words are known
+		if changesDirectory && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
+			continue // the target cannot be resolved
 		}
-		if q := c.dangerousTargetApproval(name, target, moves); q != nil {
+		if q := c.dangerousTargetApproval(name, target, changesDirectory); q != nil {
 			return q
 		}
 	}
 	return nil
 }
 
-var parentsOption = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
+var parentsOptionPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
 
 func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name, cmd := cmd.UnquotedRemoval()
@@ -269,7 +269,7 @@ func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 		"Dangerous "+name+" operation on a directory in a variable")
 }
 
-func baseName(cmd shellcmd.Command) string {
+func commandBaseName(cmd shellcmd.Command) string {
 	if len(cmd.Args) == 0 {
 		return ""
 	}
@@ -294,14 +294,14 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyCommandOutput reports whether a target such as $(cmd)/* has only output of commands before stars and slashes.
+// isOnlyCommandOutput reports whether a target, such as $(cmd)/*, has only output of commands, stars and slashes.
 func isOnlyCommandOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
 }
 
 // dangerousTargetApproval returns the question about one operand that must not be removed without permission, or nil.
-func (c commandLine) dangerousTargetApproval(name, target string, moves bool) *approvalRequest {
+func (c commandLine) dangerousTargetApproval(name, target string, changesDirectory bool) *approvalRequest {
 	home := c.judge.resolver.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
@@ -316,15 +316,15 @@ func (c commandLine) dangerousTargetApproval(name, target string, moves bool) *a
 			break
 		}
 	}
-	if filepath.Dir(target) == "/" { // output beside other text is a name in the root
+	if filepath.Dir(target) == "/" { // the output of a command next to other text is a name in the root directory
 		target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput), "x")
 	}
 	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderVariable, shellcmd.PlaceholderExpansion, shellcmd.PlaceholderHome, shellcmd.PlaceholderNotEmpty})) {
-		return nil // nothing is asked about an unknown target
+		return nil // a target with an unknown value needs no question
 	}
 	relative := !filepath.IsAbs(target)
 	dir, all := emptiedDirectory(target)
-	if moves && relative && (all || strings.Trim(target, "./") == "") {
+	if changesDirectory && relative && (all || strings.Trim(target, "./") == "") {
 		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
 			"Dangerous "+name+" operation after a change of directory")
 	}
@@ -345,14 +345,14 @@ func (c commandLine) dangerousTargetApproval(name, target string, moves bool) *a
 	switch {
 	case what == "":
 		return nil
-	case what == workspaceDirectory && !all:
+	case what == workspaceDirectoryText && !all:
 		kind = "working directory or its ancestor"
 	}
 	return dangerousApproval("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
 		"Dangerous "+name+" operation on "+kind+": "+filepath.Clean(target))
 }
 
-// dangerousApproval returns a question that no rule and no mode answers.
+// dangerousApproval returns a question that only the user can answer, not a rule or a mode.
 func dangerousApproval(message, reason string) *approvalRequest {
 	return &approvalRequest{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
@@ -361,22 +361,22 @@ func dangerousApproval(message, reason string) *approvalRequest {
 	}
 }
 
-const unknownVariables = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
+const unknownValuePlaceholders = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
 
 // unsetRemovalApproval asks about removing what may be the root because a variable is not set.
 func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name, inner := cmd.UnquotedRemoval()
 	operands, _ := removalOperands(inner)
-	if name != "" && slices.ContainsFunc(operands, func(target string) bool { return rootIfUnset().MatchString(target) }) {
+	if name != "" && slices.ContainsFunc(operands, func(target string) bool { return rootIfUnsetPattern().MatchString(target) }) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
 	return nil
 }
 
-// rootIfUnset matches the shape of a target that begins with a variable, and that is the root, a file of the root, or a
+// rootIfUnsetPattern matches the shape of a target that begins with a variable, and that is the root, a file of the root, or a
 // system directory if the variable is empty.
-var rootIfUnset = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + strings.Join(systemDirectories(), "|") + `)(/[/*]*)?$`)
+var rootIfUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + strings.Join(systemDirectories(), "|") + `)(/[/*]*)?$`)
 
 func systemDirectories() []string {
 	return []string{
@@ -385,7 +385,7 @@ func systemDirectories() []string {
 	}
 }
 
-// emptiedDirectory returns the directory that removing a target such as dir/* empties; all is false for others.
+// emptiedDirectory returns the directory that removing a target such as dir/* empties; all is false for other targets.
 func emptiedDirectory(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)
@@ -400,12 +400,12 @@ func emptiedDirectory(target string) (dir string, all bool) {
 		dir = "/"
 	}
 	if end > 0 && end < len(steps)-1 {
-		dir += "/*" // a pattern for the content of the unknown directory
+		dir += "/*" // the target is the content of a directory with an unknown name
 	}
 	return dir, true
 }
 
-const workspaceDirectory = "a workspace directory (the working directory, an additional working directory, or one of their parent directories)"
+const workspaceDirectoryText = "a workspace directory (the working directory, an additional working directory, or one of their parent directories)"
 
 // describeCriticalDirectory describes an absolute path that must not be removed by accident; empty means it may be.
 func (c commandLine) describeCriticalDirectory(abs string) string {
@@ -416,7 +416,7 @@ func (c commandLine) describeCriticalDirectory(abs string) string {
 	if slices.ContainsFunc(append([]string{c.judge.resolver.resolveCallPath("")}, c.judge.resolver.dirs...), func(work string) bool {
 		return isBelow(clean, work) || isBelow(c.judge.resolver.resolveLinks(clean), c.judge.resolver.resolveLinks(work))
 	}) {
-		return workspaceDirectory
+		return workspaceDirectoryText
 	}
 	return ""
 }

@@ -27,7 +27,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if v.ReasonType == "hook" {
 		r.Hook = use.Hook
 	}
-	if v.AskRule { // no suggestion would change the decision
+	if v.AskRule { // after any update, an ask rule would still require the question
 		r.Suggestions, r.ServerAskOnly, r.RuleSource = nil, new(false), v.RuleSource
 	}
 	if p.opts.Tool == nil {
@@ -39,7 +39,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	}
 	if classOf(use.Name) != claudecode.ToolClassUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
-		r.Description = cmp.Or(p.describe(use), r.Description)
+		r.Description = cmp.Or(p.callDescription(use), r.Description)
 	}
 	if tool.Server != "" {
 		r.DisplayName = tool.RawName
@@ -54,8 +54,8 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// describe returns a short description of a call of a built-in tool; empty means use the tool's description.
-func (p *Policy) describe(use protocol.ToolUse) string {
+// callDescription returns a short description of a call of a built-in tool; "" means to show the tool's own.
+func (p *Policy) callDescription(use protocol.ToolUse) string {
 	var input struct {
 		Description  string `json:"description"`
 		Command      string `json:"command"`
@@ -90,7 +90,7 @@ func shortenQuoted(s string) string {
 	return s
 }
 
-// displayPath returns a path as shown to users: relative to the working directory, or with "~" in the home directory.
+// displayPath returns a path as users see it: relative to the working directory, or with "~" for the home directory.
 func (p *Policy) displayPath(path string) string {
 	if path == "" {
 		return ""
@@ -109,14 +109,14 @@ func (p *Policy) displayPath(path string) string {
 // that may not be set, and updates of an unknown type are skipped.
 func (p *Policy) Apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	dirs := p.Directories()
-	modeChanged = p.apply(updates)
+	modeChanged = p.applyUpdates(updates)
 	if now := p.Directories(); p.opts.OnDirectories != nil && !slices.Equal(dirs, now) {
 		p.opts.OnDirectories(now)
 	}
 	return modeChanged
 }
 
-func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
+func (p *Policy) applyUpdates(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.mode
@@ -138,7 +138,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			})
 		case "setMode":
 			if mode, err := ParseMode(string(u.Mode)); err == nil {
-				_ = p.setMode(mode) // the mode is unchanged if it may not be set
+				_ = p.setMode(mode) // if the mode may not be set, it is unchanged
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
@@ -188,8 +188,8 @@ func parseUpdate(u protocol.PermissionUpdate) []rule {
 	return out
 }
 
-// ReadAnswer parses the answer of a host or a permission tool. An invalid answer has AskFailure set; an "allow"
-// without an input keeps the original one.
+// ReadAnswer parses the answer of a host or a permission tool. For an invalid answer, AskFailure is set. An "allow"
+// without an input keeps the input of the call.
 func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	var in struct {
 		Behavior    string          `json:"behavior"`

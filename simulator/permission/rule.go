@@ -35,7 +35,7 @@ type rule struct {
 	toolRE  *regexp.Regexp // set when tool holds a *
 	content string         // text in the parentheses; empty means that the rule covers the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
-	isStar  bool           // content was a single star
+	isStar  bool           // the content was "*", which counts as no content
 	// param and value are set for a deny or ask rule with the content "param:value". The rule applies to calls in which
 	// this parameter has this value. A star in the value matches any text.
 	param string
@@ -92,7 +92,7 @@ func parseRule(r Rule) (rule, error) {
 		if out.glob, err = match.CompileGitignore(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
-		// Upper and lower case are the same (observed with 2.1.330).
+		// The CLI ignores case in path patterns (observed with 2.1.330).
 		out.glob = regexp.MustCompile("(?i)" + out.glob.String())
 	}
 	return out, nil
@@ -145,8 +145,8 @@ func (r *rule) isIneffective() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// matchDomain matches "domain:example.com"; a leading "*." matches subdomains, other stars match a part of a label.
-// Dots at the end of the host are ignored. "domain:*" also matches addresses without a host (observed with 2.1.330).
+// matchDomain matches a host with "domain:example.com". A leading "*." matches subdomains, other stars a part of a
+// label. Dots at the end of the host are ignored. "domain:*" also matches URLs without a host (observed with 2.1.330).
 func matchDomain(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")
 	want, host = strings.ToLower(want), strings.ToLower(strings.TrimRight(host, "."))
@@ -162,7 +162,7 @@ func matchDomain(content, host string) bool {
 	return err == nil && matched
 }
 
-// matchSkill matches a name or a prefix: "name:*", "name *".
+// matchSkill reports whether content is the name of a skill, or a prefix of it: "name:*" or "name *".
 func matchSkill(content, name string) bool {
 	for _, suffix := range []string{":*", " *"} {
 		if base, found := strings.CutSuffix(content, suffix); found {
@@ -181,8 +181,8 @@ const (
 	oneSimpleCommand
 )
 
-// matchCommand matches the content of one Bash rule: "npm run *" and "npm:*" match prefixes, other stars match any
-// text, and everything else is compared exactly.
+// matchCommand compares text with the content of a Bash rule. "npm run *" and "npm:*" match prefixes, other stars match
+// any text, and everything else must be equal.
 func matchCommand(content, text string, kind commandTextKind) bool {
 	text = strings.TrimSpace(text)
 	if content == text {
@@ -207,7 +207,7 @@ func matchCommand(content, text string, kind commandTextKind) bool {
 
 func ruleReasonCode(source string) string { return "rule:" + source }
 
-func (s *ruleset) denySource(c *call) string {
+func (s *ruleset) matchingDenySource(c *call) string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
 			return r.Source
@@ -216,7 +216,7 @@ func (s *ruleset) denySource(c *call) string {
 	return ""
 }
 
-func (s *ruleset) pathDenySource() string {
+func (s *ruleset) pathDenyRuleSource() string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {
 			return r.Source

@@ -47,7 +47,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 // windowsNamePattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
 var windowsNamePattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
-// suspiciousReadVerdict returns the question about reading a file whose name has another meaning on Windows. Nil means
+// suspiciousReadVerdict returns the question about reading a file whose name means another file on Windows. Nil means
 // that the name is not suspicious, or that a rule allows the whole tool.
 func (c *call) suspiciousReadVerdict() *Verdict {
 	if c.kind != claudecode.ToolClassRead || !windowsNamePattern().MatchString(c.path) ||
@@ -108,15 +108,15 @@ func (c *call) safetyApproval() *approvalRequest {
 // sensitivePathApproval returns the question about a path of the command line; nil means that it is not sensitive.
 func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 	abs := c.judge.resolver.resolveShellPath(path)
-	if strings.HasPrefix(path, "//") { // Windows reads this as a host
+	if strings.HasPrefix(path, "//") { // on Windows, the path would name a host
 		abs = "/" + abs
 	}
 	return c.sensitiveFileApproval(abs)
 }
 
 // sensitiveChangeApproval returns the question about the first sensitive file that the command line changes. Like the
-// real CLI (observed with 2.1.330), it checks plain names only, and no line that cannot be analysed completely. It ignores
-// operands of a command that has options or writes to another file, and after a change of directory all relative names.
+// real CLI (observed with 2.1.330), it checks only plain names, and no command line that cannot be analysed completely.
+// It ignores operands of a command with options or a redirection, and, after a change of directory, relative names.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	if !c.script.IsAnalysed() {
 		return nil
@@ -127,12 +127,12 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := c.script.UnwrappedForRemoval(cmd)
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !hasWriteRedirect(cmd.Redirects) && !copiesWithOptions(inner) {
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !hasWriteRedirect(cmd.Redirects) && !isCopyWithOptions(inner) {
 			if q := c.sensitiveOperandApproval(inner); q != nil {
 				return q
 			}
 		}
-		if q := sourceApproval(c, inner); q != nil && !cmd.IsHidden && !moved {
+		if q := tokenSourceApproval(c, inner); q != nil && !cmd.IsHidden && !moved {
 			return q
 		}
 		redirects = append(redirects, cmd.Redirects...)
@@ -171,12 +171,12 @@ func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalR
 	return nil
 }
 
-var linkOption = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
+var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
-// sourceApproval returns the question about moving or linking a directory that contains the sign-in tokens of the CLI.
-func sourceApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
+// tokenSourceApproval returns the question about moving or linking a directory with the CLI's sign-in tokens.
+func tokenSourceApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
 	name := filepath.Base(inner.Name())
-	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(inner.Args, func(a string) bool { return linkOption().MatchString(a) })) {
+	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(inner.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
 		return nil
 	}
 	paths := plainPaths(c.lookup.fileOperands(inner))
@@ -186,7 +186,7 @@ func sourceApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
 	return nil
 }
 
-// tokenApproval returns the question about changing a directory that contains the sign-in tokens of the CLI.
+// tokenApproval returns the question about a change of a directory that contains the CLI's sign-in tokens.
 func (c commandLine) tokenApproval(path string) *approvalRequest {
 	tokens := filepath.Join(c.judge.resolver.home, ".claude", ".credentials.json")
 	if abs := c.judge.resolver.resolveShellPath(path); c.judge.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {

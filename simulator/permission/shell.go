@@ -13,7 +13,7 @@ import (
 func (c commandLine) decideShell() Verdict {
 	q := obstacleApproval(c.script.Obstacle, c.isEveryPartAllowed())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundInText()) {
-		q = unclearApproval("Parse error").withReasonCode(missTooComplex)
+		q = approvalWithReason("Parse error").withReasonCode(reasonCodeTooComplex)
 	}
 	if q != nil {
 		return c.verdictFor(*q)
@@ -32,7 +32,7 @@ func (c commandLine) decideShell() Verdict {
 }
 
 // verdictWithoutRule returns the question that the command line would cause without the ask rule r. It returns nil if
-// the message about r is used: r concerns the line's only command, or there is no other reason to ask (observed with
+// the question is about r: r concerns the line's only command, or there is no other reason to ask (observed with
 // 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
@@ -74,7 +74,7 @@ func (c commandLine) isEveryPartAllowed() bool {
 type commandVerdict struct {
 	cmd              shellcmd.Command
 	isAllowed        bool
-	byMode           bool             // only the mode allows the command
+	byMode           bool             // the permission mode, and no rule, allows the command
 	byRule           bool             // an allow rule names this exact command
 	changedDirectory bool             // the command changes files in a directory entered by a cd in the same line
 	approval         *approvalRequest // the question if the command is not allowed; nil means a plain request for approval
@@ -108,7 +108,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	case match:
 		out.isAllowed, out.byRule = true, exact
 	case cmd.IsReadOnly():
-		out.isAllowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
+		out.isAllowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.hasPathDenyRule()
 	case c.judge.allowsEdits() && (isAllowedEdit(cmd) || writesOnlyThroughRedirects(cmd)):
 		out.isAllowed, out.byMode = true, true
 	case writesOnlyThroughRedirects(cmd) && c.redirectionApproval() == nil:
@@ -165,13 +165,13 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
 		return c.verdictFor(*refused[0].approval)
 	case len(parts) == 1:
-		q := *unclearApproval(needsApprovalText)
+		q := *approvalWithReason(needsApprovalText)
 		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command))
 		return c.verdictFor(q)
 	}
 	q := approvalForParts(refused)
 	if strings.Contains(c.command, "\\\n") {
-		q.code = missTooComplex // the command continues on the next line (observed with 2.1.330)
+		q.code = reasonCodeTooComplex // a command that continues on the next line has this code (observed with 2.1.330)
 	}
 	return c.verdictFor(q)
 }
@@ -211,7 +211,7 @@ func approvalForParts(refused []commandVerdict) approvalRequest {
 func reasonCode(refused []commandVerdict) string {
 	var codes []string
 	for _, x := range refused {
-		code := missNoRule
+		code := reasonCodeNoRule
 		if x.approval != nil {
 			code = x.approval.code
 		}
@@ -279,15 +279,15 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 
 // The reason codes of shell commands (observed with 2.1.330).
 const (
-	unknownReasonCode  = "unknown"
-	missNoRule         = "bashMiss:no-rule-match"
-	missTooComplex     = "bashMiss:too-complex"
-	missSemantics      = "bashMiss:semantics"
-	missOperators      = "bashMiss:shell-operators"
-	missMultipleCD     = "bashMiss:multi-cd"
-	missCDWithGit      = "bashMiss:cd-git-compound"
-	missCDWithRedirect = "bashMiss:cd-compound-redirect"
-	missCDWithWrite    = "bashMiss:cd-compound-write"
-	missFlags          = "bashMiss:flag-validation"
-	missSed            = "bashMiss:sed-dangerous"
+	reasonCodeUnknown        = "unknown"
+	reasonCodeNoRule         = "bashMiss:no-rule-match"
+	reasonCodeTooComplex     = "bashMiss:too-complex"
+	reasonCodeSemantics      = "bashMiss:semantics"
+	reasonCodeOperators      = "bashMiss:shell-operators"
+	reasonCodeMultipleCD     = "bashMiss:multi-cd"
+	reasonCodeCDWithGit      = "bashMiss:cd-git-compound"
+	reasonCodeCDWithRedirect = "bashMiss:cd-compound-redirect"
+	reasonCodeCDWithWrite    = "bashMiss:cd-compound-write"
+	reasonCodeFlags          = "bashMiss:flag-validation"
+	reasonCodeSed            = "bashMiss:sed-dangerous"
 )

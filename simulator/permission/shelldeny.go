@@ -8,23 +8,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// pathDenial refuses a command line that uses a path which a deny rule for reading or editing covers; nil means no
-// refusal. After a cd, paths are also resolved in the new directory; a refusal there takes precedence. The check has
-// the gaps of the real CLI (observed with 2.1.330). It ignores globs, braces and redirections of compound commands. It
-// also ignores every line that contains a list in a subshell, such as (a; b).
+// pathDenial refuses a command line that uses a path which a deny rule covers; nil means that it does not. Paths after
+// a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with
+// 2.1.330), it ignores globs, braces, redirections of compound commands, and every line that contains a list in a
+// subshell, such as (a; b).
 func (c commandLine) pathDenial() *Verdict {
-	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
+	if !c.judge.rules.hasPathDenyRule() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict
-	places := slices.Clip(c.startDirs)
+	directories := slices.Clip(c.startDirs)
 	for _, cmd := range c.script.Commands {
 		if len(cmd.Words) > 0 && cmd.Words[0].Value != "" {
 			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
 		}
 		inner := shellcmd.Script{}.UnwrappedForRemoval(cmd)
 		to := c.lookup.fileAccess(inner)
-		if v := c.denialAfterCD(places[1:], inner.Name(), to.read); v != nil {
+		if v := c.denialAfterCD(directories[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
 		name := inner.Name()
@@ -33,21 +33,21 @@ func (c commandLine) pathDenial() *Verdict {
 		}
 		switch name {
 		case "cd":
-			places = c.lookup.directoriesAfterCD(places, to.read)
+			directories = c.lookup.directoriesAfterCD(directories, to.read)
 		case "pushd":
-			places = c.lookup.directoriesAfterCD(places, c.lookup.fileOperands(inner))
-		case "popd": // the directory before popd does not matter
-			places = append(places, c.startDirs...)
+			directories = c.lookup.directoriesAfterCD(directories, c.lookup.fileOperands(inner))
+		case "popd": // after popd, the previous directory is unknown
+			directories = append(directories, c.startDirs...)
 		}
 		to = c.lookup.addRedirects(to, cmd.Redirects)
-		if refused == nil && c.isDeniedIn(places, to) {
-			refused = new(c.denyWithCommandText("subcommandResults", c.refusedText(cmd)).withRuleSource(c.judge.rules.pathDenySource()))
+		if refused == nil && c.isDeniedIn(directories, to) {
+			refused = new(c.denyWithCommandText("subcommandResults", c.refusedText(cmd)).withRuleSource(c.judge.rules.pathDenyRuleSource()))
 		}
 	}
 	return refused
 }
 
-// hidesPaths reports whether, because of an obstacle, some paths of the line cannot be found (observed with 2.1.330).
+// hidesPaths reports whether an obstacle prevents that all paths of the command line are found (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleQuotedSubstitution, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
@@ -70,15 +70,15 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 }
 
 // denialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
-func (c commandLine) denialAfterCD(places []string, name string, read []fileOperand) *Verdict {
-	for _, place := range places {
+func (c commandLine) denialAfterCD(directories []string, name string, read []fileOperand) *Verdict {
+	for _, place := range directories {
 		for _, path := range plainPaths(read) {
 			if abs := c.judge.resolver.absFrom(place, path); c.judge.rules.coversPath(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
-				v.DenyRule, v.Decision.Source = true, c.judge.rules.denyingSource(func(r rule) bool {
+				v.DenyRule, v.Decision.Source = true, c.judge.rules.denialSourceOfRule(func(r rule) bool {
 					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ToolClassRead, path: abs})
 				})
-				return new(v.withRuleSource(c.judge.rules.pathDenySource()))
+				return new(v.withRuleSource(c.judge.rules.pathDenyRuleSource()))
 			}
 		}
 	}

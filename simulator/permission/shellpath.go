@@ -25,12 +25,12 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withReasonCode(missMultipleCD)
+		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withReasonCode(reasonCodeMultipleCD)
 	case git:
-		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(missCDWithGit)
+		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(reasonCodeCDWithGit)
 	case redirected:
 		return &approvalRequest{
-			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", code: missCDWithRedirect,
+			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithRedirect,
 			reason: "Compound command contains cd with output redirection" + pathResolutionText,
 		}
 	}
@@ -50,7 +50,7 @@ func (c commandLine) writeAfterCDApproval(inner shellcmd.Command) *approvalReque
 		return nil
 	}
 	q := &approvalRequest{
-		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", code: missCDWithWrite,
+		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithWrite,
 		reason: "Compound command contains cd with write operation" + pathResolutionText, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.judge.allowsEdits() {
@@ -76,7 +76,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 			return q
 		}
 		for _, path := range op.paths {
-			if r.WritesFile && globText().MatchString(path) {
+			if r.WritesFile && globTextPattern().MatchString(path) {
 				return c.globApproval(path)
 			}
 			if q := c.redirectApproval(r, c.judge.resolver.resolveShellPath(path)); q != nil {
@@ -111,12 +111,12 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 }
 
 // pathApprovals returns the question about the first path of a command that needs permission, as outside or inside;
-// both are nil if no path does. outside must be asked even if a rule allows the command. inside is about a path in a
-// working directory and is asked only if nothing else allows the command.
+// both are nil if no path does. outside is about a path outside of the working directories, and must be asked even if a
+// rule allows the command. inside is asked only if nothing else allows the command.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()
-	verb := readingVerb(name)
+	verb := readingPhrase(name)
 	switch {
 	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff" && !slices.Contains(inner.Args, "--no-index")):
 		verb = ""
@@ -144,8 +144,8 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 // changeApprovals does the work of [commandLine.pathApprovals] for a command that creates, changes or removes files.
 func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approvalRequest) {
 	name, ops := inner.Name(), c.lookup.fileOperands(inner)
-	if copiesWithOptions(inner) {
-		return c.optionApproval(name), nil
+	if isCopyWithOptions(inner) {
+		return c.copyOptionApproval(name), nil
 	}
 	paths, q := c.changedFiles(ops)
 	if q != nil {
@@ -176,15 +176,15 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 	return nil, nil
 }
 
-// globText matches a name that looks like a glob. The real CLI asks about writing to it even if it is quoted.
-var globText = shellcmd.LazyPattern(`[*?]|\[.*\]|\{.*\}`)
+// globTextPattern matches a name that looks like a glob. The real CLI asks about writing to it even if it is quoted.
+var globTextPattern = shellcmd.LazyPattern(`[*?]|\[.*\]|\{.*\}`)
 
 // changedFiles returns the files that a changing command names; a trailing slash is kept. The approval is the question
 // about an operand that cannot be resolved.
 func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest) {
 	var paths []string
 	for _, op := range ops {
-		if op.hasGlob || slices.ContainsFunc(op.paths, func(p string) bool { return globText().MatchString(p) }) {
+		if op.hasGlob || slices.ContainsFunc(op.paths, func(p string) bool { return globTextPattern().MatchString(p) }) {
 			return nil, c.globApproval(op.text)
 		}
 		if q := c.lookup.unclearPathApproval(op); q != nil {
@@ -211,8 +211,8 @@ func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	return q
 }
 
-// writeApproval returns the question about a path that a command or a redirection changes. what names the change in the
-// message. inside is true if the path is in a working directory, command is false for a redirection.
+// writeApproval returns the question about a path that a command or a redirection changes. what describes the change.
+// inside is true if the path is in a working directory, and command is false for a redirection.
 func (c commandLine) writeApproval(what, abs string, inside, command bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
@@ -233,11 +233,11 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 	}
 }
 
-// optionApproval returns the question about cp and mv with options, because an option may change the target.
-func (c commandLine) optionApproval(name string) *approvalRequest {
+// copyOptionApproval returns the question about cp and mv with options, because an option may change the target.
+func (c commandLine) copyOptionApproval(name string) *approvalRequest {
 	q := &approvalRequest{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
-		reasonType: "other", reason: name + " command with flags requires manual approval", code: missFlags, suggestions: []protocol.PermissionUpdate{},
+		reasonType: "other", reason: name + " command with flags requires manual approval", code: reasonCodeFlags, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.judge.allowsEdits() {
 		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), acceptEditsUpdate())

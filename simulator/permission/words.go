@@ -43,7 +43,7 @@ func (c *call) verdictFor(q approvalRequest) Verdict {
 	case q.reasonType == "safetyCheck":
 		v.Decision.ReasonCode = q.reasonType
 	case q.message == needsApprovalText:
-		v.Decision.ReasonCode = missNoRule
+		v.Decision.ReasonCode = reasonCodeNoRule
 	}
 	return v
 }
@@ -55,7 +55,7 @@ func (q *approvalRequest) withReasonCode(code string) *approvalRequest {
 
 func sedApproval() *approvalRequest {
 	return &approvalRequest{
-		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: missSed,
+		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: reasonCodeSed,
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
 	}
 }
@@ -92,7 +92,7 @@ func (c *call) allow(reason string) Verdict {
 func (c *call) allowByRule() Verdict {
 	v, rules := c.allow("rule"), c.judge.rules.rules
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.matchesAnyPart(c) })
-	if i < 0 { // the rule is about a path that the command line uses
+	if i < 0 { // no rule names the command, so the rule is about a path in the command line
 		i = slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.coversTool(c) })
 	}
 	if i < 0 {
@@ -106,11 +106,11 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask returns a question. If no user can answer, message is the result. reasonType and reason explain the question.
+// ask returns a question, explained by reasonType and reason. If no user can answer, message is the tool result.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
-		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: unknownReasonCode},
+		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: reasonCodeUnknown},
 		NonExecutionKind: "user-rejected",
 		Message:          message,
 		Event:            c.denialEvent(message, reasonType, reason),
@@ -121,7 +121,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRule asks because a rule requires it. If the command line has another reason to ask, the question is about that.
+// askByRule returns the question that a rule requires, or that of another reason to ask, if there is one.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
 	if c.kind == claudecode.ToolClassShell {
@@ -155,8 +155,8 @@ func (c *call) deny(reasonType, message string) Verdict {
 	}
 }
 
-// denyFile refuses a call because a rule protects its file. The model receives the refusal as an input error of the
-// tool, and no event reports the refusal.
+// denyFile refuses a call because a rule protects its file. For the model, the refusal is an input error of the tool.
+// No event reports it.
 func (c *call) denyFile(message, source string) Verdict {
 	return Verdict{Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true, Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"}, Message: message}
 }
@@ -179,12 +179,12 @@ func (c *call) denyByReadRule() *Verdict {
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.denyingSource(hides))
+	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.denialSourceOfRule(hides))
 	return new(v.withRuleSource(c.judge.rules.rules[at].Source))
 }
 
-// linkDenial refuses to change a file through a symbolic link, in every mode; links to directories are followed
-// (observed with 2.1.330). Nil means the file is not a link.
+// linkDenial refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in the path
+// is followed (observed with 2.1.330). Nil means that the file is not a link.
 func linkDenial(c *call) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.judge.resolver.resolveLinks(c.path)
@@ -192,7 +192,7 @@ func linkDenial(c *call) *Verdict {
 		return nil
 	}
 	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
-	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // no hook overrules this refusal
+	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // a hook cannot overrule this refusal
 	return &v
 }
 
@@ -206,10 +206,10 @@ func (c *call) denyByRule() Verdict {
 	}
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
-		if c.name == "Read" && !isDeniedAsWritten(c) { // only the target of a link is
+		if c.name == "Read" && !isDeniedAsWritten(c) { // the rule denies only the target of the link
 			break
 		}
-		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.denySource(c))
+		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.matchingDenySource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -230,15 +230,15 @@ func (c *call) denyByRule() Verdict {
 	}
 	v := c.deny("rule", message)
 	v.DenyRule, v.Decision.Source = true, c.denialSource()
-	return v.withRuleSource(c.judge.rules.denySource(c))
+	return v.withRuleSource(c.judge.rules.matchingDenySource(c))
 }
 
-// denialSource returns the source of a denial. A rule in the user's own settings counts as a refusal by the user.
+// denialSource returns the source of a denial; a rule in the user's own settings counts as a refusal by the user.
 func (c *call) denialSource() string {
-	return c.judge.rules.denyingSource(func(r rule) bool { return r.matchesAnyPart(c) })
+	return c.judge.rules.denialSourceOfRule(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommand refuses a command line as a whole or because of one part. For a pipeline the message shows that part.
+// denyCommand refuses a command line. If one of its commands is the reason, a pipeline's message shows that command.
 func (c *call) denyCommand() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
@@ -265,7 +265,7 @@ func (c *call) denyCommand() Verdict {
 	if reasonType == "rule" {
 		v.Decision.Source = c.denialSource()
 	}
-	return v.withRuleSource(c.judge.rules.denySource(c))
+	return v.withRuleSource(c.judge.rules.matchingDenySource(c))
 }
 
 func (c *call) denyWithCommandText(reasonType, command string) Verdict {
@@ -282,31 +282,31 @@ func (c *call) allowedDirectoriesText() string { return strings.Join(c.judge.res
 
 const needsApprovalText = "This command requires approval"
 
-// unclearApproval returns a question with the reason as its message and an empty list of suggestions.
-func unclearApproval(reason string) *approvalRequest {
+// approvalWithReason returns a question whose message is the reason, with an empty list of suggestions.
+func approvalWithReason(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// uncertainApproval returns the question, asked in every mode, about a command that the shell may read differently.
-func uncertainApproval() approvalRequest {
-	q := *unclearApproval("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
+// ambiguityApproval returns the question, asked in every mode, about a command that the shell may read differently.
+func ambiguityApproval() approvalRequest {
+	q := *approvalWithReason("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
 	return q
 }
 
-// approvalWithoutSuggestions is like unclearApproval, but omits the list of suggestions.
+// approvalWithoutSuggestions is like approvalWithReason, but omits the list of suggestions.
 func approvalWithoutSuggestions(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleApproval returns the question about a command line that cannot be analysed; nil means that it can be.
+// obstacleApproval returns the question about a command line with an obstacle to its analysis; nil means no question.
 // harmless is true if the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
 		return nil
 	case shellcmd.ObstacleSubshell:
-		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withReasonCode(missOperators)
+		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withReasonCode(reasonCodeOperators)
 	case shellcmd.ObstacleBackground:
 		if !harmless {
 			return approvalWithoutSuggestions(needsApprovalText)
@@ -315,14 +315,14 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 		q.reasonType, q.safety, q.circuitBreaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"
 		return q
 	default:
-		code := missTooComplex
+		code := reasonCodeTooComplex
 		switch o.Kind {
 		case shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleSubscriptTest:
-			code = missSemantics
+			code = reasonCodeSemantics
 		default:
 		}
 		const unknown = " in this command can't be checked before it runs"
-		return unclearApproval(cmp.Or(map[shellcmd.ObstacleKind]string{
+		return approvalWithReason(cmp.Or(map[shellcmd.ObstacleKind]string{
 			shellcmd.ObstacleBraces:              "Brace expansion",
 			shellcmd.ObstacleEscapedSpace:        "Contains backslash-escaped whitespace",
 			shellcmd.ObstacleForeignSpace:        "Contains Unicode whitespace",
@@ -362,7 +362,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 // means none. The question is asked even if a rule allows the command.
 func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		return unclearApproval("awk program contains system() which executes arbitrary commands").withReasonCode(missSemantics)
+		return approvalWithReason("awk program contains system() which executes arbitrary commands").withReasonCode(reasonCodeSemantics)
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -370,7 +370,7 @@ func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			return unclearApproval("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withReasonCode(missSemantics)
+			return approvalWithReason("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withReasonCode(reasonCodeSemantics)
 		}
 	}
 	return nil
@@ -391,7 +391,7 @@ func (c *call) unansweredMessage() string {
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
 }
 
-// suggestUpdates returns the updates that a host may send back to avoid further questions.
+// suggestUpdates returns the permission updates with which a host may answer, so that similar calls cause no question.
 func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 	outside := !c.judge.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
@@ -410,7 +410,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ToolClassWrite:
 		if c.judge.mode == protocol.ModePlan {
-			return nil // plan mode must end first
+			return nil // no update permits the call before plan mode ends
 		}
 		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)
 		if outside {
@@ -431,8 +431,8 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 
 var subcommandPattern = shellcmd.LazyPattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix is two words if the
-// second looks like a subcommand and the first runs no other programs. Otherwise the rule is the command line itself.
+// suggestPrefixRule suggests a rule for commands that begin like this one. The prefix is two words if the second looks
+// like a subcommand and the first does not run other programs. Otherwise the rule is the command line itself.
 func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {

@@ -184,9 +184,9 @@ func (s *Settings) merge(layer Layer) {
 	decode(d, "autoMemoryEnabled", &memory)
 	s.NoMemory = !memory
 	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
-	classified := !s.Permissions.PlansAlone
+	classified := !s.Permissions.NoClassifierInPlanMode
 	decode(d, "useAutoModeDuringPlan", &classified)
-	s.Permissions.PlansAlone = !classified
+	s.Permissions.NoClassifierInPlanMode = !classified
 	d.decodeEnv()
 	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)

@@ -72,12 +72,12 @@ type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
 	// DefaultMode is the mode that the files set; empty means none. A project file must not set the modes
 	// bypassPermissions and auto; if it does, DefaultMode is empty.
-	DefaultMode   string
-	Directories   []Directory
-	DisableBypass bool // bypassPermissions is not available at all
-	DisableAuto   bool
-	PlansAlone    bool // no classifier decides in plan mode
-	ManagedOnly   bool // only rules of managed settings are used
+	DefaultMode            string
+	Directories            []Directory
+	DisableBypass          bool // bypassPermissions is not available at all
+	DisableAuto            bool
+	NoClassifierInPlanMode bool // no classifier decides in plan mode
+	ManagedOnly            bool // only rules of managed settings are used
 }
 
 // Directory is an additional working directory, as written.

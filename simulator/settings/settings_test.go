@@ -48,8 +48,8 @@ func TestPlansAlone(t *testing.T) {
 		"true":        {user: `{"useAutoModeDuringPlan":false}`, local: "{}"},
 		"false again": {user: `{"useAutoModeDuringPlan":false}`, local: `{"useAutoModeDuringPlan":true}`},
 	} {
-		if s := load(t, settings.Options{}, files); s.Permissions.PlansAlone != (want == "true") {
-			t.Errorf("%v: %t, want %s", files, s.Permissions.PlansAlone, want)
+		if s := load(t, settings.Options{}, files); s.Permissions.NoClassifierInPlanMode != (want == "true") {
+			t.Errorf("%v: %t, want %s", files, s.Permissions.NoClassifierInPlanMode, want)
 		}
 	}
 }
