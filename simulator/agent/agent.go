@@ -30,7 +30,7 @@ type Definition struct {
 	DisallowedTools []string
 	Model           string // "inherit" means the session's model; empty means Options.Model
 	MaxTurns        int    // 0 means no limit
-	// Background tells whether calls that do not set run_in_background run in the background; nil means that they do.
+	// Background says whether calls without run_in_background run in the background; nil means that they do.
 	Background   *bool
 	UsesWorktree bool // agents of this type work in a separate git worktree
 	// Mode is the permission mode of the agent's calls; empty means the mode of the session. If the session is in
@@ -51,8 +51,8 @@ type DefinitionSource interface {
 
 // ModelSource creates the models of agents.
 type ModelSource interface {
-	// AgentModel returns the model that answers the requests of one agent. It plays script, which belongs to the call.
-	// If script is nil, the rules of the scenario answer, as in a new conversation.
+	// AgentModel returns the model that answers the requests of one agent with script, the scenario's answers for
+	// the call. If script is nil, the rules of the scenario answer, as in a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
 	// ResolveModelName returns the model name that the environment substitutes for name.
 	ResolveModelName(name string) string
@@ -97,9 +97,9 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced contains the tools that each conversation knows, and for each tool the round in which the conversation
-	// first knew it. The key "" is the main conversation. A conversation knows the tools that it has used and those
-	// that the reports of its agents listed.
+	// announced contains the tools that each conversation knows, and for each tool the round in which the
+	// conversation first knew it. The key "" is the main conversation. A conversation knows the tools that it has
+	// used and those that were listed with the reports of its agents.
 	announced map[string]map[string]int
 }
 
@@ -108,8 +108,8 @@ var _ executor.Executor = (*Agents)(nil)
 // New returns the executor of Agent calls; it starts nothing.
 func New(o Options) *Agents { return &Agents{options: o} }
 
-// IsCall reports whether a tool name is one of the two names of the Agent tool.
-func IsCall(name string) bool { return name == "Agent" || name == "Task" }
+// IsAgentTool reports whether a tool name is one of the two names of the Agent tool.
+func IsAgentTool(name string) bool { return name == "Agent" || name == "Task" }
 
 // Tools returns no tools, because the definitions of the tools of Agents are among the built-in tools.
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
@@ -134,7 +134,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 		return executor.ResultOf(a.sendMessage(ctx, call)), nil
 	case call.Name == "Skill" && a.options.Skills != nil:
 		return a.runSkill(ctx, call)
-	case IsCall(call.Name):
+	case IsAgentTool(call.Name):
 		return a.runAgent(ctx, call)
 	}
 	return executor.Result{}, executor.ErrUnknownTool
@@ -151,7 +151,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	name := "general-purpose"
 	switch {
-	case in.SubagentType != nil: // even if the name is empty
+	case in.SubagentType != nil: // an empty name is not replaced by the default
 		name = *in.SubagentType
 	case script != nil && script.Type != "":
 		name = script.Type
@@ -207,7 +207,8 @@ func (a *Agents) RecordCall(call protocol.ToolUse) {
 	a.recordTool(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordTool records that a conversation knows a tool. isNew means not before this round; in the background, not yet.
+// recordTool records that a conversation knows a tool. isNew is true if it did not know it before this round (in the
+// background: at all).
 func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -274,7 +275,7 @@ type ForkedSkill struct {
 	Model                     string // empty means the model of the agent type
 }
 
-// runSkill runs a skill in an agent. For other skills it returns [executor.ErrUnknownTool].
+// runSkill runs a skill in an agent. For skills that do not run in an agent, it returns [executor.ErrUnknownTool].
 func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in struct {
 		Skill string `json:"skill"`
@@ -302,7 +303,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 	return executor.ResultOf(w.forkedSkillResult(in.Skill)), nil
 }
 
-// RunSkill runs a skill that the user typed, and returns the answer of its agent.
+// RunSkill runs, in an agent, a skill that the user typed. It returns the answer of the agent.
 func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
 	w := a.newForkedRun(skill, protocol.ToolUse{})
 	w.caller = "forked-command-" + skill.Name

@@ -43,7 +43,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 		To      string `json:"to"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(call.Input, &in) // the input was checked
+	_ = json.Unmarshal(call.Input, &in) // the input was validated before
 	if in.To == "main" && call.Agent == nil {
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.toolResult()
 	}

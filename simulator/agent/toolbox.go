@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox contains the tools of an agent. It marks its calls as the agent's and passes them to the session's checks.
+// toolbox contains the tools of an agent. It marks calls as the agent's and passes them to the session's checks.
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
@@ -82,18 +82,18 @@ func rejectExcludedTools(session executor.Executor) executor.Middleware {
 
 // allows reports whether the agent may use a tool.
 func (d Definition) allows(tool protocol.Tool) bool {
-	names := func(rule string) bool { return ruleNames(rule, tool.Name) }
+	names := func(rule string) bool { return ruleMatchesTool(rule, tool.Name) }
 	if claudecode.ToolNamed(tool.Name).MainOnly {
 		return false
 	}
 	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
 }
 
-// ruleNames reports whether an entry of a list of tools names a tool. Only the tool of a rule counts, so Bash(git *)
-// permits every Bash command. mcp__server permits all tools of the server.
-func ruleNames(rule, tool string) bool {
+// ruleMatchesTool reports whether an entry of a list of tools matches a tool. The content of a rule does not matter, so
+// Bash(git *) matches every Bash command. mcp__server matches all tools of the server.
+func ruleMatchesTool(rule, tool string) bool {
 	rule = claudecode.ParseRuleText(rule).Tool
-	return rule == tool || rule == "*" || IsCall(rule) && IsCall(tool) ||
+	return rule == tool || rule == "*" || IsAgentTool(rule) && IsAgentTool(tool) ||
 		strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool, strings.TrimSuffix(rule, "__*")+"__")
 }
 
@@ -120,8 +120,8 @@ func (a *Agents) Requester(id string) Requester {
 // HasServerTool reports whether the agent may use a tool of an MCP server.
 func (r Requester) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allows(t) }
 
-// OfferedTools selects the tools that the agent's requests contain from those of the session. A list in the
-// definition of the agent determines the order, and may name tools that only exist for agents.
+// OfferedTools returns the tools of the session that requests for the agent contain. A list of tools in the agent's
+// definition determines the order, and may name tools that only agents have.
 func (r Requester) OfferedTools(session []string, exists func(name string) bool) []string {
 	if r.Name == "" {
 		return session

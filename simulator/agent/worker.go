@@ -25,12 +25,12 @@ type agentRun struct {
 	task       *task.Task
 	definition Definition
 	input      agentInput
-	script     *protocol.SubagentScript
-	model      string           // full name
-	call       protocol.ToolUse // the call that started the agent
-	caller     string           // tool use id that the agent's events report as their parent
-	dir        string           // directory of the agent's worktree; empty means none
-	skill      string           // skill that the agent runs; empty means none
+	script     *protocol.SubagentScript // nil means that the rules of the scenario answer
+	model      string                   // full name
+	call       protocol.ToolUse         // the call that started the agent
+	caller     string                   // tool use id that the agent's events report as their parent
+	dir        string                   // directory of the agent's worktree; empty means none
+	skill      string                   // skill that the agent runs; empty means none
 	startHooks hook.Outcome
 	simulator  *simulator.Simulator
 
@@ -56,7 +56,7 @@ func (w *agentRun) displayName() string {
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	w.prepareRun(ctx)
 	if w.task.Background {
-		if ctx.Err() != nil { // interrupted before it began
+		if ctx.Err() != nil { // the call was interrupted before the agent started
 			end := w.stoppedEnd()
 			w.leaveWorktree(ctx)
 			w.finishRun(end)
@@ -131,7 +131,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	return w.continueWith(ctx, w.input.Prompt)
 }
 
-// continueWith answers a prompt and then the messages that have arrived in the meantime.
+// continueWith runs the agent with a prompt, and then with the messages that have arrived in the meantime.
 func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	for {
 		end := w.runPrompt(ctx, text)
@@ -145,8 +145,8 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finishRun records the end of a run, unless the run completed and a message is waiting. In that case it returns the
-// message, with which the caller continues the run. A message that arrives later starts another run.
+// finishRun records the end of a run, unless the run completed and a message is waiting. In that case, it returns the
+// message, with which the caller continues the run. A message that arrives later starts the next run.
 func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// recordMessage records a message in the agent's transcript, but does not show it in the caller's conversation.
+// recordMessage records a message to the agent in the agent's transcript. The caller's conversation does not show it.
 func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.setAgentFields(ev)
@@ -197,8 +197,8 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	return end
 }
 
-// resume continues an agent that has finished, as another run of its task.
-func (w *agentRun) resume(ctx context.Context, call, message string) {
+// startNextRun continues an agent that has finished, as another run of its task.
+func (w *agentRun) startNextRun(ctx context.Context, call, message string) {
 	t := w.agents.options.Tasks.Start(task.Info{
 		ID: w.task.ID, Kind: task.KindAgent, ToolUseID: call, Description: w.task.Description, AgentType: w.task.AgentType, Prompt: message,
 		Depth: w.task.Depth, ParentID: w.task.ParentID, Background: true,
@@ -286,12 +286,12 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 		}
 		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil {
 			w.setAgentFields(answer)
-			w.task.Post(&protocol.HiddenEvent{Event: answer}) // stdout shows only the caller's own call
+			w.task.Post(&protocol.HiddenEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue
 		}
-		w.forward(ev)
+		w.forwardEvent(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {
-			w.task.WaitShown(ctx) // a call is shown before its hooks and questions
+			w.task.WaitShown(ctx) // hooks and questions of a call follow the call
 		}
 	}
 	if w.progress.lastResult == nil {
@@ -300,7 +300,7 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 	return nil
 }
 
-func (w *agentRun) forward(ev protocol.Event) {
+func (w *agentRun) forwardEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
 		w.showAssistant(ev)
@@ -312,11 +312,11 @@ func (w *agentRun) forward(ev protocol.Event) {
 		}
 	case *protocol.User:
 		w.setAgentFields(ev)
-		if ev.IsSynthetic || ev.SourceUUID == "" { // only results of its calls are shown
+		if ev.IsSynthetic || ev.SourceUUID == "" { // stdout shows no user event of an agent but the results of its calls
 			w.task.Post(&protocol.HiddenEvent{Event: ev})
 			return
 		}
-		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only errors
+		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the structured result is shown only if it is an error
 			ev.ToolUseResult = nil
 		}
 		w.showMessage(ev)
@@ -342,8 +342,8 @@ func (w *agentRun) forward(ev protocol.Event) {
 	}
 }
 
-// showRetry reports that the model retries a request of a foreground agent, as progress of the waiting Agent call.
-// Retries of background agents are not reported (observed with 2.1.329).
+// showRetry reports that the model retries a request of a foreground agent, as progress of the Agent call that waits
+// for it. Retries of background agents are not reported (observed with 2.1.329).
 func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	if w.task.Background {
 		return

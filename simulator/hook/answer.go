@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// blockExitCode is the exit status with which a command blocks the action (spec: cli-contract 5.5).
+// blockExitCode is the exit status of a hook command that blocks a call, a prompt or an end (spec: cli-contract 5.5).
 const blockExitCode = 2
 
 type hookCall struct {
@@ -19,7 +19,7 @@ type hookCall struct {
 	stdin                     []byte
 	prompt                    string        // prompt id; set for events that belong to a prompt
 	effort                    string        // empty means that the event has none
-	unchecked                 *sync.Once    // the runner's uncheckedOnce
+	unchecked                 *sync.Once    // see Runner.uncheckedOnce
 	slowestDenial             time.Duration // duration of the hook whose denial is the text of the refused call
 	startShown                bool          // the hook_started events have been shown
 	ids                       []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
@@ -31,8 +31,8 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
-	// blockReason is the reason shown for a hook that blocked with exit status 2. It begins with the label of the hook;
-	// rawReason is the same reason without the label.
+	// blockReason is the reason of a hook that blocked with exit status 2, as users see it: after the label of the
+	// hook. rawReason is the same reason without the label.
 	blockReason, rawReason string
 	isBlocked              bool
 	stdout, stderr         string
@@ -71,7 +71,7 @@ const (
 
 // readOutput interprets the output of a successful configured hook: a JSON object is parsed, all else is plain text.
 func (a *hookResult) readOutput(event string) {
-	object, ok := asObject(a.stdout)
+	object, ok := parseObjectText(a.stdout)
 	if !ok {
 		a.plainText = a.stdout
 		return
@@ -80,7 +80,7 @@ func (a *hookResult) readOutput(event string) {
 	if err != nil {
 		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
 		a.stderr = invalidOutputText(object, err)
-		if _, read := errors.AsType[*shapeError](err); !read { // then the result is that of a hook that did not run
+		if _, read := errors.AsType[*shapeError](err); !read { // for the CLI, such a hook counts as one that did not run
 			a.stdout, a.exitCode = "", new(1)
 		}
 		return

@@ -11,12 +11,12 @@ import (
 
 // Trace contains events and records of hooks.
 type Trace struct {
-	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first. Frames
-	// are always shown for SessionStart, and for other events only with --include-hook-events. Nil for SessionEnd.
+	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first.
+	// Those of SessionStart are always shown, others only with --include-hook-events. SessionEnd has none.
 	Frames []protocol.Event
 	// Notices are informational events that are always shown: system messages, failed hooks, a blocked prompt.
 	Notices []protocol.Event
-	// Reports describe the result of each configured hook around a compaction.
+	// Reports describe, for the user, the result of each configured hook before or after a compaction.
 	Reports []string
 	// Attachments are for the transcript, in order.
 	Attachments []protocol.HookAttachment
@@ -38,20 +38,20 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records in the transcript a hook that did not refuse. If the hook stopped the turn, the stop is
-// recorded, too. After a tool, only the stop is recorded. At the end of a turn, the stop precedes the hook; for all
-// other events, it follows the hook.
-func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
+// recordAnswer records in the transcript a hook that did not refuse, and whether the hook stopped the turn. After a
+// tool, only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for all other events,
+// after it.
+func (t *Trace) recordAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
-		t.attachStop(c, a.output.StopReason)
+		t.recordTurnStop(c, a.output.StopReason)
 	case stops && claudecode.HookEventNamed(c.event).PrecedesEnd:
-		t.attachStop(c, a.output.StopReason)
+		t.recordTurnStop(c, a.output.StopReason)
 		t.recordHook(c, a)
 	case stops:
 		t.recordHook(c, a)
-		t.attachStop(c, a.output.StopReason)
+		t.recordTurnStop(c, a.output.StopReason)
 	default:
 		t.recordHook(c, a)
 	}
@@ -77,15 +77,15 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 		if a.plainText == "" && claudecode.HookEventNamed(c.event).PrecedesPrompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
-		t.attachOutcome(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
+		t.addOutcomeAttachment(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
 		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
-			t.setRendered(c.name + " hook success: " + strings.TrimSpace(a.plainText))
+			t.setLastRenderedText(c.name + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == outcomeCancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
-		t.attachOutcome(c, "hook_cancelled")
+		t.addOutcomeAttachment(c, "hook_cancelled")
 	case a.outcome == outcomeCancelled:
-		t.attachOutcome(c, "hook_cancelled", command, took,
+		t.addOutcomeAttachment(c, "hook_cancelled", command, took,
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == outcomeError:
@@ -93,7 +93,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 		if a.entry.config.Type != "http" {
 			fields = append(fields, command, took)
 		}
-		t.attachOutcome(c, "hook_non_blocking_error", fields...)
+		t.addOutcomeAttachment(c, "hook_non_blocking_error", fields...)
 	}
 }
 
@@ -105,9 +105,9 @@ func (a *hookResult) errorOutput() string {
 	return "Failed with non-blocking status code: " + text
 }
 
-// attachRefusal records a hook's refusal in the transcript. It records nothing if a message to the user or the model
-// already contains the refusal.
-func (t *Trace) attachRefusal(c *hookCall, a *hookResult, reason string) {
+// recordRefusalAttachment records a hook's refusal in the transcript, unless a message to the user or the model already
+// contains the refusal.
+func (t *Trace) recordRefusalAttachment(c *hookCall, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
@@ -116,11 +116,11 @@ func (t *Trace) attachRefusal(c *hookCall, a *hookResult, reason string) {
 			return
 		}
 	case "PostToolBatch":
-		t.attachStopMessage(c, reason, "")
+		t.recordStopAs(c, reason, "")
 		return
 	}
-	t.attachOutcome(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
-	t.setRendered(refusedText(c, a, reason))
+	t.addOutcomeAttachment(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
+	t.setLastRenderedText(refusedText(c, a, reason))
 }
 
 func refusedText(c *hookCall, a *hookResult, reason string) string {
@@ -132,7 +132,7 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-func (t *Trace) attachDecision(c *hookCall, allow bool) {
+func (t *Trace) recordPermissionDecision(c *hookCall, allow bool) {
 	decision := "deny"
 	if allow {
 		decision = "allow"
@@ -140,43 +140,43 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	t.addAttachment(c, "hook_permission_decision", []protocol.Field{{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}})
 }
 
-// attachStop records that a hook ends the turn. It records nothing for a hook of a prompt, because the user gets a
-// message about the stop.
-func (t *Trace) attachStop(c *hookCall, reason string) {
+// recordTurnStop records that a hook ends the turn. It records nothing for a hook of a prompt, because a message tells
+// the user about the stop.
+func (t *Trace) recordTurnStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
-		t.attachStopMessage(c, reason, "Execution stopped by "+c.event+" hook")
+		t.recordStopAs(c, reason, "Execution stopped by "+c.event+" hook")
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		named := *c
 		named.name = "Stop"
-		t.attachStopMessage(&named, reason, "Stop hook prevented continuation")
+		t.recordStopAs(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
-		t.attachStopMessage(c, reason, "Execution stopped by hook")
+		t.recordStopAs(c, reason, "Execution stopped by hook")
 	}
 }
 
-func (t *Trace) attachStopMessage(c *hookCall, reason, fallback string) {
+func (t *Trace) recordStopAs(c *hookCall, reason, fallback string) {
 	reason = cmp.Or(reason, fallback)
-	t.attachText(c, "hook_stopped_continuation", "message", reason)
-	t.setRendered(c.name + " hook stopped continuation: " + reason)
+	t.addTextAttachment(c, "hook_stopped_continuation", "message", reason)
+	t.setLastRenderedText(c.name + " hook stopped continuation: " + reason)
 }
 
-func (t *Trace) attachContext(c *hookCall, texts ...string) {
+func (t *Trace) recordContext(c *hookCall, texts ...string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
 		named.name, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
-		named.name, named.toolUseID = c.event, c.takeID()
+		named.name, named.toolUseID = c.event, c.takeAttachmentID()
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
-		named.toolUseID = "hook-" + c.takeID()
+		named.toolUseID = "hook-" + c.takeAttachmentID()
 	}
-	t.attachText(&named, "hook_additional_context", "content", texts)
-	t.setRendered(named.name + " hook additional context: " + strings.Join(texts, "\n"))
+	t.addTextAttachment(&named, "hook_additional_context", "content", texts)
+	t.setLastRenderedText(named.name + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
-// takeID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
-func (c *hookCall) takeID() string {
+// takeAttachmentID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
+func (c *hookCall) takeAttachmentID() string {
 	if len(c.ids) == 0 {
 		return c.toolUseID
 	}
@@ -185,12 +185,12 @@ func (c *hookCall) takeID() string {
 	return id
 }
 
-// isConversationStart reports whether a conversation starts. One attachment then records the contexts of all hooks.
+// isConversationStart reports whether the event starts a conversation, so that one attachment has all contexts.
 func (c *hookCall) isConversationStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }
 
-func (t *Trace) attachStartContext(c *hookCall, answers []hookResult) {
+func (t *Trace) recordStartContext(c *hookCall, answers []hookResult) {
 	var texts []string
 	for _, a := range answers {
 		if s := a.output.Specific; c.isConversationStart() && s != nil && s.AdditionalContext != "" {
@@ -198,26 +198,26 @@ func (t *Trace) attachStartContext(c *hookCall, answers []hookResult) {
 		}
 	}
 	if texts != nil {
-		t.attachContext(c, texts...)
+		t.recordContext(c, texts...)
 	}
 }
 
-// FileChanged returns the context and the event for a file that a PostToolUse hook changed after a call had written it.
+// FileChanged returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
 func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
 		"but if its old_string targets a region the hook reformatted, Read the file first."
 	c := &hookCall{event: "PostToolUse", name: name, toolUseID: toolUseID}
 	t.addAttachment(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, originFields(c)...))
-	t.setRendered(name + " hook additional context: " + text)
+	t.setLastRenderedText(name + " hook additional context: " + text)
 	return text, t.AttachmentEvents()[0]
 }
 
-func (t *Trace) attachOutcome(c *hookCall, kind string, fields ...protocol.Field) {
+func (t *Trace) addOutcomeAttachment(c *hookCall, kind string, fields ...protocol.Field) {
 	t.addAttachment(c, kind, append(originFields(c), fields...))
 }
 
-func (t *Trace) attachText(c *hookCall, kind, key string, value any) {
+func (t *Trace) addTextAttachment(c *hookCall, kind, key string, value any) {
 	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, originFields(c)...))
 }
 
@@ -257,13 +257,13 @@ func (o *Outcome) summarizeStopHooks(c *hookCall, answers []hookResult) {
 	}
 }
 
-func (t *Trace) setRendered(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
+func (t *Trace) setLastRenderedText(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
 func originFields(c *hookCall) []protocol.Field {
 	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
 
-// AttachmentEvents returns the events that record the outcome in transcripts.
+// AttachmentEvents returns the events that record the attachments in transcripts.
 func (t *Trace) AttachmentEvents() []protocol.Event {
 	var events []protocol.Event
 	for _, a := range t.Attachments {

@@ -373,8 +373,8 @@ func TestReplace(t *testing.T) {
 	stop := func(id string) map[string][]protocol.HookMatcher {
 		return map[string][]protocol.HookMatcher{"Stop": {{HookCallbackIDs: []string{id}}}}
 	}
-	r.Callbacks(stop("h1"))
-	r.Callbacks(stop("h2"))
+	r.ReplaceCallbacks(stop("h1"))
+	r.ReplaceCallbacks(stop("h2"))
 	r.Replace(Source{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
 	if diff := cmp.Diff([]string{"buserSettings", "callbackh2", "cflagSettings"}, labels()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

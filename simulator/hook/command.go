@@ -24,16 +24,16 @@ import (
 
 const notFoundExitCode = 127
 
-// outputDrainTimeout limits the wait for the end of the output. A process left running may keep the output open.
+// outputDrainTimeout limits the wait for the end of the output, which a process left running may keep open.
 const outputDrainTimeout = 100 * time.Millisecond
 
 const maxOutputBytes = 2 << 20
 
-// runCommand runs a command hook; place is its index among the hooks of the event. The command gets the input on
+// runCommand runs a command hook; index is its position among the hooks of the event. The command gets the input on
 // standard input, and its exit status and output are the verdict (spec: cli-contract 5.5).
-func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
+func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, index int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
+		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, index), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
@@ -60,13 +60,13 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true, exitCode: new(1), stdout: out.output(), stderr: p.StderrTail(), progress: progress}
 	case waitCancelled:
 		timer.Stop()
-		p.Stop(context.WithoutCancel(ctx)) // it may clean up before it exits
+		p.Stop(context.WithoutCancel(ctx)) // the command may clean up before it exits
 		<-out.ended
 		return hookResult{outcome: outcomeCancelled, stdout: out.output(), stderr: p.StderrTail(), progress: progress}
 	case waitExited:
 		timer.Stop()
 	}
-	out.wait(outputDrainTimeout)
+	out.waitForEnd(outputDrainTimeout)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
 	r.releaseExitedCommand(ctx, p, out)
 	a.stdout = out.output()
@@ -90,7 +90,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	return a
 }
 
-// releaseExitedCommand releases an exited command. Closing the runner kills processes that it left in the background.
+// releaseExitedCommand releases an exited command. If it left processes in the background, Close kills them.
 func (r *Runner) releaseExitedCommand(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
@@ -104,16 +104,16 @@ func (r *Runner) releaseExitedCommand(ctx context.Context, p *proc.Process, out 
 	}
 }
 
-type waitResult int
+type commandWaitResult int
 
 const (
-	waitExited   waitResult = iota
-	waitDetached            // the command continues in the background
+	waitExited   commandWaitResult = iota
+	waitDetached                   // the command continues in the background
 	waitTimedOut
 	waitCancelled
 )
 
-func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
+func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, commandWaitResult) {
 	var look <-chan time.Time
 	if r.options.ProgressEvery > 0 {
 		tick := time.NewTicker(r.options.ProgressEvery)
@@ -175,7 +175,7 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		defer timer.Stop()
 		select {
 		case <-p.Done():
-			out.wait(outputDrainTimeout)
+			out.waitForEnd(outputDrainTimeout)
 		case <-timer.C:
 		case <-r.closing:
 		}
@@ -198,8 +198,8 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 	return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
 }
 
-// detachedResult returns the result for the response event of an asynchronous hook. A hook that was stopped is reported
-// as cancelled, with exit code 1 (observed with 2.1.330).
+// detachedResult returns the result that the hook_response event of an asynchronous hook reports. A hook that was
+// stopped counts as cancelled, with exit code 1 (observed with 2.1.330).
 func detachedResult(p *proc.Process, out *outputWatcher) hookResult {
 	a := hookResult{stdout: out.output(), stderr: p.StderrTail(), outcome: outcomeSuccess}
 	exit, _ := p.Exit()
@@ -225,7 +225,7 @@ func shellCommand(e *hookEntry) []string {
 }
 
 // environ returns the environment of a command; of duplicate names the last one wins.
-func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
+func (r *Runner) environ(c *hookCall, e *hookEntry, index int) []string {
 	env := append(slices.Clone(r.options.Environ),
 		"CLAUDE_PROJECT_DIR="+r.options.ProjectDir,
 		"CLAUDECODE=1",
@@ -240,7 +240,7 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 	if c.effort != "" {
 		env = append(env, "CLAUDE_EFFORT="+c.effort)
 	}
-	if file := r.envFile(c, place); file != "" {
+	if file := r.envFile(c, index); file != "" {
 		env = append(env, "CLAUDE_ENV_FILE="+file)
 	}
 	return append(env, e.environ...)
@@ -262,7 +262,7 @@ func (w *outputWatcher) output() string {
 	return w.text.String()
 }
 
-func (w *outputWatcher) add(piece []byte) string {
+func (w *outputWatcher) addOutput(piece []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text.Write(piece[:min(len(piece), maxOutputBytes-w.text.Len())])
@@ -278,7 +278,7 @@ func watchOutput(r io.Reader) *outputWatcher {
 		first := true
 		for {
 			n, err := r.Read(buf)
-			all := w.add(buf[:n])
+			all := w.addOutput(buf[:n])
 			if first {
 				line, _, whole := strings.Cut(all, "\n")
 				limit, async := isAsync(line)
@@ -295,7 +295,7 @@ func watchOutput(r io.Reader) *outputWatcher {
 	return w
 }
 
-func (w *outputWatcher) wait(d time.Duration) {
+func (w *outputWatcher) waitForEnd(d time.Duration) {
 	select {
 	case <-w.ended:
 	case <-time.After(d):
@@ -306,12 +306,12 @@ func (w *outputWatcher) wait(d time.Duration) {
 // the order of envEvents.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommand for place.
-func (r *Runner) envFile(c *hookCall, place int) string {
+// envFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommand for index.
+func (r *Runner) envFile(c *hookCall, index int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
 	}
-	return filepath.Join(r.options.EnvDir, envFilePrefix(c.event)+strconv.Itoa(place)+".sh")
+	return filepath.Join(r.options.EnvDir, envFilePrefix(c.event)+strconv.Itoa(index)+".sh")
 }
 
 func envFilePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
@@ -322,7 +322,7 @@ func (r *Runner) removeEnvFiles(event string) {
 		return
 	}
 	for _, f := range r.envFiles(event) {
-		_ = os.Remove(f) // if a file cannot be removed, its old code runs again
+		_ = os.Remove(f) // if a file cannot be removed, later commands run its old code again
 	}
 }
 
@@ -386,7 +386,7 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
 		return a
 	}
-	if _, ok := asObject(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
+	if _, ok := parseObjectText(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
 		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
 		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
@@ -395,14 +395,14 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	return a
 }
 
-var variableReference = sync.OnceValue(func() *regexp.Regexp {
+var variableReferencePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 })
 
 // expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty. Line ends and NUL are removed from
 // values, because they are invalid in a header.
 func expandEnv(text string, allowed, environ []string) string {
-	return variableReference().ReplaceAllStringFunc(text, func(m string) string {
+	return variableReferencePattern().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")
 		if !slices.Contains(allowed, name) {
 			return ""

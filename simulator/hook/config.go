@@ -24,10 +24,10 @@ type hookEntry struct {
 	environ    []string // environment from the file, for a command
 	agent      string   // agent that the hook belongs to; empty means the session
 	runsOnce   bool     // the hook runs once per session; settings files cannot request that
-	hasRun     bool     // already ran; guarded by Runner.mu
+	hasRun     bool     // the hook has run in this session; guarded by Runner.mu
 }
 
-// label returns the name of a hook that is printed before its stderr.
+// label returns the name of a hook that messages show before its stderr.
 func (e *hookEntry) label() string {
 	c := e.config
 	switch {
@@ -61,9 +61,9 @@ func (e *hookEntry) blocksOnFailure(event string) bool {
 
 func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 
-// matches reports whether the matcher accepts the subject of the event. Every matcher accepts an event that has no
-// subject, but not if the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of
-// that tool.
+// matches reports whether the matcher accepts the subject of the event. An event without a subject is accepted by every
+// matcher, unless the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that
+// tool.
 func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):
@@ -109,9 +109,9 @@ func checkConfig(c protocol.HookConfig) error {
 	return fmt.Errorf("unknown hook type %q: expected command, http, mcp_tool, prompt or agent", c.Type)
 }
 
-// compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1): A missing matcher, "" and "*" match
-// everything. Names of letters, digits and "_", separated by "|", commas or spaces, are exact alternatives. Any other
-// matcher is an unanchored JavaScript regular expression.
+// compileMatcher compiles a matcher by the rules of the real CLI (spec: cli-contract 5.1): A missing matcher, "" and
+// "*" match everything. Names of letters, digits and "_", separated by "|", commas or spaces, are exact alternatives.
+// Any other matcher is an unanchored JavaScript regular expression.
 func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":

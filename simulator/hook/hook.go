@@ -27,7 +27,7 @@ import (
 // tell the host to stop, and return soon.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
-// ErrHostGone means that the host has disconnected.
+// ErrHostGone means that the SDK host has disconnected, so it cannot answer a callback.
 var ErrHostGone = errors.New("the SDK host has disconnected")
 
 // Options configures a [Runner]. The zero value runs nothing.
@@ -84,7 +84,7 @@ type Source struct {
 	Agent string
 }
 
-// Input is one event.
+// Input is the event for which hooks run, with the input that the hooks receive.
 type Input struct {
 	// Base has the keys of all hook inputs. Empty keys are set from Options, and HookEventName always from Event.
 	Base  protocol.HookBase
@@ -102,7 +102,7 @@ type Runner struct {
 	uncheckedOnce sync.Once // limits the notice about calls that a hook did not check to one for each session
 
 	mu      sync.Mutex
-	entries map[string][]*hookEntry // by event; first the hooks of settings, then the callbacks of the host
+	entries map[string][]*hookEntry // by event: the hooks of settings before the callbacks of the host
 	closed  bool
 	reports []Report
 	daemons []*proc.Process // commands that have exited but left processes in the background
@@ -115,8 +115,8 @@ type detachedHook struct {
 	result hookResult
 }
 
-// TakeResponses returns the hook_response events of asynchronous hooks that have finished since the last call. The
-// events have no ids.
+// TakeResponses returns the hook_response events of asynchronous hooks that have finished and were not returned before.
+// The events have no ids.
 func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,38 +158,38 @@ func New(o Options) (*Runner, []protocol.Warning) {
 	r := &Runner{options: o, closing: make(chan struct{}), entries: map[string][]*hookEntry{}}
 	var warnings []protocol.Warning
 	for _, s := range o.Settings {
-		warnings = append(warnings, r.load(s)...)
+		warnings = append(warnings, r.loadSource(s)...)
 	}
 	return r, warnings
 }
 
-// Add adds the hooks of one more file.
+// Add adds the hooks of another settings file. Invalid entries are omitted, each with a warning.
 func (r *Runner) Add(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.load(s)
+	return r.loadSource(s)
 }
 
 // Replace replaces the hooks of the file with the same name.
 func (r *Runner) Replace(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(func(e *hookEntry) bool { return e.callback == "" && e.source == s.Name })
-	return r.load(s)
+	r.removeHooks(func(e *hookEntry) bool { return e.callback == "" && e.source == s.Name })
+	return r.loadSource(s)
 }
 
-// Callbacks replaces the callbacks of the host, by event.
-func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
+// ReplaceCallbacks replaces all callbacks of the host, by event.
+func (r *Runner) ReplaceCallbacks(matchers map[string][]protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(func(e *hookEntry) bool { return e.callback != "" })
+	r.removeHooks(func(e *hookEntry) bool { return e.callback != "" })
 	for _, event := range slices.Sorted(maps.Keys(matchers)) {
 		r.register(event, matchers[event])
 	}
 }
 
-// remove removes the hooks for which the function returns true; r.mu must be held.
-func (r *Runner) remove(which func(*hookEntry) bool) {
+// removeHooks removes the hooks for which the function returns true. r.mu must be locked.
+func (r *Runner) removeHooks(which func(*hookEntry) bool) {
 	for event, entries := range r.entries {
 		r.entries[event] = slices.DeleteFunc(slices.Clone(entries), which)
 	}
@@ -203,7 +203,7 @@ func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.register(event, matchers)
 }
 
-// register does the work of [Runner.Register]; r.mu must be held.
+// register does the work of [Runner.Register]. r.mu must be locked.
 func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
@@ -216,7 +216,7 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	}
 }
 
-// Has reports whether a hook with any matcher is registered for the event.
+// Has reports whether the event has a hook, with any matcher.
 func (r *Runner) Has(event string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +239,7 @@ func (r *Runner) Close(ctx context.Context) {
 	r.mu.Unlock()
 	if first {
 		done := make(chan struct{})
-		go func() { // returns after the last job; closing r.closing ends the jobs
+		go func() { // the goroutine returns after the last job, which ends when r.closing is closed
 			r.jobs.Wait()
 			close(done)
 		}()
@@ -281,7 +281,7 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	return chosen
 }
 
-// matchesCondition reports whether a hook's "if" rule matches. A hook with a rule never runs for events without a tool.
+// matchesCondition reports whether a hook's "if" rule matches. Such a hook never runs for an event without a tool.
 func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true
@@ -304,7 +304,7 @@ func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	return protocol.ToolUse{}, false
 }
 
-func (r *Runner) load(s Source) []protocol.Warning {
+func (r *Runner) loadSource(s Source) []protocol.Warning {
 	if len(bytes.TrimSpace(s.Raw)) == 0 {
 		return nil
 	}

@@ -31,7 +31,7 @@ type ListedEvent struct {
 	Count int `json:"hookCount"`
 }
 
-// ListedHook is one hook.
+// ListedHook is one hook of a settings file.
 type ListedHook struct {
 	Event         string    `json:"event"`
 	Matcher       string    `json:"matcher"` // empty means none
@@ -91,7 +91,7 @@ func List(sources []Source, p Policy) Listing {
 
 func listedHooks(event string, sources []Source) []ListedHook {
 	var rows []ListedHook
-	first := map[string]int{} // index of the first file with each matcher
+	first := map[string]int{} // position of each matcher in the list, in order of first occurrence
 	for i, s := range sources {
 		var groups map[string][]struct {
 			Matcher string            `json:"matcher"`
@@ -151,7 +151,7 @@ func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	return h
 }
 
-// redactConfig removes the values of headers.
+// redactConfig removes the values of HTTP headers, which may be secrets.
 func redactConfig(raw json.RawMessage) json.RawMessage {
 	var config map[string]any
 	if json.Unmarshal(raw, &config) != nil {

@@ -14,11 +14,11 @@ import (
 // Outcome combines the results of the hooks of an event. The zero value has no effect. The caller must set the session
 // id and the uuid of the events in an Outcome.
 type Outcome struct {
-	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
+	// Block is true if a hook blocked. Depending on the event, the call or prompt is refused (PreToolUse,
 	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model receives the reason (PostToolUse).
 	Block bool
-	// Reason is the reason of the first hook that blocked. If none blocked, it is the reason of the hook whose decision
-	// is in Decision. If a command blocked, Reason is "[command]: stderr".
+	// Reason is the reason of the first hook that blocked or, if none blocked, of the hook that made the Decision.
+	// If a command blocked, Reason is "[command]: stderr".
 	Reason string
 	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order; for a tool
 	// call, the message of one hook. They are shown as a tool result (PreToolUse), as the result of the turn
@@ -27,12 +27,12 @@ type Outcome struct {
 
 	// Decision of PreToolUse and PreModelSwitch hooks; precedence: deny, defer, ask, allow. Empty means none.
 	Decision string
-	// Origin is the source of the hook whose decision is used; empty means hooks from several sources agree.
+	// Origin is the source of the hook that made the Decision; empty means that hooks from several sources agree.
 	Origin string
 	// Permission is the decision of PermissionRequest hooks; a denial takes precedence. Nil means none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn is true if a hook answered continue:false. For tool events the tool still runs and its result is shown.
+	// StopTurn is true if a hook answered continue:false. A tool whose hook answers so still runs and shows its result.
 	StopTurn   bool
 	StopReason string // empty means none
 
@@ -75,24 +75,24 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 		case a.isDetached:
 		case a.noVerdict != noVerdictNone:
 			o.recordHook(c, a)
-			o.addNoVerdict(c, a)
+			o.handleNoVerdict(c, a)
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
 			o.mergeOutput(c, a)
 			if a.entry.config.Type == "prompt" && a.output.StopReason != "" {
-				o.attachStop(c, a.output.StopReason)
+				o.recordTurnStop(c, a.output.StopReason)
 			}
 		default:
-			o.attachAnswer(c, a)
+			o.recordAnswer(c, a)
 			o.mergeOutput(c, a)
 		}
 	}
-	o.attachStartContext(c, answers)
+	o.recordStartContext(c, answers)
 	if claudecode.HookEventNamed(c.event).FramesOnly {
 		o.Attachments = nil
 	}
 	if p := o.Permission; p != nil && !p.Interrupt {
-		o.attachDecision(c, p.Allow)
+		o.recordPermissionDecision(c, p.Allow)
 	}
 	if c.event == "Stop" {
 		o.summarizeStopHooks(c, answers)
@@ -104,13 +104,13 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		own := *c
-		own.toolUseID = c.takeID()
-		o.attachOutcome(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
+		own.toolUseID = c.takeAttachmentID()
+		o.addOutcomeAttachment(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: blockExitCode}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-		more := originalPrompt + c.prompt
+		more := originalPromptHeading + c.prompt
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
 		}
@@ -129,19 +129,19 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 	if claudecode.HookEventNamed(c.event).DecidesPermission {
 		o.Decision = "deny"
 	}
-	o.attachRefusal(c, a, reason)
-	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, the reason is in a result or a prompt
+	o.recordRefusalAttachment(c, a, reason)
+	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, a tool result or a prompt contains the reason
 		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
 	}
 }
 
-// simultaneousEnd is the time within which hooks count as finishing simultaneously.
-const simultaneousEnd = 100 * time.Millisecond
+// simultaneousEndWindow is the time within which hooks count as finished at the same time.
+const simultaneousEndWindow = 100 * time.Millisecond
 
-// setDenialText sets the text of a refused call. If several hooks refuse it, the text is that of the hook that finished
-// last, and of the last one in configured order if they finished simultaneously (observed with 2.1.330).
+// setDenialText sets the text of a refused call. If several hooks refuse it, the text comes from the hook that finished
+// last. Of hooks that finished at about the same time, the last one in configured order counts (observed with 2.1.330).
 func (o *Outcome) setDenialText(c *hookCall, a *hookResult, reason, bare string) {
-	if len(o.Texts) > 0 && a.duration+simultaneousEnd < c.slowestDenial {
+	if len(o.Texts) > 0 && a.duration+simultaneousEndWindow < c.slowestDenial {
 		return
 	}
 	text := blockText(c, reason)
@@ -184,7 +184,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 // no notice at the start of a conversation, at the end of an agent, and for events such as MessageDisplay, whose hooks
 // are visible only as frames.
 func (o *Outcome) addMessage(c *hookCall, text string) {
-	o.attachText(c, "hook_system_message", "content", text)
+	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {
 	case claudecode.HookEventNamed(c.event).FramesOnly, c.isConversationStart(), c.event == "SubagentStop":
 	default:
@@ -250,7 +250,7 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		if !c.isConversationStart() {
-			o.attachContext(c, s.AdditionalContext)
+			o.recordContext(c, s.AdditionalContext)
 		}
 	}
 	overwriteIfSet(&o.UpdatedInput, dropNull(s.UpdatedInput))
@@ -290,8 +290,8 @@ func setIfNotEmpty(field *string, value string) {
 	}
 }
 
-// addNoVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
-func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
+// handleNoVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
+func (o *Outcome) handleNoVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictUnknownType
 	switch {
@@ -303,9 +303,9 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	case a.noVerdict == noVerdictHostGone:
 		o.HostGone = true
 	case callback && a.noVerdict == noVerdictTimeout:
-		o.addTimeout(c, a)
+		o.handleTimeout(c, a)
 	case callback && a.noVerdict == noVerdictInvalid:
-		o.addInvalidOutput(c, a)
+		o.handleInvalidOutput(c, a)
 	default:
 		if callback {
 			o.Notices = append(o.Notices, callbackFailedEvent(c, a))
@@ -318,9 +318,9 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	}
 }
 
-// addTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer is
+// handleTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer is
 // refused. If the callback was asked whether a turn may end, the turn ends.
-func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
+func (o *Outcome) handleTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
 		o.refuseCall(timeoutText)
@@ -332,8 +332,8 @@ func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	}
 }
 
-// addInvalidOutput handles a callback whose answer is for another event.
-func (o *Outcome) addInvalidOutput(c *hookCall, a *hookResult) {
+// handleInvalidOutput handles a callback whose answer is for another event.
+func (o *Outcome) handleInvalidOutput(c *hookCall, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
 		o.refuseCall(unexpectedErrorText)

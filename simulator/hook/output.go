@@ -21,7 +21,7 @@ func (e *wrongEventError) Error() string {
 	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.wholeMessage)
 }
 
-func asObject(text string) (json.RawMessage, bool) {
+func parseObjectText(text string) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
 		return nil, false
@@ -29,7 +29,7 @@ func asObject(text string) (json.RawMessage, bool) {
 	return json.RawMessage(text), true
 }
 
-// parseOutput parses a hook's output object. Empty text and null are an empty output. Errors are as in the real CLI.
+// parseOutput parses a hook's output object. Empty text and null count as an empty object. Errors are the real CLI's.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
 	var object map[string]any
 	raw = bytes.TrimSpace(raw)
@@ -40,14 +40,14 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
 	}
 	if object["async"] == true {
-		return protocol.HookOutput{Async: true}, nil // other keys are ignored
+		return protocol.HookOutput{Async: true}, nil // the other keys of the output are ignored
 	}
 	if err := checkObject("", outputForm, object); err != nil {
 		return protocol.HookOutput{}, err
 	}
 	var out protocol.HookOutput
 	err := json.Unmarshal(raw, &out)
-	if _, stray := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !stray { // keys of other events may have any type
+	if _, stray := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !stray { // keys that belong to other events may have any type
 		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
 	}
 	if out.Specific == nil || out.Specific.HookEventName == event {
@@ -171,7 +171,7 @@ func checkValue(path, kind, got string, value any) error {
 	return nil
 }
 
-// formOf returns the form of an object, which may depend on its content.
+// formOf returns the form that an object must have. For some kinds, it depends on the content of the object.
 func formOf(path, kind string, object map[string]any) (string, error) {
 	switch kind {
 	case "specific":
@@ -195,7 +195,7 @@ func formOf(path, kind string, object map[string]any) (string, error) {
 	case "rule":
 		return "toolName!:string ruleContent:string", nil
 	}
-	return "", nil // a record
+	return "", nil // a record may have any keys
 }
 
 func formOfSpecific(path string, object map[string]any) (string, error) {
@@ -229,7 +229,7 @@ func jsonType(value any) string {
 	return "number"
 }
 
-// isAsync reports whether a command's first line of output asks to run it in the background; limit 0 means unspecified.
+// isAsync reports whether a command's first output line asks to run it in the background; limit 0 means unspecified.
 func isAsync(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {
@@ -239,7 +239,7 @@ func isAsync(line string) (limit time.Duration, async bool) {
 }
 
 func toDuration(ms float64) time.Duration {
-	const most = 24 * 60 * 60 * 1000 // avoids an overflow of time.Duration
+	const most = 24 * 60 * 60 * 1000 // one day in milliseconds, so that time.Duration cannot overflow
 	if !(ms > 0) {
 		return 0
 	}

@@ -22,14 +22,14 @@ func WithStarted(ctx context.Context, show func([]protocol.Event)) context.Conte
 }
 
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
-// cancelled, running hooks are killed and the outcome has no decision. The caller checks ctx.Err.
+// cancelled, running hooks are killed and the outcome has no decision. The caller must check ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.matchingHooks(event, subject, in)
 	if len(chosen) == 0 {
 		return Outcome{}
 	}
-	c := r.newCall(in, event, subject)
+	c := r.newHookCall(in, event, subject)
 	if c.isConversationStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
 		for range chosen {
 			c.ids = append(c.ids, r.options.NewID())
@@ -50,7 +50,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	for i := range answers {
 		starting.Add(1)
 		begun := sync.OnceFunc(func() { starting.Done() })
-		running.Go(func() { // returns when the hook has finished; its timeout and ctx limit it
+		running.Go(func() { // the goroutine returns when the hook has finished, which its timeout and ctx limit
 			defer begun() // a callback may fail before the host has received the request
 			a := &answers[i]
 			started, entry, id := r.options.Now(), a.entry, a.id
@@ -68,7 +68,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	running.Wait()
 	r.mu.Lock()
 	for _, a := range answers {
-		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // their events are not shown
+		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // hook_response events of these three events are not shown
 			r.detached = append(r.detached, detachedHook{c, a})
 		}
 	}
@@ -80,7 +80,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	return mergeResults(c, answers)
 }
 
-func (r *Runner) newCall(in Input, event, subject string) *hookCall {
+func (r *Runner) newHookCall(in Input, event, subject string) *hookCall {
 	base := in.Base
 	setIfUnset(&base.SessionID, r.options.SessionID)
 	setIfUnset(&base.TranscriptPath, r.options.TranscriptPath)
@@ -127,12 +127,12 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runHook(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
+func (r *Runner) runHook(ctx context.Context, c *hookCall, e *hookEntry, index int) hookResult {
 	switch {
 	case e.callback != "":
 		return r.askHost(ctx, c, e)
 	case e.config.Type == "command":
-		return r.runCommand(ctx, c, e, place)
+		return r.runCommand(ctx, c, e, index)
 	case e.config.Type == "http":
 		return r.postInput(ctx, c, e)
 	case e.config.Type == "mcp_tool":
@@ -207,7 +207,7 @@ func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hoo
 	return a
 }
 
-// expandInput replaces ${a.b} in the strings of a tool's input by values of the hook's input.
+// expandInput replaces ${a.b} in the strings of an MCP tool's input by the value at the path a.b in the hook's input.
 func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	var tree, values any
 	if json.Unmarshal(input, &tree) != nil || json.Unmarshal(hookInput, &values) != nil {
@@ -244,11 +244,11 @@ type Report struct {
 	Failed         int // hooks that failed without blocking
 	Cancelled      int
 	Duration       time.Duration // duration of the slowest hook
-	Output         int           // bytes on standard output
-	Context        int           // bytes of additional context
+	OutputBytes    int           // length of standard output
+	ContextBytes   int           // length of the additional context
 }
 
-// recordHookReport records which hooks ran, if Options.Reports is set.
+// recordHookReport adds a [Report] about the hooks that ran, if Options.Reports is set.
 func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
 	if !r.options.Reports {
 		return
@@ -265,9 +265,9 @@ func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
 			out.Cancelled++
 		}
 		out.Duration = max(out.Duration, a.duration)
-		out.Output += len(a.stdout)
+		out.OutputBytes += len(a.stdout)
 		if own := a.output.Specific; own != nil {
-			out.Context += len(own.AdditionalContext)
+			out.ContextBytes += len(own.AdditionalContext)
 		}
 	}
 	r.mu.Lock()
@@ -275,7 +275,7 @@ func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
 	r.reports = append(r.reports, out)
 }
 
-// TakeReports returns the reports since the last call of TakeReports, in the order in which the hooks finished.
+// TakeReports returns the reports that it has not returned before, in the order in which the hooks finished.
 func (r *Runner) TakeReports() []Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,8 @@ const (
 	unexpectedErrorText = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 
-// originalPrompt is the text between the reason of a refusal and the refused prompt.
-const originalPrompt = "\n\nOriginal prompt: "
+// originalPromptHeading separates the reason of a refusal from the refused prompt.
+const originalPromptHeading = "\n\nOriginal prompt: "
 
 // blockText returns the message with which an event reports that a hook blocked (spec: cli-contract 5.3).
 func blockText(c *hookCall, reason string) string {
@@ -30,7 +30,7 @@ func blockText(c *hookCall, reason string) string {
 	return c.name + " hook error: " + reason
 }
 
-// StopNotification returns the event that follows the user message of a blocking Stop hook.
+// StopNotification returns the event that follows the user message with the feedback of a blocking Stop hook.
 func StopNotification() *protocol.System {
 	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},
@@ -52,7 +52,7 @@ func promptRefusedEvent(c *hookCall, text string, outcome protocol.PromptOutcome
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
 	ev := informationalEvent("warning", text, fields...)
-	ev.StreamOnly = false // no attachment has the same content
+	ev.StreamOnly = false // the text is not in an attachment
 	return ev
 }
 
@@ -63,10 +63,10 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// invalidAnswerText is the message about a callback that failed. Like the real CLI's, it does not quote the host.
+// invalidAnswerText is the message about a callback that failed. Like the real CLI's text, it does not quote the host.
 const invalidAnswerText = "the SDK host replied with an error or an invalid answer."
 
-// hostSilentText is shown if the host does not answer whether a turn may end.
+// hostSilentText is shown if the host does not answer a callback that decides whether a turn may end.
 const hostSilentText = "The app driving this session didn't respond, so this turn ended without it."
 
 func callbackFailedEvent(c *hookCall, a *hookResult) *protocol.System {

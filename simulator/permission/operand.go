@@ -31,7 +31,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	switch {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
-			return fileAccess{ops, ops} // all operands are sources
+			return fileAccess{ops, ops} // the option names the target, so all operands are sources
 		}
 		return fileAccess{ops[:max(0, len(ops)-1)], ops}
 	case name == "sed":

@@ -132,7 +132,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	}
 	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
 	if in.Hooks != nil {
-		h.session.Hooks().Callbacks(in.Hooks)
+		h.session.Hooks().ReplaceCallbacks(in.Hooks)
 	}
 	if in.Title != "" {
 		h.session.Rename(in.Title)

@@ -38,7 +38,7 @@ func (t *toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simula
 	}
 	if first.Point == simulator.AfterMessage && len(t.callGates.list()) == 0 {
 		switch {
-		case agent.IsCall(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
+		case agent.IsAgentTool(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
 			first = simulator.Effect{Point: simulator.AfterBlockStop, Starts: true}
 		case call.Name == "Skill":
 			first = simulator.Effect{Point: simulator.LaterInNextBlock, Starts: true}

@@ -102,7 +102,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
-	p.ReadOnly = !t.callGates.countsBreakpointHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
+	p.ReadOnly = !t.callGates.countsBreakpointHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
 	return p
 }
 

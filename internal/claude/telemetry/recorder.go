@@ -44,8 +44,8 @@ type HookRun struct {
 	Failed         int // hooks that failed without blocking
 	Cancelled      int
 	Duration       time.Duration // duration of the slowest hook
-	Output         int           // bytes on standard output
-	Context        int           // bytes of additional context
+	OutputBytes    int           // length of standard output
+	ContextBytes   int           // length of the additional context
 }
 
 // Machine describes the computer on which the session runs.
@@ -406,7 +406,7 @@ func (r *Recorder) RecordHooks(run HookRun) {
 	v := attributeValues{
 		"hook_event": run.Event, "hook_name": run.Name, "num_hooks": number(run.Hooks), "num_success": number(run.Hooks - run.Blocked - run.Failed - run.Cancelled),
 		"num_blocking": number(run.Blocked), "num_non_blocking_error": number(run.Failed), "num_cancelled": number(run.Cancelled), "total_duration_ms": number(milliseconds(run.Duration)),
-		"stdout_chars": number(run.Output), "additional_context_chars": number(run.Context), "system_message_chars": "0", "initial_user_message_chars": "0", "num_outputs_persisted": "0",
+		"stdout_chars": number(run.OutputBytes), "additional_context_chars": number(run.ContextBytes), "system_message_chars": "0", "initial_user_message_chars": "0", "num_outputs_persisted": "0",
 		"managed_only": "false", "hook_source": "merged", "safe_mode": "false",
 	}
 	r.recordEvent("hook_execution_start", r.state.interaction.SpanID, v)
