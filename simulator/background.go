@@ -28,7 +28,7 @@ func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 	b.emitWithUsage(events)
 }
 
-// emitWithUsage emits events of tasks and adds the usage of their sub-agents to the totals of the session.
+// emitWithUsage emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
 func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
@@ -42,8 +42,8 @@ func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 	}
 }
 
-// sleep waits for d and emits the events of tasks meanwhile. It returns early with the error of ctx when the turn is
-// cancelled, and with errStopped when the consumer has stopped.
+// sleep waits for d and emits the events of tasks in the meantime. It returns early with the error of ctx when the turn
+// is cancelled, and with errStopped when the consumer has stopped iterating.
 func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || b.out.stopped {
 		return cmp.Or(b.out.checkOpen(), ctx.Err())
@@ -58,24 +58,24 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 // agentSettleTime is how long the result of a turn waits for background agents to finish.
 const agentSettleTime = 300 * time.Millisecond
 
-// waitForAgents waits up to agentSettleTime for background agents, so that the turn's result follows their events, as
-// in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry. Without a
-// prompt queue it does not wait at all, because results are then held back until all agents have finished.
+// waitForAgents waits for background agents, for agentSettleTime at most, so that the turn's result follows their
+// events as in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry.
+// Without a prompt queue it does not wait at all, because results are then held back until all agents have finished.
 func (b *backgroundWork) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, agentSettleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends in any case
+	_ = b.sleepWhile(ctx, agentSettleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends even after an error
 	b.emitTaskEvents(task.PhaseInTurn)
 }
 
-// sleepWhile waits for d, but returns as soon as a condition is false. Meanwhile it emits the events of tasks.
+// sleepWhile waits for d, but returns as soon as condition is false. In the meantime, it emits the events of tasks.
 func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condition func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
-	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // returns when Sleep returns, which cancel causes
+	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // the goroutine returns when Sleep does; cancel ends Sleep
 	for condition() {
 		select {
 		case err := <-slept:

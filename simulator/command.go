@@ -14,7 +14,7 @@ import (
 // localCommands answers prompts without the model: the conversation's own slash commands, and blank prompts.
 type localCommands struct{ *turnContext }
 
-func (k *localCommands) parse() (slash.Call, bool) {
+func (k *localCommands) parsePrompt() (slash.Call, bool) {
 	if k.prompts.in.Source == promptSourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
 	}
@@ -22,7 +22,7 @@ func (k *localCommands) parse() (slash.Call, bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansion grants the tools of a command's expansion and sets the model of the expansion for the turn.
+// applyExpansion grants the tools of a command's expansion and sets the expansion's model until undo is called.
 func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if x == nil {
@@ -36,7 +36,7 @@ func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	during := k.sim.options.State.Model()
 	return func() {
 		commands.Grant(nil)
-		if k.sim.options.State.Model() == during { // the model was not changed during the turn
+		if k.sim.options.State.Model() == during { // nothing else has changed the model during the turn
 			k.sim.options.State.SetModel(before)
 		}
 	}
@@ -69,7 +69,7 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-func (k *localCommands) refuseBlank(ctx context.Context) error {
+func (k *localCommands) refuseBlankPrompt(ctx context.Context) error {
 	if err := k.hooks.beginCommand(ctx, false); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 	return endWithoutModel(blankPromptText)
 }
 
-// emitAnswer ends the turn with the output of a command. It emits init and a synthetic assistant message.
+// emitAnswer ends the turn with the output of a command. It emits the init event and a synthetic assistant message.
 func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
@@ -103,7 +103,7 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	if outcome.Model != nil {
 		k.sim.options.State.SetModel(*outcome.Model)
 	}
-	return k.emitReply(c, outcome, usage)
+	return k.emitOutcome(c, outcome, usage)
 }
 
 // runSkillWork runs the agent of a skill and returns its answer. System events of the agent's task are emitted
@@ -125,7 +125,7 @@ func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Cont
 		tasks.MarkShown()
 	}
 	done := make(chan struct{})
-	go func() { // returns when the work is done
+	go func() { // the goroutine returns when the work is done
 		defer close(done)
 		text, err = work(ctx)
 	}()
@@ -140,7 +140,7 @@ func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Cont
 	}
 }
 
-func (k *localCommands) emitReply(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+func (k *localCommands) emitOutcome(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, outcome.Text)
 	if outcome.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
@@ -266,18 +266,18 @@ func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 		return k.endFailedCompaction(ctx, c, "skipped: "+reason, slash.Outcome{Text: reason, Failed: true}, work)
 	}
 	k.prompts.emitInit(ctx)
-	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: new(false)}
+	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
 	work.emitBoundary(sum, shown.UUID)
 	return k.emitSummary(shown, sum.hookReports)
 }
 
-// endFailedCompaction reports why no compaction happened: problem is the text for hosts, outcome the text for users.
+// endFailedCompaction reports why no compaction happened: to hosts with problem, to users with outcome.
 func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, outcome slash.Outcome, work compaction) error {
 	work.emitStatus("failed", problem)
 	k.prompts.emitInit(ctx)
 	k.out.emit(k.prompts.commandAccepted())
-	return k.emitReply(c, outcome, nil)
+	return k.emitOutcome(c, outcome, nil)
 }
 
 func (k *localCommands) emitSummary(shown *protocol.User, reports []string) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// compaction replaces the conversation by a summary: on /compact, near a full context, or if a request is too long.
+// compaction replaces the conversation by a summary: on /compact, near a full context, or after too long a request.
 type compaction struct{ *turnContext }
 
 const (
@@ -25,11 +25,11 @@ const (
 // minFreeTokens is the number of tokens that must be free before a request is sent.
 const minFreeTokens = 23_000
 
-// makeContextRoom compacts the conversation if the context is nearly full, and reports whether the request fits.
+// makeContextRoom compacts the conversation if the context is nearly full. It reports whether the request then fits.
 func (c *compaction) makeContextRoom(ctx context.Context, req scenarios.Request) (bool, error) {
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < minFreeTokens
-	if left >= slash.CompactBuffer || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
+	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
 		return true, nil
 	}
 	if c.sim.options.Limits.DisableAutoCompact {
@@ -58,7 +58,7 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 		c.emitStatus("failed", "exhausted")
 		return false, nil
 	}
-	shown := c.out.injectedMessage(sum.text(), true)
+	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
 	c.emitBoundary(sum, shown.UUID)
 	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.uuid()})
@@ -77,8 +77,8 @@ type summaryOutcome struct {
 	tooShort     bool // the conversation has no reply of the model
 }
 
-// summarize asks the model for a summary, and runs the compaction hooks before and after the request. After a success
-// it also emits the status; after a failure the caller does.
+// summarize asks the model for a summary, and runs the compaction hooks before and after the request. After a success,
+// it also emits the status "success"; after a failure, the caller emits the status.
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
@@ -137,7 +137,7 @@ func (c *compaction) emitStatus(result, problem string) {
 func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	past := &c.sim.history
 	parent, kept := past.retained.lastMessageID(), past.retained.applyCompaction()
-	after := scenarios.Tokens(len(sum.text()))
+	after := scenarios.Tokens(len(sum.summaryText()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens}
 	if len(kept) > 0 {
@@ -149,14 +149,14 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.lastMessage)})
 }
 
-// analysisSection matches the notes that a model writes before its summary; they are removed.
-var analysisSection = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
+// analysisSectionPattern matches the notes that a model writes before its summary, and which are removed from the summary.
+var analysisSectionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
-// text returns the summary as the model will read it.
-func (sum summaryOutcome) text() string {
+// summaryText returns the summary as the model will read it.
+func (sum summaryOutcome) summaryText() string {
 	const opening = "This session is being continued from a previous conversation that ran out of context. " +
 		"What follows is a summary of its earlier part.\n\n"
-	text := strings.TrimSpace(analysisSection().ReplaceAllString(sum.reply, ""))
+	text := strings.TrimSpace(analysisSectionPattern().ReplaceAllString(sum.reply, ""))
 	if before, rest, ok := strings.Cut(text, "<summary>"); ok {
 		inner, after, _ := strings.Cut(rest, "</summary>")
 		text = strings.TrimSpace(before + "Summary:\n" + strings.TrimSpace(inner) + after)

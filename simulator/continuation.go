@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxStopBlocks is how often in a row Stop hooks may continue a turn (spec: cli-observed 11). [Limits.MaxStopBlocks]
-// takes precedence.
+// maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11), unless
+// [Limits.MaxStopBlocks] is set.
 const maxStopBlocks = 8
 
 // maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
@@ -73,7 +73,7 @@ func (a *turnContinuation) normalEnd() *turnEndError {
 	return &turnEndError{subtype: "success", terminalReason: "completed"}
 }
 
-// continueTurn asks the model again if structured output is missing or a Stop hook blocked.
+// continueTurn continues the turn if structured output is missing or a Stop hook blocked the end.
 func (a *turnContinuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
 		a.out.emitInjected(text, true)
@@ -82,8 +82,8 @@ func (a *turnContinuation) continueTurn(ctx context.Context) (text string, again
 	return a.runStopHooks(ctx)
 }
 
-// endAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, the Stop hooks
-// run before. If they continue the turn, endAfterStructuredOutput returns the next request instead of an error.
+// endAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, it first runs
+// the Stop hooks. If these continue the turn, it returns the next request instead of an error.
 func (a *turnContinuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
@@ -100,7 +100,7 @@ func (a *turnContinuation) endAfterStructuredOutput(ctx context.Context, end err
 // handleTruncation checks whether a reply without tool calls ended early. It returns the prompt that asks the model to
 // continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
 // context window. It also follows the first refusal and, without a schema, the first empty reply of a turn. After an
-// empty reply, the next step of the scripted response answers. An error ends the turn.
+// empty reply, the next step of the scripted response answers. A returned error ends the turn.
 func (a *turnContinuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
@@ -182,8 +182,8 @@ func (a *turnContinuation) emitHookTrace(out hook.Outcome) {
 	}
 }
 
-// runStopHooks runs the Stop hooks. If one blocks, its feedback becomes part of the conversation, again is true, and
-// the caller sends the returned text to the model.
+// runStopHooks runs the Stop hooks. If one of them blocks, again is true, its feedback becomes part of the
+// conversation, and the caller sends the returned text to the model.
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
@@ -223,7 +223,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 		if out.Block {
 			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback is the last message now
 		}
-		a.emitStopCapReached()
+		a.emitStopBlockLimit()
 		return "", false, nil
 	}
 	if !out.Block {
@@ -235,7 +235,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-func (a *turnContinuation) emitStopCapReached() {
+func (a *turnContinuation) emitStopBlockLimit() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.stopBlocks)

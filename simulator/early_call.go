@@ -14,9 +14,9 @@ type startedCall struct {
 	cancel     context.CancelFunc
 	done       chan executedCall // cap 1
 	ended      chan struct{}     // closed when the call has returned
-	yields     chan bool         // the stream may continue; true means only until its next event
-	nextEvent  chan struct{}     // receives after that event
-	messageEnd chan struct{}     // closed after the message
+	yields     chan bool         // tells the stream to continue; true means that it pauses again after its next event
+	nextEvent  chan struct{}     // receives a value after that event
+	messageEnd chan struct{}     // closed at the end of the message
 	hasYielded bool              // used only by the goroutine of the call
 }
 
@@ -31,7 +31,7 @@ func ContinueStream(ctx context.Context) {
 	}
 }
 
-// AwaitStreamEvent waits until the stream of the message has emitted its next event, unless the stream has continued.
+// AwaitStreamEvent waits for the next event of the message's stream, unless the call has let the stream continue.
 func AwaitStreamEvent(ctx context.Context) {
 	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && !c.hasYielded {
 		c.yields <- true
@@ -42,7 +42,7 @@ func AwaitStreamEvent(ctx context.Context) {
 	}
 }
 
-// AwaitMessageEnd waits for the end of the message if its stream has continued; see [ContinueStream].
+// AwaitMessageEnd waits for the end of the message if the call has let its stream continue; see [ContinueStream].
 func AwaitMessageEnd(ctx context.Context) {
 	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && c.hasYielded {
 		select {
@@ -61,7 +61,7 @@ func (d *toolRound) startCall(ctx context.Context, c preparedCall) *startedCall 
 	run := &startedCall{cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2), nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd}
 	ctx = context.WithValue(context.WithValue(ctx, startedCallKey{}, run), earlyEventsKey{}, d.earlyEvents())
 	d.started = append(d.started, run)
-	go func() { // returns when the call does, which ctx limits; endStarted waits for it
+	go func() { // the goroutine returns when the call does, which ctx limits; endStarted waits for it
 		defer close(run.ended)
 		run.done <- d.execute(ctx, 0, c)
 	}()
@@ -76,8 +76,8 @@ func (d *toolRound) earlyEvents() chan earlyEvent {
 	return d.events
 }
 
-// follow shows the events of a started call until it has a result, lets the stream continue, or pauses.
-func (d *toolRound) follow(ctx context.Context, run *startedCall) (result *executedCall, pauses bool) {
+// showCallEvents shows the events of a started call until it has a result, lets the stream continue, or pauses.
+func (d *toolRound) showCallEvents(ctx context.Context, run *startedCall) (result *executedCall, pauses bool) {
 	for !d.out.stopped {
 		select {
 		case r := <-run.done:
@@ -103,7 +103,7 @@ func (d *toolRound) startHooks(ctx context.Context, c *preparedCall) {
 	}
 	d.precheck(ctx, c)
 	c.started = d.startCall(ctx, *c)
-	if r, _ := d.follow(ctx, c.started); r != nil {
+	if r, _ := d.showCallEvents(ctx, c.started); r != nil {
 		c.started.done <- *r
 	}
 }
@@ -140,10 +140,10 @@ func (m *message) mayRefuse(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// showEffect starts or refuses the last call if the stream has reached the point of its first effect.
-func (m *message) showEffect(ctx context.Context, at StreamPoint) error {
+// reachStreamPoint starts or refuses the last call if point is that of the call's first effect, or a later one.
+func (m *message) reachStreamPoint(ctx context.Context, point StreamPoint) error {
 	e, last := m.effect, len(m.calls)-1
-	if e.Point == AfterMessage || e.Point > at {
+	if e.Point == AfterMessage || e.Point > point {
 		return nil
 	}
 	m.effect = Effect{}
@@ -165,7 +165,7 @@ func (m *message) showEffect(ctx context.Context, at StreamPoint) error {
 		call := m.calls[last]
 		m.due = append(m.due, func() { m.round.emitDenial(r) }, func() { m.round.emitOutcome(call, r) })
 		if e.Point < InNextBlock {
-			m.flushEffects()
+			m.callAllDue()
 		}
 	}
 	return m.out.checkOpen()
@@ -181,7 +181,7 @@ func (m *message) startCall(ctx context.Context, i int) {
 func (m *message) followCall(ctx context.Context, i int) {
 	c := &m.calls[i]
 	run := c.started
-	switch r, pauses := m.round.follow(ctx, run); {
+	switch r, pauses := m.round.showCallEvents(ctx, run); {
 	case pauses:
 		m.due = append(m.due, func() {
 			run.nextEvent <- struct{}{}
@@ -195,8 +195,8 @@ func (m *message) followCall(ctx context.Context, i int) {
 	}
 }
 
-// showNextEffect shows what is due after an event of the stream.
-func (m *message) showNextEffect() {
+// callNextDue calls the first function in m.due. It is called after each event of the stream.
+func (m *message) callNextDue() {
 	if len(m.due) > 0 {
 		next := m.due[0]
 		m.due = m.due[1:]
@@ -204,9 +204,9 @@ func (m *message) showNextEffect() {
 	}
 }
 
-func (m *message) flushEffects() {
+func (m *message) callAllDue() {
 	for len(m.due) > 0 && !m.out.stopped {
-		m.showNextEffect()
+		m.callNextDue()
 	}
 }
 

@@ -19,7 +19,7 @@ type turnEndError struct {
 	isError          bool
 	errors           []string
 	apiFailure       *failureSummary // nil if no request failed
-	structured       json.RawMessage
+	structuredOutput json.RawMessage
 	deferred         *protocol.ToolUse
 	result           *string // nil means the last assistant text
 	stopReason       string  // empty means the stop reason of the last reply
@@ -79,7 +79,7 @@ func (o *emitter) emit(ev protocol.Event) {
 	o.stopped = o.stopped || !o.yield(ev, nil)
 }
 
-func (o *emitter) fail(err error) {
+func (o *emitter) yieldError(err error) {
 	if !o.stopped {
 		o.stopped = true
 		o.yield(nil, err)

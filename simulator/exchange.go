@@ -21,7 +21,7 @@ type exchange struct {
 	round     *toolRound
 	current   *message // the message being streamed; nil if none exists
 	lastReply replyInfo
-	// replyComplete is true if the next reply arrives as a whole, without stream events. This happens after a stream
+	// replyComplete is true if the next reply arrives as a whole, without stream events. This is so after a stream
 	// broke off, and after a model was not available.
 	replyComplete bool
 	fallbacks     int    // number of Limits.FallbackModels used in this turn
@@ -40,7 +40,7 @@ type replyInfo struct {
 
 func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	before := *a
-	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.request, "", nil, false
+	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.requestID, "", nil, false
 	a.isEmpty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	if before.isContinuation && a.isEmpty {
 		a.text, a.displayed, a.isEmpty = before.text, before.displayed, before.isEmpty
@@ -85,15 +85,15 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	if err != nil {
 		return nil, err
 	}
-	if req.IsInterjected && reply.IsUnmatched { // the model has read the added prompt and does not answer it
-		return nil, x.emitMatched(req, reply)
+	if req.IsInterjected && reply.IsUnmatched { // the scenario has no answer to a prompt that was added during the turn
+		return nil, x.emitRuleMatched(req, reply)
 	}
 	if err := x.prepareForReply(ctx, req, reply); err != nil {
 		return nil, err
 	}
 	x.replyComplete = false
-	if f := reply.Failure; f != nil && !x.sim.failureUsedUp(reply.Rule.Name, f) {
-		err := x.playFailure(ctx, reply.Rule.Name, f)
+	if f := reply.Failure; f != nil && !x.sim.isFailureUsedUp(reply.Rule.Name, f) {
+		err := x.simulateFailure(ctx, reply.Rule.Name, f)
 		x.totals.apiTime += x.sim.options.Clock.Now().Sub(asked)
 		if err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 
 func (x *exchange) prepareForReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequesting()
-	if err := x.emitMatched(req, reply); err != nil {
+	if err := x.emitRuleMatched(req, reply); err != nil {
 		return err
 	}
 	if err := x.background.sleep(ctx, x.replyDelay(req, reply)); err != nil {
@@ -168,8 +168,8 @@ func (x *exchange) emitRequesting() {
 	x.out.emitSystem("status", fields...)
 }
 
-// emitMatched emits which rule answered a prompt. It returns an error if the scenario does not allow that none did.
-func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
+// emitRuleMatched reports the rule that answered a prompt. If none did, it returns an error if the scenario says so.
+func (x *exchange) emitRuleMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules
 	}
@@ -189,7 +189,7 @@ func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time
 }
 
 func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
-	blocks := slices.Clone(x.structured.addScriptedCall(reply)) // the model may return the same slice again
+	blocks := slices.Clone(x.structured.addScriptedCall(reply)) // the model may return the same slice for other replies
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
@@ -228,7 +228,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	return m.calls, nil
 }
 
-// emitRateLimits emits the use of the subscription's limits, once in a session.
+// emitRateLimits reports how much of the subscription's rate limits is used. It does so once in a session.
 func (x *exchange) emitRateLimits() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
 		return
@@ -250,7 +250,7 @@ func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *messag
 	name := x.sim.requestModel()
 	x.current = &message{
 		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
-		messageHead: messageHead{id: x.out.apiID("msg"), request: x.out.apiID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
+		messageHead: messageHead{id: x.out.apiID("msg"), requestID: x.out.apiID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
 	}
 	return x.current
 }
@@ -275,14 +275,14 @@ func (x *exchange) resolveCall(use protocol.ToolUse, index *executor.Index) prot
 	return use
 }
 
-// playFailure simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
+// simulateFailure simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
 // reply follows. Otherwise it emits the error message and returns the error that ends the turn.
-func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
+func (x *exchange) simulateFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
 	switch f.Type {
 	case scenarios.FailHang:
 		<-ctx.Done()
 		return ctx.Err()
-	case scenarios.FailStreamFault: // only the HTTP server simulates these
+	case scenarios.FailStreamFault: // only claudeless serve simulates these failures
 		return nil
 	case scenarios.FailCrash:
 		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
@@ -305,22 +305,22 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	if api.Stderr != "" {
 		x.out.emit(&protocol.VerbatimOutput{Stderr: api.Stderr})
 	}
-	recovered, err := x.retry(ctx, f, api, rule)
+	recovered, err := x.retryRequest(ctx, f, api, rule)
 	if err != nil || recovered {
 		return err
 	}
 	for x.fallbackModel(api) != "" {
 		x.switchToFallback(api)
-		if x.sim.failureUsedUp(rule, f) {
+		if x.sim.isFailureUsedUp(rule, f) {
 			return nil
 		}
-		if recovered, err = x.retry(ctx, f, api, rule); err != nil || recovered {
+		if recovered, err = x.retryRequest(ctx, f, api, rule); err != nil || recovered {
 			return err
 		}
 	}
 	if api.TerminalReason == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
 		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, true)
-		if err != nil || done && x.sim.failureUsedUp(rule, f) {
+		if err != nil || done && x.sim.isFailureUsedUp(rule, f) {
 			return err
 		}
 	}
@@ -336,17 +336,17 @@ func (x *exchange) partialReplyUsage(f *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
 
-func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
+func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// retry repeats a failed request as often as the real CLI, and reports whether a retry succeeded. After some failures,
-// the CLI first repeats the request immediately and without an event. This repeated request is smaller or not streamed
-// (spec: cli-observed 9).
-func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
+// retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After
+// some failures, the CLI first repeats the request immediately and without an event. This request is smaller or not
+// streamed (spec: cli-observed 9).
+func (x *exchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.SilentRetries {
-		if x.sim.failureUsedUp(rule, f) {
+		if x.sim.isFailureUsedUp(rule, f) {
 			return true, nil
 		}
 		x.sim.history.failures[rule]++
@@ -360,7 +360,7 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 		tries = 0
 	}
 	switch falls := x.fallbackModel(api) != ""; {
-	case api.Limit > 0, falls && api.Status == 529:
+	case api.MaxRetries > 0, falls && api.Status == 529:
 		tries = min(tries, maxOverloadRetries)
 	case falls:
 		tries = 0
@@ -384,7 +384,7 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 		if err := x.background.sleep(ctx, time.Duration(float64(wait)*x.sim.options.Limits.RetryScale)); err != nil {
 			return false, err
 		}
-		if x.sim.failureUsedUp(rule, f) {
+		if x.sim.isFailureUsedUp(rule, f) {
 			return true, nil
 		}
 		x.sim.history.failures[rule]++
@@ -397,8 +397,8 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 	return false, nil
 }
 
-// retryDelay returns the wait before retry n: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter. A
-// retry-after header takes precedence.
+// retryDelay returns the wait before the n-th retry: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter.
+// The time in a retry-after header takes precedence.
 func (x *exchange) retryDelay(n int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after
@@ -462,7 +462,7 @@ func (x *exchange) streamPartialText(ctx context.Context, f *scenarios.Failure) 
 		if err := m.streamText(ctx, 0, protocol.Text(f.PartialText)); err != nil {
 			return err
 		}
-	} else if err := m.streamCutText(ctx, f.PartialText); err != nil {
+	} else if err := m.streamIncompleteText(ctx, f.PartialText); err != nil {
 		return err
 	}
 	x.current = nil

@@ -24,7 +24,7 @@ type apiFailure struct {
 	RetryClass       string        // error of api_retry; empty means never retried
 	Text             string        // message for the user
 	TerminalReason   string        // empty means api_error
-	Limit            int           // maximum number of retries; 0 means the limit of the session
+	MaxRetries       int           // maximum number of retries; 0 means the limit of the session
 	SilentRetries    int           // number of immediate retries that are not reported
 	RetryAfter       time.Duration // retry-after header; 0 means exponential backoff
 	Message          string        // the API's own error message
@@ -57,7 +57,7 @@ func (api apiFailure) ErrorType() string {
 	return api.Kind
 }
 
-// Fallback returns the reason for switching to the fallback model; empty means that another model would not help.
+// Fallback returns the reason for switching to the fallback model. Empty means that another model would not help.
 func (api apiFailure) Fallback() string {
 	switch {
 	case api.Status == 529:
@@ -79,12 +79,12 @@ const interruptedReplyPrompt = "Your response above was cut off mid-stream. Go o
 	"if nothing of it is left, answer the request from the start."
 
 const (
-	removedText  = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
-	refusedText  = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
-	droppedText  = "API Error: Connection to the API was lost (ECONNRESET). This is usually temporary — try again."
-	resetMessage = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
-	timeoutText  = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
-	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
+	imageRemovedText       = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
+	connectionRefusedText  = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
+	connectionLostText     = "API Error: Connection to the API was lost (ECONNRESET). This is usually temporary — try again."
+	connectionResetMessage = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
+	requestTimedOutText    = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
+	overloadedText         = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
 // failureContext describes the session and the failed request. The zero value is a first request without retries.
@@ -102,16 +102,16 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	case scenarios.FailNotLoggedIn:
 		return apiFailure{ErrorClass: "authentication_failed", Text: "Not logged in · Please run /login"}
 	case scenarios.FailNetworkUnreachable:
-		return socketError(refusedText)
+		return socketError(connectionRefusedText)
 	case scenarios.FailConnectionTimeout:
-		return socketError(timeoutText)
+		return socketError(requestTimedOutText)
 	case scenarios.FailPartialResponse:
-		api := socketError(droppedText)
-		api.Message = resetMessage
+		api := socketError(connectionLostText)
+		api.Message = connectionResetMessage
 		return api
 	case scenarios.FailStreamError:
 		api := w.describeStatus(f.APIError())
-		api.SilentRetries = max(1, api.SilentRetries) // retried immediately, without streaming
+		api.SilentRetries = max(1, api.SilentRetries) // the request is retried immediately, without streaming
 		return api
 	case scenarios.FailMalformedJSON:
 		return malformedResponse(f.Raw, w.DescribesJSON)
@@ -151,7 +151,7 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	case status == 429:
 		api.ErrorClass, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
 	case status == 529 && w.GatewayHost == "" && w.Retries >= maxOverloadRetries:
-		api.ErrorClass, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, maxOverloadRetries
+		api.ErrorClass, api.RetryClass, api.Text, api.MaxRetries = "server_error", "overloaded", overloadedText, maxOverloadRetries
 	case status == 529:
 		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverErrorText(status, message)
 	case status >= 500:
@@ -185,7 +185,7 @@ func (w failureContext) describeBadRequest(api *apiFailure, lower string) {
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
 		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
-		{"could not process image", "invalid_request", failureMediaRemoved, "image_error", removedText},
+		{"could not process image", "invalid_request", failureMediaRemoved, "image_error", imageRemovedText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
@@ -252,7 +252,7 @@ func jsonProblem(raw string) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return incompleteProblem(text)
+		return incompleteJSONProblem(text)
 	case err == nil:
 		return "Unable to parse JSON string" // there is more text after the value
 	case !ok:
@@ -275,7 +275,7 @@ func jsonProblem(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-func incompleteProblem(text string) string {
+func incompleteJSONProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"
 	}

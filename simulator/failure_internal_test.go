@@ -58,7 +58,7 @@ func TestGateway(t *testing.T) {
 	w := failureContext{Retries: 5, GatewayHost: "llm.example:8080"}
 	for _, f := range []scenarios.Failure{{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, {Type: scenarios.FailOverloaded}} {
 		api := describeFailure(&f, w)
-		if !strings.HasSuffix(api.Text, "try again in a moment. If it persists, check your inference gateway (llm.example:8080).") || api.Limit != 0 {
+		if !strings.HasSuffix(api.Text, "try again in a moment. If it persists, check your inference gateway (llm.example:8080).") || api.MaxRetries != 0 {
 			t.Errorf("%+v", api)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fallbackModel returns the next model to use after a failure, or "" if there is none. An overloaded model must be
-// retried twice before; if retries are limited to fewer, there is no fallback (observed with 2.1.330).
+// fallbackModel returns the next model to use after a failure, or "" if there is none. The CLI retries an overloaded
+// model twice before it uses another one; if it may not retry so often, there is no fallback (observed with 2.1.330).
 func (x *exchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]
@@ -30,7 +30,7 @@ func (x *exchange) switchToFallback(api apiFailure) {
 	name := claudecode.ResolveModel(next)
 	x.sim.options.State.SetModel(next)
 	x.fallbacks++
-	x.replyComplete = api.Status == 404 // later requests of the turn are not streamed
+	x.replyComplete = api.Status == 404 // the following requests of the turn are not streamed
 	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
 	if trigger == "model_not_found" {
 		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))

@@ -44,7 +44,7 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 		return base
 	case "StopFailure":
 		return p.addCallFields(base)
-	case "Stop", "PostToolBatch": // other events occur before the first request
+	case "Stop", "PostToolBatch": // all other events occur before the first request
 		base.Effort = p.sim.options.State.Snapshot().HookEffort()
 	}
 	base.PromptID, base.PermissionMode = p.prompts.promptID, p.sim.options.Location.Mode()
@@ -62,8 +62,8 @@ func (p *hookPoints) addCallFields(base protocol.HookBase) protocol.HookBase {
 	return base
 }
 
-// loadContext passes the files of a [ContextSource] to hooks, the transcript and the model. It is called after tool
-// calls, and at the start of an agent's conversation.
+// loadContext passes the files of a [ContextSource] to hooks, the transcript and the model. It is called after a tool
+// round, and when an agent's conversation starts.
 func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) error {
 	tools, ok := p.sim.options.Tools.(ContextSource)
 	if !ok {
@@ -251,19 +251,19 @@ const (
 func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
-		heard.fillInput(&in, p.sim.options.Clock.Now())
+		heard.fillSessionStart(&in, p.sim.options.Clock.Now())
 	}
 	return in
 }
 
-// fillInput sets the time since the previous reply and the cost of sending the context again (observed with 2.1.329).
-func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
+// fillSessionStart sets the time since the previous reply and what the context costs again (observed with 2.1.329).
+func (h PreviousReply) fillSessionStart(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
 	if h.LongCache {
 		kept, factor = longPromptCacheLifetime, longCacheWritePriceFactor
 	}
-	price := 5. // default for an unknown model
+	price := 5. // price of an unknown model
 	if facts := claudecode.FactsOfModel(h.Model); facts.IsKnown {
 		price = facts.InputPrice
 	}
@@ -273,7 +273,7 @@ func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	in.PromptCacheLikelyExpired, in.EstimatedCacheWriteUSD = new(ago > kept), &cost
 }
 
-// replaceSessionID sets the temporary id in frames while the session is being looked up (observed with 2.1.329).
+// replaceSessionID sets the temporary id in frames while --continue looks up the session (observed with 2.1.329).
 func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event {
 	if p.temporaryID == "" {
 		return frames
@@ -296,7 +296,7 @@ type promptSubmission struct {
 func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != promptSourceSystem && !p.prompts.in.NoQuery {
-		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
+		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
 	}
 	switch {
 	case err != nil:
@@ -305,7 +305,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 		return s, &turnEndError{crash: out.CrashError}
 	case refusesPrompt(out):
 		s.notices, s.end = out.Notices, endWithoutModel(strings.Join(out.Texts, "\n"))
-		p.emitRefused(out, out.Block)
+		p.emitRefusedPrompt(out, out.Block)
 		return s, nil
 	case x != nil:
 		_, typed, _ := p.prompts.in.Content.SplitTyped()
@@ -316,7 +316,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 		if refusesPrompt(expansion) {
 			s.notices, s.end = expansion.Notices, endWithoutModel(strings.Join(expansion.Texts, "\n"))
 			s.end.localCommand = "custom"
-			p.emitRefused(expansion, true)
+			p.emitRefusedPrompt(expansion, true)
 			return s, nil
 		}
 	}
@@ -334,7 +334,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 	return s, nil
 }
 
-func hookPrompt(c protocol.Content) string {
+func promptForHooks(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
 	}
@@ -345,23 +345,23 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 	prompt := p.prompts.acceptedEvent()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
 	p.out.emit(prompt)
-	text := p.injectedText(p.prompts.expandedContent(x))
+	text := p.injectedPrompt(p.prompts.expandedContent(x))
 	text.Expansion = prompt.Expansion
 	p.out.emit(text)
 }
 
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// emitRefused emits the events for a prompt that hooks refused. dropped means that it is not in the conversation.
-func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
+// emitRefusedPrompt emits the events for a refused prompt. dropped means that it is not in the conversation.
+func (p *hookPoints) emitRefusedPrompt(out hook.Outcome, dropped bool) {
 	p.prompts.emitAccepted(dropped)
 	if !out.Block {
-		p.out.emit(p.injectedText(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
+		p.out.emit(p.injectedPrompt(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
 	}
 	p.out.emitAll(out.AttachmentEvents())
 }
 
-func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepted {
+func (p *hookPoints) injectedPrompt(text protocol.Content) *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text}
 }
 
@@ -373,7 +373,7 @@ func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
-		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(in.Content)})
+		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(in.Content)})
 		if err != nil {
 			return err
 		}

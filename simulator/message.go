@@ -31,15 +31,15 @@ type message struct {
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
 	effect          Effect          // first effect of the last call, if the stream has not reached it yet
-	due             []func()        // what the next events of the stream are followed by, one function for each event
+	due             []func()        // functions to call after the next events of the stream, one after each event
 	assistantEvents int
 }
 
 type messageHead struct {
-	id, request string
-	modelName   string // full name of the model, used in the totals
-	wireModel   string // name of the model in the API's responses
-	stopReason  string
+	id, requestID string
+	modelName     string // full name of the model, used in the totals
+	wireModel     string // name of the model in the API's responses
+	stopReason    string
 	replyUsage
 }
 
@@ -73,7 +73,7 @@ func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error
 			return err
 		}
 		m.stopBlock(i)
-		if err := m.showEffect(ctx, LaterInNextBlock); err != nil {
+		if err := m.reachStreamPoint(ctx, LaterInNextBlock); err != nil {
 			return err
 		}
 	}
@@ -124,13 +124,13 @@ func (m *message) end() {
 		{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
 		{"output_tokens", m.usage.OutputTokens},
 	}
-	if m.thinking > 0 {
-		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
+	if m.thinkingTokens > 0 {
+		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinkingTokens}})
 	}
 	m.emitStreamEvent(orderedObject{{"type", "message_delta"}, {"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
-	m.showNextEffect()
+	m.callNextDue()
 	m.emitStreamEvent(orderedObject{{"type", "message_stop"}}, "")
-	m.flushEffects()
+	m.callAllDue()
 }
 
 // streamBlock emits a block except for its content_block_stop: first its other stream events, then its assistant event.
@@ -142,7 +142,7 @@ func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) erro
 		return m.streamThinking(ctx, i, b)
 	case protocol.ToolUse:
 		return m.streamToolUse(ctx, i, b)
-	case protocol.ServerToolCall: // run by the API, not by a local tool
+	case protocol.ServerToolCall: // the API runs the tool
 		empty := b
 		empty.Input = json.RawMessage("{}")
 		if err := m.streamInput(ctx, i, empty, b.Input); err != nil {
@@ -155,13 +155,13 @@ func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) erro
 	return nil
 }
 
-// waitUntilDue waits until a chunk is due. After a late chunk it waits less, so that delays do not accumulate.
+// waitUntilDue waits until a chunk is due. After a late chunk the wait is shorter, so that delays do not accumulate.
 func (m *message) waitUntilDue(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
 	}
 	wait, now := m.pace.After(chunk), m.sim.options.Clock.Now()
-	if m.nextChunkAt.IsZero() || now.Sub(m.nextChunkAt) > time.Second { // the consumer was slow
+	if m.nextChunkAt.IsZero() || now.Sub(m.nextChunkAt) > time.Second { // the consumer was slow, so the chunk is due now
 		m.nextChunkAt = now
 	}
 	m.nextChunkAt = m.nextChunkAt.Add(wait)
@@ -196,14 +196,14 @@ func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) e
 	switch {
 	case b.Text != "":
 		m.emitAssistant(b, nil)
-	case m.singleBlock: // an empty text is written to the transcript but not printed
+	case m.singleBlock: // an empty text is recorded in the transcript, but stdout does not show it
 		m.out.emit(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
 	}
 	return nil
 }
 
-// streamCutText streams an incomplete text block, without its content_block_stop.
-func (m *message) streamCutText(ctx context.Context, text string) error {
+// streamIncompleteText streams an incomplete text block, without its content_block_stop.
+func (m *message) streamIncompleteText(ctx context.Context, text string) error {
 	m.startBlock(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
 		if err := m.background.sleep(ctx, m.pace.After(chunk)); err != nil {
@@ -216,7 +216,7 @@ func (m *message) streamCutText(ctx context.Context, text string) error {
 
 func (m *message) streamCitations(i int, list json.RawMessage) {
 	var each []json.RawMessage
-	_ = json.Unmarshal(list, &each) // validated when the scenario was loaded
+	_ = json.Unmarshal(list, &each) // the list was validated when the scenario was loaded
 	for _, c := range each {
 		delta := orderedObject{{"type", "citations_delta"}, {"citation", c}}
 		m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
@@ -291,11 +291,11 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 			m.effect = e
 		}
 	}
-	return m.showEffect(ctx, BeforeBlockStop)
+	return m.reachStreamPoint(ctx, BeforeBlockStop)
 }
 
 func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
-	m.flushEffects()
+	m.callAllDue()
 	ev := m.assistantEvent(b, modify)
 	m.assistantEvents++
 	m.out.emit(ev)
@@ -303,15 +303,15 @@ func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistan
 
 func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
 	final := m.final
-	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinking)
+	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinkingTokens)
 	ev := &protocol.Assistant{
 		Type:      "assistant",
 		Message:   protocol.AssistantMessage{ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel, Content: []protocol.Block{b}, Usage: streamUsage(m.usage)},
-		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.request,
+		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.requestID,
 		Final: &final,
 	}
 	if m.isUnstreamed {
-		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinking)
+		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinkingTokens)
 	}
 	m.prompts.setMessagePromptIDs(ev)
 	if modify != nil {
@@ -320,7 +320,7 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 	return ev
 }
 
-// emitAborted emits the text streamed before an interrupt, and counts its usage as one token for three characters.
+// emitAborted emits the text streamed before an interrupt. Its usage counts one token for three characters.
 func (m *message) emitAborted() {
 	if m.started {
 		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
@@ -378,7 +378,7 @@ func (m *message) emitAbandonedStop() {
 func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.openIndex = i
 	m.emitStreamEvent(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
-	m.showNextEffect()
+	m.callNextDue()
 }
 
 // emitDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
@@ -391,7 +391,7 @@ func (m *message) emitDelta(i int, key, chunk, display string) {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
 	m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, display)
-	m.showNextEffect()
+	m.callNextDue()
 }
 
 func (m *message) stopBlock(i int) {

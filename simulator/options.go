@@ -22,7 +22,7 @@ type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
 
-// Clock provides time, waiting and ids (UUID v4). Sleep ends with ctx and returns its error. Concurrent use is safe.
+// Clock provides time and ids (UUID v4), and waits. Sleep ends with ctx and returns its error. Concurrent use is safe.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
@@ -135,7 +135,7 @@ type SessionStart struct {
 	Setup   string // trigger of the Setup hooks; empty means none
 	Agent   string // the agent that the session runs as; empty means none
 	Title   string // title of the session at its start; may be empty
-	// CustomizationsDisabled tells hosts with a screen that customizations are off (--bare, --safe-mode).
+	// CustomizationsDisabled makes hosts with a screen show that customizations are off (--bare, --safe-mode).
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
 	PreviousReply *PreviousReply
@@ -220,7 +220,7 @@ func (agentCommands) Find(name string) (Command, bool) {
 	return UnavailableCommand{}, HandlesCommand(name)
 }
 
-// UnavailableCommand is a command that is not available in this conversation.
+// UnavailableCommand is a slash command that exists but cannot be used in this conversation.
 type UnavailableCommand struct{}
 
 // Run returns a message that the command is not available.
@@ -236,8 +236,8 @@ type DeferredCall struct {
 
 // Mention is a file or directory that a prompt mentions with @.
 type Mention struct {
-	Path         string // as written, without quotes
-	First, Lines int    // first line and number of lines: #L3-5 is 3 and 3; zero means the whole file
+	Path             string // as written, without quotes
+	FirstLine, Lines int    // first line and number of lines: #L3-5 is 3 and 3; zero means the whole file
 }
 
 // MentionContent is the content of a mentioned file or resource.
@@ -266,7 +266,7 @@ type Tools interface {
 	FirstEffect(ctx context.Context, call protocol.ToolUse) Effect
 }
 
-// Effect is the first visible effect of a call: it is refused, or it starts.
+// Effect is the first visible effect of a call: the call is refused, or it starts.
 type Effect struct {
 	Point  StreamPoint
 	Starts bool // hooks, a question, an agent or a result; otherwise the call is refused
@@ -275,8 +275,8 @@ type Effect struct {
 // StreamPoint is a point of the stream of the message with a call.
 type StreamPoint int
 
-// The points of a message's stream at which an effect can appear. An effect that depends on the file system or on a
-// process appears after the message.
+// The points of a message's stream at which the first effect of a call can appear. An effect that depends on the file
+// system or on a process appears after the message.
 const (
 	AfterMessage     StreamPoint = iota
 	BeforeBlockStop              // right after the call: its hooks start, the tool is unknown or its input has the wrong form
@@ -288,8 +288,8 @@ const (
 // A ContextSource lists files for the model besides the results of its calls: instruction files (CLAUDE.md, rules) that
 // apply from now on, and files that changed after the session had written them. Tools may implement it.
 type ContextSource interface {
-	// NewContext returns the files to add after these calls have succeeded. The calls belong to the conversation of the
-	// agent, or of the session if agent is nil. When an agent starts, calls is empty.
+	// NewContext returns the files to add to the context after these calls have succeeded. The calls belong to the
+	// conversation of the agent, or of the session if agent is nil. When an agent starts, calls is empty.
 	NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []ContextFile
 }
 

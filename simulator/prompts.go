@@ -126,7 +126,7 @@ func (p *promptState) emitInit(ctx context.Context) {
 	p.out.emit(&init)
 }
 
-// replayPrompt sends the recorded prompt back to the host, unless it was sent before or the model does not answer it.
+// replayPrompt sends the recorded prompt back to the host, unless it was sent before or the model will not answer it.
 func (p *promptState) replayPrompt() {
 	if !p.replayPending {
 		return
@@ -252,8 +252,8 @@ func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
 	}
 }
 
-// promptIDs returns the ids that the host gave to the prompts of the turn, for events. uuids are the ids of all merged
-// prompts. uuid is the id of the turn's prompt itself or, if the host gave it none, the last of uuids.
+// promptIDs returns the ids that the host gave to the prompts of the turn, for use in events. uuids are the ids of all
+// merged prompts. uuid is the id of the turn's prompt itself or, if the host gave it none, the last of uuids.
 func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs
@@ -261,7 +261,7 @@ func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
 }
 
-// markNotFromUser puts the real CLI's mark for prompts that no user wrote before the text.
+// markNotFromUser inserts the real CLI's mark for prompts that no user wrote at the beginning of the text.
 func markNotFromUser(c protocol.Content) protocol.Content {
 	const mark = "[MESSAGE FROM NON-USER SOURCE - NOT USER INPUT]\n"
 	c.Blocks = slices.Clone(c.Blocks)
@@ -285,15 +285,15 @@ func (p *promptState) origin() json.RawMessage {
 }
 
 var (
-	quotedMention    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
-	plainMention     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
-	lineRangePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
+	quotedMentionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
+	plainMentionPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
+	lineRangePattern     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
 func findMentions(text string) []Mention {
 	var list []Mention
 	seen := map[string]bool{}
-	for _, re := range []*regexp.Regexp{quotedMention(), plainMention()} {
+	for _, re := range []*regexp.Regexp{quotedMentionPattern(), plainMentionPattern()} {
 		for _, found := range re.FindAllStringSubmatch(text, -1) {
 			if !seen[found[1]] {
 				seen[found[1]] = true
@@ -310,9 +310,9 @@ func parseMention(s string) Mention {
 		return Mention{Path: s}
 	}
 	m := Mention{Path: strings.TrimSuffix(s, found[0]), Lines: 1}
-	m.First, _ = strconv.Atoi(found[1]) // digits; a number with more digits is not a line number
+	m.FirstLine, _ = strconv.Atoi(found[1]) // found[1] contains only digits; an overflow gives a line that no file has
 	if last, err := strconv.Atoi(found[2]); err == nil {
-		m.Lines = max(1, last-m.First+1)
+		m.Lines = max(1, last-m.FirstLine+1)
 	}
 	return m
 }

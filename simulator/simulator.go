@@ -90,8 +90,8 @@ func (t *retainedMessages) lastMessageID() string {
 	return ""
 }
 
-// applyCompaction returns the uuids of the messages that a compaction keeps. These are the unanswered prompts and, if
-// there are at least two replies, the last reply with the results of its calls. It forgets all other replies.
+// applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if there are
+// at least two replies, the last reply with the results of its calls. It forgets all other replies.
 func (t *retainedMessages) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
@@ -172,7 +172,7 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 		SystemPrompt:   s.options.System,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // the scenario engine counts the turns, even across processes
+		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *Simulator) Cost() slash.Cost {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.totals.costs)) {
 		m := s.totals.costs[name]
-		cost.Models = append(cost.Models, slash.Model{Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens, CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD})
+		cost.Models = append(cost.Models, slash.ModelCost{Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens, CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD})
 	}
 	return cost
 }
@@ -223,8 +223,8 @@ func (s *Simulator) sessionEndBase() protocol.HookBase {
 	return base
 }
 
-// asyncHookGrace is how long asynchronous hooks may continue after the end of a session (measured with 2.1.330: at least
-// 0.3 s and less than 1.2 s after the last turn).
+// asyncHookGrace is how long asynchronous hooks may continue after a session has ended (the real CLI 2.1.330 allows at
+// least 0.3 s and less than 1.2 s after the last turn).
 const asyncHookGrace = 500 * time.Millisecond
 
 // Close runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".

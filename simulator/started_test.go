@@ -33,7 +33,7 @@ func TestSessionStartTellsOfTheLastReply(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.heard.At = now.Add(-tt.ago)
 			var in protocol.SessionStartHook
-			tt.heard.fillInput(&in, now)
+			tt.heard.fillSessionStart(&in, now)
 			want := protocol.SessionStartHook{
 				SecondsSinceLastResponse: &tt.seconds, ContextTokens: &tt.heard.Tokens, PromptCacheLikelyExpired: &tt.expired, EstimatedCacheWriteUSD: &tt.usd,
 			}

@@ -35,7 +35,7 @@ type executedCall struct {
 	err      error
 }
 
-// displayRank ranks calls that finish simultaneously: denied ones come first, because a denial takes less time.
+// displayRank orders calls that finish simultaneously: denied calls come first, because a denial takes less time.
 func (r *executedCall) displayRank() int {
 	if r.result.Denied != nil {
 		return 0
@@ -84,8 +84,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// refuseCall executes a call that the tools will refuse, and returns the refusal. This happens while the message is
-// still streamed.
+// refuseCall executes a call that the tools will refuse, and returns the refusal. It is called while the message of the
+// call is still streamed.
 func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall) (executedCall, error) {
 	d.precheck(ctx, c)
 	r := d.execute(ctx, 0, *c)
@@ -98,7 +98,7 @@ func (d *toolRound) precheck(ctx context.Context, c *preparedCall) {
 	c.toolUse.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
 }
 
-// canRunInParallel reports whether the call may run alongside adjacent calls. A refused call may: it does not run.
+// canRunInParallel reports whether adjacent calls may run at the same time. A refused call does not run, so it may.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
@@ -118,7 +118,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 		running = append(running, calls[i])
 		if run := calls[i].started; run != nil {
 			context.AfterFunc(ctx, run.cancel)
-			wg.Go(func() { // returns when the call does, which ctx limits
+			wg.Go(func() { // the goroutine returns when the call does, which ctx limits
 				r := <-run.done
 				r.index = i
 				done <- r
@@ -126,7 +126,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 			continue
 		}
 		d.precheck(ctx, &calls[i])
-		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // returns when the call does, which ctx limits
+		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // the goroutine returns when the call does, which ctx limits
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -215,11 +215,11 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	}
 	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
 	_, asked := errors.AsType[*UnansweredError](err)
-	_, crashes := errors.AsType[*CrashError](err) // from a sub-agent's script
+	_, crashes := errors.AsType[*CrashError](err) // the script of a sub-agent makes the process exit
 	switch {
 	case err == nil:
 		return result, nil
-	case isStructured && errors.Is(err, executor.ErrUnknownTool): // the tools do not include [StructuredCalls]
+	case isStructured && errors.Is(err, executor.ErrUnknownTool): // the session's tools do not include [StructuredCalls]
 		return StructuredCalls{}.Execute(ctx, c.toolUse)
 	case errors.Is(err, executor.ErrUnknownTool):
 		return executor.ResultOf(executor.UnknownToolResult(c.toolUse.Name, nil)), nil
@@ -269,7 +269,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	}
 	if res.CountDenial {
 		input := c.toolUse.DisplayInput()
-		if res.ExecutedInput != nil { // a hook has changed it
+		if res.ExecutedInput != nil { // a hook has changed the input
 			input = res.ExecutedInput
 		}
 		d.totals.recordDenial(c.toolUse, input)
@@ -335,8 +335,8 @@ func possibleChangeReason(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRemainingCalls emits a result for each call that the interrupt left without. Calls from begun on had not started.
-func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
+// rejectRemainingCalls emits a result for each call without one after an interrupt. startedCount calls had started.
+func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCall, shown []bool, startedCount int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
 	}
@@ -351,14 +351,14 @@ func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCa
 		result.CountDenial = waits && !superseded
 		result.DeniedBeforeRun = result.CountDenial
 		switch {
-		case superseded && i < begun:
+		case superseded && i < startedCount:
 			result.ToolResult = executor.AbortedResult()
 			if ended, ok := d.aborted[i]; ok && c.toolUse.Name == "Bash" {
 				result.Output, result.Decision = ended.Output, ended.Decision
 			}
 		case superseded:
 			result.ToolResult = executor.SkippedResult()
-		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
+		case i < startedCount && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
 			result.ToolResult = executor.StoppedResult()
 		}
 		d.emitResult(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
@@ -391,7 +391,7 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 }
 
 // abortedEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is called after
-// calls were interrupted, or after a refusal that ends the turn. The results of the calls must be emitted before.
+// calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls first.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
@@ -435,7 +435,7 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredContentOf(use.Name, r)}
 }
 
-// structuredContentOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none.
+// structuredContentOf returns an MCP result's structured content, or a built-in tool's output; nil means none.
 func structuredContentOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output
@@ -448,22 +448,22 @@ func structuredContentOf(tool string, r protocol.ToolResult) any {
 
 const heartbeatInterval = 30 * time.Second
 
-// heartbeat is the state of the messages which regularly report that the calls of a batch are still running.
+// heartbeat contains the state of the messages that regularly report that the calls of a batch are still running.
 type heartbeat struct {
 	ticker      *time.Ticker
 	calls       []preparedCall
-	beats       int
+	count       int // number of reports so far
 	earlyEvents <-chan earlyEvent
 }
 
 func (d *toolRound) emitHeartbeats(h *heartbeat) {
-	h.beats++
+	h.count++
 	for _, c := range h.calls {
 		d.out.emit(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
-			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.beats-1)},
+			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.count-1)},
 			{Key: "tool_name", Value: c.toolUse.Name},
 			{Key: "parent_tool_use_id", Value: c.toolUse.ID},
-			{Key: "elapsed_time_seconds", Value: h.beats * int(heartbeatInterval/time.Second)},
+			{Key: "elapsed_time_seconds", Value: h.count * int(heartbeatInterval/time.Second)},
 			{Key: "heartbeat", Value: true},
 		}}))
 	}

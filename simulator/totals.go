@@ -20,11 +20,11 @@ type turnTotals struct {
 	display   DisplayOptions
 	started   time.Time
 
-	usage         scenarios.Usage
-	thinking      int
-	lastReply     *replyUsage // the last reply, until it is counted in usage
-	denials       []protocol.PermissionDenial
-	begunMessages []string
+	usage          scenarios.Usage
+	thinkingTokens int
+	lastReply      *replyUsage // the last reply, until it is counted in usage
+	denials        []protocol.PermissionDenial
+	begunMessages  []string
 
 	modelAsked   bool
 	apiTime      time.Duration // time spent waiting for the model
@@ -46,13 +46,13 @@ func (l *turnTotals) addReply(name string, sp replyUsage) {
 }
 
 // countLastReply adds the last reply to the usage of the turn. It is called before the next request and at the end of
-// the turn, but not for a reply that was interrupted or exceeded a limit.
+// the turn, unless the reply was interrupted or exceeded a limit.
 func (l *turnTotals) countLastReply() {
 	if l.lastReply == nil {
 		return
 	}
 	l.usage = l.usage.Add(l.lastReply.usage)
-	l.thinking += l.lastReply.thinking
+	l.thinkingTokens += l.lastReply.thinkingTokens
 	l.lastReply = nil
 }
 
@@ -81,7 +81,7 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
 	r.DurationMS, r.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
-	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinking)
+	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
 	if l.display.PartialMessages && l.modelAsked {
@@ -93,16 +93,16 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	}
 }
 
-// fillTimes sets the times of the turn's first reply in the turn's result. sent is true if the host gave the prompt a
-// uuid; some fields are set only then.
-func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
+// fillTimes sets the times of the turn's first reply in the turn's result. hasHostID is true if the host gave the
+// prompt a uuid; some fields are set only then.
+func (l *turnTotals) fillTimes(r *protocol.Result, hasHostID bool) {
 	if l.firstToken.IsZero() {
 		return
 	}
 	toRequest, ttft := milliseconds(l.firstRequest.Sub(l.started)), milliseconds(l.firstToken.Sub(l.firstRequest))
 	frame, stream := milliseconds(l.firstToken.Sub(l.started)), ttft
 	r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
-	if sent {
+	if hasHostID {
 		r.RequestSentWallMS, r.FirstCacheReadTokens = l.firstRequest.UnixMilli(), new(int)
 		if u := l.firstUsage; u != nil {
 			r.FirstInputTokens, r.FirstCacheReadTokens = &u.InputTokens, &u.CacheReadInputTokens
@@ -136,15 +136,15 @@ type sessionTotals struct {
 	// The following fields are used only by the running turn.
 	costs             map[string]protocol.ModelUsage // by model
 	modelsSinceResult map[string]protocol.ModelUsage
-	requests          int // number of replies
+	requests          int // number of requests that got a reply
 	apiTime, wallTime time.Duration
 	budgetExhausted   bool
 }
 
 type replyUsage struct {
-	usage      scenarios.Usage
-	thinking   int  // output tokens of reasoning
-	isScripted bool // usage comes from the scenario and counts the whole conversation, not only this reply
+	usage          scenarios.Usage
+	thinkingTokens int  // output tokens of the model's reasoning
+	isScripted     bool // usage comes from the scenario and counts the whole conversation, not only this reply
 }
 
 func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
@@ -156,7 +156,7 @@ func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	}
 }
 
-// reset clears everything except times.
+// reset clears all totals except the times.
 func (b *sessionTotals) reset() {
 	b.contextTokens.Store(0)
 	clear(b.costs)
@@ -167,7 +167,7 @@ func (b *sessionTotals) reset() {
 func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	u := sp.usage
 	b.addModels(map[string]protocol.ModelUsage{name: withModelInfo(name, protocol.ModelUsage{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinkingTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
 		CostUSD: claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})

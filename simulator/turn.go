@@ -27,7 +27,7 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 			err := t.run(ctx)
 			s.history.turns++
 			if err != nil {
-				t.out.fail(err)
+				t.out.yieldError(err)
 				return
 			}
 			if prompt = t.postponedPrompt; t.out.stopped {
@@ -53,11 +53,11 @@ func newTurn(st *turnContext) *turn {
 	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
 }
 
-// run runs the turn and emits its result. After an interrupt it ignores ctx.
+// run runs the turn and emits its result. After an interrupt, the remaining steps ignore ctx.
 func (t *turn) run(ctx context.Context) error {
-	err := t.playEvents(ctx)
+	err := t.emitTurnEvents(ctx)
 	t.round.endStarted()
-	t.prompts.replayPrompt() // has an effect only if the model was not asked
+	t.prompts.replayPrompt() // the prompt was already replayed if the model was asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
 		end, isEnd = t.handleInterrupt(context.Cause(ctx)), true
@@ -82,18 +82,18 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// playEvents emits the turn's events except its result. It always returns an error: at a normal end, a [turnEndError].
-func (t *turn) playEvents(ctx context.Context) error {
+// emitTurnEvents emits the turn's events except its result. It always returns an error: at a normal end, a [turnEndError].
+func (t *turn) emitTurnEvents(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == promptSourceDeferred {
 		return t.answerDeferredCall(ctx)
 	}
 	t.prompts.recordedContent = in.Content
 	if isBlank(in.Content) {
-		return t.commands.refuseBlank(ctx)
+		return t.commands.refuseBlankPrompt(ctx)
 	}
 	var command *slash.Expansion
-	call, isCall := t.commands.parse()
+	call, isCall := t.commands.parsePrompt()
 	if isCall {
 		said, expansion := t.commands.runSessionCommand(ctx, call)
 		if said != nil {
@@ -167,7 +167,7 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 // and the hooks of the call do not run.
 func (t *turn) answerDeferredCall(ctx context.Context) error {
 	d := t.sim.main.Deferred
-	t.prompts.in.UUIDs = nil // no host sent it, so init and the result do not list it
+	t.prompts.in.UUIDs = nil // no host sent the prompt, so init and the result do not list it
 	if err := t.hooks.beginSession(ctx); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		SubagentStats: t.background.subagentStats(),
 		SafetyStops:   new(s.history.safetyStops), QueuedTurnCount: new(int),
 		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.origin(),
-		StructuredOutput: end.structured, LocalCommand: end.localCommand,
+		StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
 	t.totals.fillResult(r)
 	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptIDs()
@@ -304,7 +304,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferred.ID, Name: end.deferred.Name, Input: end.deferred.Input}
 	}
 	if end.subtype == "success" {
-		t.fillSuccess(r, end)
+		t.fillSuccessFields(r, end)
 	}
 	s.history.results++
 	t.prompts.endAbsorbedPrompts(r)
@@ -318,7 +318,7 @@ func (t *turn) crashResult(reason string) *protocol.Result {
 	return r
 }
 
-// numTurns returns num_turns: one more than the number of user events, or, if the turn limit was reached, one more than
+// numTurns returns the value of num_turns: one more than the number of user events or, at the turn limit, one more than
 // the number of tool rounds. It is 0 if the model was not asked.
 func (t *turn) numTurns(end *turnEndError) int {
 	if end.skippedModel {
@@ -330,8 +330,8 @@ func (t *turn) numTurns(end *turnEndError) int {
 	return 1 + t.out.userEvents
 }
 
-// fillSuccess sets the fields that only the success subtype has, including those of API errors.
-func (t *turn) fillSuccess(r *protocol.Result, end *turnEndError) {
+// fillSuccessFields sets the fields that only the success subtype has, including those of API errors.
+func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 	r.Result = cmp.Or(end.result, t.exchange.lastReply.displayed, &t.exchange.lastReply.text)
 	if end.deferred != nil {
 		return
@@ -349,9 +349,9 @@ func (t *turn) fillSuccess(r *protocol.Result, end *turnEndError) {
 	t.totals.fillTimes(r, t.prompts.in.UUID != "")
 }
 
-// BackgroundEvents yields the events of background tasks while no turn runs. It stops when ctx is cancelled, when no
-// task is left, or when the model must be notified that a task has ended. In the last case, [Simulator.NextNotice]
-// returns the next prompt. It must not overlap a turn.
+// BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled, when no task is
+// left, or when the model must be notified that a task has ended. In the last case, [Simulator.NextNotice] returns the
+// next prompt. It must not overlap a turn.
 func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks

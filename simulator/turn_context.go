@@ -56,7 +56,7 @@ func (st *structuredOutput) addScriptedCall(reply scenarios.Reply) []protocol.Bl
 	}
 	use := protocol.ToolUse{Type: "tool_use", Name: structuredOutputTool, Input: reply.StructuredOutput}
 	blocks := reply.Blocks[:len(reply.Blocks):len(reply.Blocks)]
-	if len(blocks) == 1 { // an empty text is omitted if the message has a call
+	if len(blocks) == 1 { // an empty text is omitted, because the message now has a call
 		if text, ok := blocks[0].(protocol.TextBlock); ok && text.Text == "" {
 			blocks = nil
 		}
@@ -81,7 +81,7 @@ func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.Permis
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
 }
 
-// StructuredCalls executes StructuredOutput calls, so that the layers around the tools apply to them.
+// StructuredCalls is an executor for StructuredOutput calls, so that the layers around the tools apply to them.
 type StructuredCalls struct{}
 
 type structuredCallKey struct{}
@@ -97,7 +97,7 @@ func (StructuredCalls) Execute(ctx context.Context, use protocol.ToolUse) (execu
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// endError returns a [turnEndError] after a valid output or too many invalid ones.
+// endError returns the [turnEndError] after a valid output or too many invalid ones; nil otherwise.
 func (st *structuredOutput) endError() error {
 	if st.schema == nil {
 		return nil
@@ -105,7 +105,7 @@ func (st *structuredOutput) endError() error {
 	tries := cmp.Or(st.attempts, 5)
 	switch {
 	case st.value != nil:
-		return &turnEndError{subtype: "success", terminalReason: "completed", structured: compactJSON(st.value), result: new(string(compactJSON(st.value))), stopReason: "tool_use"}
+		return &turnEndError{subtype: "success", terminalReason: "completed", structuredOutput: compactJSON(st.value), result: new(string(compactJSON(st.value))), stopReason: "tool_use"}
 	case st.failures >= tries:
 		return &turnEndError{
 			subtype: "error_max_structured_output_retries", terminalReason: "structured_output_retry_exhausted", isError: true, excludeLastReply: true, stopReason: "tool_use",

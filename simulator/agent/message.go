@@ -65,7 +65,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	}
 	w.isRunning = true
 	a.mu.Unlock()
-	w.resume(ctx, call.ID, in.Message)
+	w.startNextRun(ctx, call.ID, in.Message)
 	name := p.Name
 	if name == w.task.ID {
 		name = name[:min(len(name), 7)]

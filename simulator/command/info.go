@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// builtinAnswer returns the answer to a built-in command that changes nothing; empty means a prompt for the model.
+// builtinAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt instead.
 func builtinAnswer(o Options, name string) string {
 	switch name {
 	case "agents":

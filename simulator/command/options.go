@@ -64,7 +64,7 @@ type Agents interface {
 	RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error)
 }
 
-// Models substitutes model names.
+// Models replaces model names as the environment requires.
 type Models interface {
 	// ResolveModelName returns the model name that the environment substitutes for a name.
 	ResolveModelName(name string) string
@@ -75,7 +75,7 @@ type customCommand struct {
 	options    Options
 }
 
-// Run returns the text of the command for the model, or runs the skill in an agent.
+// Run returns the text of the command for the model. For a skill with an agent, it runs the agent.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
@@ -105,8 +105,8 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 	return text, err
 }
 
-func replaceVariables(k catalog.Command, project string, now simulator.Snapshot) string {
-	values := []string{"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project}
+func replaceVariables(k catalog.Command, project string, snapshot simulator.Snapshot) string {
+	values := []string{"${CLAUDE_SESSION_ID}", snapshot.SessionID, "${CLAUDE_EFFORT}", snapshot.Effort, "${CLAUDE_PROJECT_DIR}", project}
 	if k.Skill {
 		values = append(values, "${CLAUDE_SKILL_DIR}", k.Dir)
 	}

@@ -18,7 +18,7 @@ type promptCommand struct {
 
 // Run lets the server evaluate the prompt.
 func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	text, err := c.text(ctx, call.Args)
+	text, err := c.promptText(ctx, call.Args)
 	name := c.definition.Server + ":" + c.definition.Name + " (MCP)"
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
@@ -26,8 +26,8 @@ func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
 }
 
-// text evaluates the prompt; words are assigned to its arguments in order, and the last one gets all remaining words.
-func (c promptCommand) text(ctx context.Context, args string) (string, error) {
+// promptText lets the server evaluate the prompt. Words become arguments in order; the last gets all remaining words.
+func (c promptCommand) promptText(ctx context.Context, args string) (string, error) {
 	words := slash.SplitWords(args)
 	given := map[string]string{}
 	for i, a := range c.definition.Arguments {
@@ -77,7 +77,7 @@ func promptUsage(arguments []mcp.PromptArgument) string {
 	return strings.Join(names, " ")
 }
 
-// errorClassName returns the class of an error, as named by the real CLI.
+// errorClassName returns the name that the real CLI has for the class of an error.
 func errorClassName(err error) string {
 	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
 		return "ProtocolError"

@@ -52,15 +52,15 @@ func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// answerColor returns the answer to /color and the new color of the prompt bar. Without a name, the color is the old
-// one, or green if none was set.
-func answerColor(now, name string) (text, color string) {
+// answerColor returns the answer to /color and the new color of the prompt bar. If name is empty, the color does not
+// change; if none was set, it becomes green.
+func answerColor(current, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {
 	case name == "":
-		name = cmp.Or(now, "green")
+		name = cmp.Or(current, "green")
 	case !slices.Contains(colors, name):
-		return fmt.Sprintf("%q isn't an available color. Options: %s", name, strings.Join(colors, ", ")), now
+		return fmt.Sprintf("%q isn't an available color. Options: %s", name, strings.Join(colors, ", ")), current
 	}
 	return "Session color set to: " + name, name
 }

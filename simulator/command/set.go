@@ -56,7 +56,7 @@ func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
 // Grant makes rules apply until the next call of Grant.
 func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
 
-// IsKnown reports whether the CLI has a built-in command of this name, possibly one that works only on a terminal.
+// IsKnown reports whether the real CLI has a built-in command with this name, even if it works only on a terminal.
 func IsKnown(name string) bool {
 	b, ok := claudecode.BuiltinCommandNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
@@ -67,7 +67,7 @@ type builtinCommand struct {
 	name string
 }
 
-// Run runs the command; a nil outcome means a prompt for the model. The output has the wording of the real CLI.
+// Run runs the command. A nil outcome means that the model gets a prompt. The output has the wording of the real CLI.
 func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {

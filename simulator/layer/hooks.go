@@ -86,7 +86,7 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
 	if h.o.Runner.Matches("PreToolUse", hookToolName(use.Name)) {
-		simulator.ContinueStream(ctx) // also if none of the hooks applies to the call
+		simulator.ContinueStream(ctx) // even if the "if" rules of the hooks exclude the call
 	}
 	simulator.AwaitMessageEnd(ctx)
 	if err := ctx.Err(); err != nil {
@@ -94,7 +94,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	}
 	shown, ends := splitTurnEnds(h.visibleEvents(ctx, before))
 	if before.Decision == "defer" && use.Siblings > 0 {
-		before.Decision = "" // only one call can be deferred to a later run
+		before.Decision = "" // a call can be deferred to a later run only if its message has no other calls
 		shown = append(shown, ignoredDeferEvent(use.Name))
 	}
 	answer := hookRefusal(use, before)
@@ -115,7 +115,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 		return result, err
 	}
 	result.EventsBefore = append(shown, result.EventsBefore...)
-	if result.NonExecutionKind == "" { // otherwise the refusal takes precedence over a hook that ends the turn
+	if result.NonExecutionKind == "" { // if the call was refused, a hook cannot end the turn
 		result.EventsAfter = append(ends, result.EventsAfter...)
 	}
 	result.Context = append(before.AdditionalContext, result.Context...)
@@ -169,8 +169,8 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 	}
 }
 
-// applyRewrite replaces a tool's result by the output of a hook. An output that does not have the structure of a
-// built-in tool's output is ignored. For an MCP tool, the output may be any value.
+// applyRewrite replaces a tool's result by the output that a hook has set. The output for an MCP tool may be any value;
+// for a built-in tool, it is ignored unless it has the structure of the tool's output.
 func (h *hookMiddleware) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
@@ -219,7 +219,7 @@ func (h *hookMiddleware) run(ctx context.Context, use protocol.ToolUse, in proto
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// hookToolName returns the tool name for hooks, which know only one name of the Agent tool.
+// hookToolName returns the name of a tool for hooks, which know only the name Agent for that tool.
 func hookToolName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -227,7 +227,7 @@ func hookToolName(tool string) string {
 	return tool
 }
 
-// visibleEvents returns the events to show with the result of a call, except frames that could be shown at once.
+// visibleEvents returns the events to show with the result of a call. It shows frames immediately if that is possible.
 func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
 	return append(append(h.showFrames(ctx, out.Frames), out.AttachmentEvents()...), out.Notices...)
 }
@@ -307,7 +307,7 @@ func ignoredDeferEvent(tool string) protocol.Event {
 	}}
 }
 
-// replacedContent returns a replaced output for the model: a string or content blocks unchanged, anything else as JSON.
+// replacedContent returns an output set by a hook for the model: a string or blocks unchanged, anything else as JSON.
 func replacedContent(raw json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -321,9 +321,9 @@ func replacedContent(raw json.RawMessage) protocol.Content {
 }
 
 // AskHooks combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first decision is
-// used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter decides,
-// the hooks run to their end. Without a prompter only the hooks are asked. If they return no decision, the answer is
-// zero with Undecided set.
+// used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter
+// decides, the hooks run to their end. If ask is nil, only the hooks are asked; if they return no decision, the answer
+// is zero with Undecided set.
 func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 	return &racingPrompter{hooks: newHooks(o), ask: ask}
 }
@@ -366,7 +366,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	case out := <-byHook:
 		if out.Permission != nil {
 			cancel()
-			<-byHost // the host is notified before the tool runs
+			<-byHost // the host gets the notification before the tool runs
 			return a.verdictOf(ctx, out), nil
 		}
 		v := <-byHost

@@ -105,8 +105,8 @@ func withEventsBefore(events []protocol.Event, r executor.Result) executor.Resul
 	return r
 }
 
-// FirstEffect returns the first visible effect of a call: its hooks start, it is denied without a hook, a
-// classifier or a prompter, or the prompter is asked. asked is nil without a prompter.
+// FirstEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. If
+// a hook or a classifier decides about the denial, it is no such effect. asked is nil without a prompter.
 func FirstEffect(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) simulator.Effect {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
 		return simulator.Effect{Point: simulator.BeforeBlockStop, Starts: true}
@@ -135,14 +135,14 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// noPrompterResult returns a call's result if no prompter was available. It ends the run (observed with 2.1.329).
+// noPrompterResult returns the result of a call if no prompter could be asked. It ends the run (observed with 2.1.329).
 func noPrompterResult(use protocol.ToolUse, err error) executor.Result {
-	r := executor.ResultOf(failedBeforeDecision(use, err.Error()))
+	r := executor.ResultOf(undecidedResult(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
 	return r
 }
 
-func failedBeforeDecision(use protocol.ToolUse, why string) protocol.ToolResult {
+func undecidedResult(use protocol.ToolUse, why string) protocol.ToolResult {
 	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
 
@@ -157,12 +157,12 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 }
 
 // withInput returns the call with an input that a hook or a host has set. Hooks and hosts receive the absolute path of
-// a file. If they return it unchanged, the path that the model wrote is used (observed with 2.1.329).
+// a file. If they return it unchanged, the call keeps the path that the model wrote (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
-	other, field := written, &use.Input // the other form of the path, and the field for it
+	other, field := written, &use.Input // the other form of the path, and the field that gets it
 	switch path := given.Get(key); {
 	case len(seen) == 0 || len(path) == 0:
 		return use
@@ -200,15 +200,15 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 	}}
 }
 
-// withHookVerdict combines a PreToolUse hook's verdict with the policy's. "allow" permits a call that the policy would
-// ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to write through a link.
-// "ask" turns a permission into a question (spec: cli-contract 6.1).
+// withHookVerdict combines a PreToolUse hook's verdict with the policy's verdict v. "allow" permits a call that the
+// policy would ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to write
+// through a link. "ask" turns a permission into a question (spec: cli-contract 6.1).
 func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
 	case h == nil:
 	case v.DenyRule:
-		if h.Decision == "allow" { // in this case no event reports the refusal (observed with 2.1.330)
+		if h.Decision == "allow" { // no event reports the refusal if the hook allowed the call (observed with 2.1.330)
 			v.Event = nil
 		}
 	case h.Decision == "allow" && !v.AskRule:
@@ -243,7 +243,7 @@ func runAcceptedCall(
 }
 
 // permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to
-// the question. The result has the reason code of d, unless a PreToolUse hook asked and no hook answered.
+// the question. Its reason code is kept, unless a PreToolUse hook asked and no hook answered.
 func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
 	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
 	if a.Source == hookDecisionSource {
@@ -257,7 +257,7 @@ func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswe
 	return d
 }
 
-// grantScope returns how long a host's permission is valid; empty means that it is stored in a file.
+// grantScope returns how long a permission from a host is valid: "once", "session", or "" if it is saved in a file.
 func grantScope(updates []protocol.PermissionUpdate) string {
 	scope := "once"
 	for _, u := range updates {
@@ -281,7 +281,7 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 	}
 	switch {
 	case a.CallFailed:
-		return executor.ResultOf(failedBeforeDecision(use, a.AskFailure))
+		return executor.ResultOf(undecidedResult(use, a.AskFailure))
 	case a.AskFailure != "":
 		r = failedResult(a.AskFailure)
 	case a.Interrupt:
@@ -314,7 +314,7 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// invalidUpdateResult returns the result of a call with a changed input that the tool does not accept.
+// invalidUpdateResult returns the result of a call whose changed input the tool does not accept.
 func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
 	issue, _ := inputIssue(bad)
 	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
@@ -326,7 +326,7 @@ func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []pro
 	return r
 }
 
-// inputIssue extracts the input's problem from the error result bad. schema means that the tool's schema is violated.
+// inputIssue extracts the input's problem from an error result. schema is true if the input violates the tool's schema.
 func inputIssue(bad executor.Result) (issue string, schema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")
@@ -336,7 +336,7 @@ const hookPromptReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"
 
-// applyUpdates changes rules and saves updates in o.Files, if set. It returns a status event for a new mode, else nil.
+// applyUpdates changes rules and saves updates in o.Files, if set. It returns the event for a new mode, otherwise nil.
 func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
 	if len(updates) == 0 {
 		return nil

@@ -38,7 +38,7 @@ func ReportByFile(faults []Fault) string {
 		"until you correct these problems:", "These settings entries were skipped; the rest of each file is in effect:")
 }
 
-func formatReport(faults []Fault, whole, entries string) string {
+func formatReport(faults []Fault, wholeFileHeading, entryHeading string) string {
 	var b strings.Builder
 	group := func(whole bool, head string) {
 		said := map[string]int{}
@@ -53,22 +53,22 @@ func formatReport(faults []Fault, whole, entries string) string {
 				b.WriteString("  " + f.String() + "\n")
 			}
 		}
-		for _, f := range faults { // in the order of the files
+		for _, f := range faults { // the files are listed in the order of their first faults
 			if n := said[f.Location]; f.WholeFile == whole && n > maxReportedFaults {
 				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReportedFaults, f.Location)
 				said[f.Location] = 0
 			}
 		}
 	}
-	group(true, whole)
-	group(false, entries)
+	group(true, wholeFileHeading)
+	group(false, entryHeading)
 	return b.String()
 }
 
 const maxReportedFaults = 10
 
-// invalidFileFaults reports the invalid keys that make the CLI ignore a file. Invalid hooks that may protect
-// permissions are reported twice, as in the CLI: before all other keys, and again at the position of the key "hooks".
+// invalidFileFaults reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
+// may protect permissions are reported twice: before all other keys, and at the position of the key "hooks".
 func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := knownKeys()
@@ -83,7 +83,7 @@ func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	return found
 }
 
-// invalidValueFaults reports why a value is not valid for a key. It finds the expected type by trying out values.
+// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it tries out values.
 func invalidValueFaults(key string, valid validator, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)
@@ -178,8 +178,8 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// isToolPattern reports whether a tool name has a star in a place that allow rules must not have. A star is allowed
-// only after the name of an MCP server, as in mcp__server__*.
+// isToolPattern reports whether a tool name has a star where allow rules must not have one. They may have one only
+// after the name of an MCP server, as in mcp__server__*.
 func isToolPattern(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
@@ -249,7 +249,7 @@ type invalidHook struct {
 	field, actualType string
 }
 
-// fault returns the fault in the words for hooks. consequence is the end of the sentence.
+// fault returns the fault in the words that the CLI uses for hooks. consequence is the end of the sentence.
 func (o invalidHook) fault(consequence string) Fault {
 	text := o.problem + consequence
 	if o.validTypes != nil {
@@ -270,7 +270,7 @@ func (o invalidHook) valueFault() (Fault, bool) {
 	return Fault{}, false
 }
 
-// pruneGroup is like pruneHooks but for one matcher. It returns nil if nothing is left.
+// pruneGroup removes the invalid hooks of one matcher, and reports them. It returns nil if no hook is left.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
@@ -384,7 +384,7 @@ func hookFaults(v any) (first, second []Fault) {
 func Misspelled(s Settings) (texts []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage
-		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object was already reported
+		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object has already been reported
 		_ = json.Unmarshal(all["permissions"], &permissions)
 		texts = append(texts, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
 		texts = append(texts, layer.misspelledKeys("permissions.", permissions,

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Load reads and merges all sources. The error is a [*FlagError] or a [*ManagedError].
+// Load reads and merges all sources. If it fails, the error is a [*FlagError] or a [*ManagedError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = plainjson.ReadBounded
@@ -57,7 +57,7 @@ func (o Options) fileLayers() []Layer {
 	}
 	var out []Layer
 	for _, f := range all {
-		// In the home directory the project's file is the user's file.
+		// If the project is the home directory, the project's file is the user's file.
 		twice := slices.ContainsFunc(out, func(l Layer) bool { return l.Path == f.file.Path })
 		if !twice && (o.Sources == nil || slices.Contains(o.Sources, f.name)) {
 			out = append(out, f.file)
@@ -105,7 +105,7 @@ func (o Options) flagLayer() (Layer, error) {
 	return layer, nil
 }
 
-// flagFile reads the value of --settings: a JSON object is used directly, any other value is a path.
+// flagFile reads the value of --settings: a JSON object, or else the path of a file.
 func (o Options) flagFile() (Layer, error) {
 	layer := Layer{Source: SourceFlag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)
@@ -132,7 +132,7 @@ func (o Options) flagFile() (Layer, error) {
 	return layer, nil
 }
 
-// addLayer validates a layer and merges it over the previous ones. An invalid layer is skipped and reported.
+// addLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
 func (s *Settings) addLayer(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
@@ -162,17 +162,17 @@ func (s *Settings) merge(layer Layer) {
 		return
 	}
 	s.Layers = append(s.Layers, layer)
-	decode(d, "model", &s.Model)
-	decode(d, "outputStyle", &s.OutputStyle)
-	_ = json.Unmarshal(d.keys["attribution"], &s.Attribution) // a boolean has no texts; the schema reports other values
+	decodeKey(d, "model", &s.Model)
+	decodeKey(d, "outputStyle", &s.OutputStyle)
+	_ = json.Unmarshal(d.keys["attribution"], &s.Attribution) // attribution may be a boolean, which has no texts; the schema reports other values
 	attributed := string(d.keys["attribution"]) != "false"
-	if decode(d, "includeCoAuthoredBy", &attributed); !attributed {
+	if decodeKey(d, "includeCoAuthoredBy", &attributed); !attributed {
 		s.Attribution = Attribution{new(""), new("")}
 	}
-	decode(d, "agent", &s.Agent)
-	decode(d, "autoMemoryDirectory", &s.MemoryDir)
-	decode(d, "disableAllHooks", &s.DisableAllHooks)
-	decode(d, "enableAllProjectMcpServers", &s.EnableAllProjectMCPServers)
+	decodeKey(d, "agent", &s.Agent)
+	decodeKey(d, "autoMemoryDirectory", &s.MemoryDir)
+	decodeKey(d, "disableAllHooks", &s.DisableAllHooks)
+	decodeKey(d, "enableAllProjectMcpServers", &s.EnableAllProjectMCPServers)
 	if _, found := d.keys["availableModels"]; found {
 		s.AvailableModels = d.appendStrings(append([]string{}, s.AvailableModels...), "availableModels")
 	}
@@ -181,11 +181,11 @@ func (s *Settings) merge(layer Layer) {
 	s.AllowedServers = s.AllowedServers.appendEntries(d.keys["allowedMcpServers"])
 	s.DeniedServers = s.DeniedServers.appendEntries(d.keys["deniedMcpServers"])
 	memory := !s.NoMemory
-	decode(d, "autoMemoryEnabled", &memory)
+	decodeKey(d, "autoMemoryEnabled", &memory)
 	s.NoMemory = !memory
 	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
 	classified := !s.Permissions.NoClassifierInPlanMode
-	decode(d, "useAutoModeDuringPlan", &classified)
+	decodeKey(d, "useAutoModeDuringPlan", &classified)
 	s.Permissions.NoClassifierInPlanMode = !classified
 	d.decodeEnv()
 	if raw, found := d.keys["permissions"]; found {
@@ -213,8 +213,8 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 			s.Permissions.Rules = append(s.Permissions.Rules, Rule{Behavior: behavior, Text: text, Source: layer.Source, Root: layer.Root})
 		}
 	}
-	decode(d, "defaultMode", &s.Permissions.DefaultMode)
-	// Files of a checkout must not enable these modes.
+	decodeKey(d, "defaultMode", &s.Permissions.DefaultMode)
+	// Files that came with a repository must not enable these modes.
 	if _, found := d.keys["defaultMode"]; found && (layer.Source == SourceProject || layer.Source == SourceLocal) && (s.Permissions.DefaultMode == "bypassPermissions" || s.Permissions.DefaultMode == "auto") {
 		s.Permissions.DefaultMode = ""
 	}
@@ -227,7 +227,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 
 func (s *Settings) readRules(d decoder, behavior string) []string {
 	var list []any
-	decode(d, behavior, &list)
+	decodeKey(d, behavior, &list)
 	var rules []string
 	for _, v := range list {
 		text, ok := v.(string)
@@ -249,9 +249,9 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 	return rules
 }
 
-func (s *Settings) addFaults(layer Layer, whole bool, faults ...Fault) {
+func (s *Settings) addFaults(layer Layer, isWholeFile bool, faults ...Fault) {
 	for _, f := range faults {
-		f.Location, f.WholeFile = layer.name(), whole
+		f.Location, f.WholeFile = layer.name(), isWholeFile
 		s.Faults = append(s.Faults, f)
 	}
 }
@@ -268,7 +268,7 @@ type decoder struct {
 	keys     map[string]json.RawMessage
 }
 
-func decode[T any](d decoder, key string, target *T) {
+func decodeKey[T any](d decoder, key string, target *T) {
 	raw, found := d.keys[key]
 	if !found {
 		return
@@ -285,7 +285,7 @@ func decode[T any](d decoder, key string, target *T) {
 
 func (d decoder) appendStrings(have []string, key string) []string {
 	var list []any
-	decode(d, key, &list)
+	decodeKey(d, key, &list)
 	for _, v := range list {
 		text, ok := v.(string)
 		switch {
@@ -300,13 +300,13 @@ func (d decoder) appendStrings(have []string, key string) []string {
 
 func (d decoder) decodeDisableFlag(key string, target *bool) {
 	var value string
-	decode(d, key, &value)
+	decodeKey(d, key, &value)
 	*target = *target || value == "disable"
 }
 
 func (d decoder) decodeEnv() {
 	var vars map[string]any
-	decode(d, "env", &vars)
+	decodeKey(d, "env", &vars)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if d.settings.Env == nil {
 			d.settings.Env = map[string]string{}
@@ -322,7 +322,7 @@ func (d decoder) decodeEnv() {
 	}
 }
 
-// Merge merges settings of a host over others: each top-level key is replaced, and null removes it.
+// Merge returns base with a host's settings: each top-level key of more replaces that of base, and null removes it.
 func Merge(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {
@@ -350,7 +350,7 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 	return invalidKeys(file)
 }
 
-// dropUntrustedPermissions removes allow rules and directories of an untrusted project's file (spec: cli-contract 6.1).
+// dropUntrustedPermissions removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).
 func (s *Settings) dropUntrustedPermissions(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }

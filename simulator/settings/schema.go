@@ -12,7 +12,7 @@ import (
 type validator func(v any) bool
 
 // invalidKeys returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that
-// is known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
+// is known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with 2.1.329).
 func invalidKeys(file map[string]any) []string {
 	var bad []string
 	for key, valid := range knownKeys() {

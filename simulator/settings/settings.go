@@ -39,7 +39,7 @@ type Options struct {
 	FlagValue string // --settings: JSON text or the path of a file; empty means none
 	// HostSettings contains settings that the host sent later, by key. They are merged into --settings as one source.
 	HostSettings map[string]json.RawMessage
-	// Managed are settings imposed by a host, as JSON; nil means none. Only those that restrict the session are used.
+	// Managed are settings that a host imposes, as JSON; nil means none. Only those that restrict the session are used.
 	Managed []byte
 	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
 	ManagedDir string
@@ -67,11 +67,11 @@ type Rule struct {
 	Root     string
 }
 
-// Permissions is the merged permissions table.
+// Permissions contains the merged values of the key "permissions".
 type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
-	// DefaultMode is the mode that the files set; empty means none. A project file must not set the modes
-	// bypassPermissions and auto; if it does, DefaultMode is empty.
+	// DefaultMode is the mode that the files set; empty means none. If a project file sets bypassPermissions or auto,
+	// which it must not, DefaultMode is empty.
 	DefaultMode            string
 	Directories            []Directory
 	DisableBypass          bool // bypassPermissions is not available at all
@@ -80,19 +80,19 @@ type Permissions struct {
 	ManagedOnly            bool // only rules of managed settings are used
 }
 
-// Directory is an additional working directory, as written.
+// Directory is an additional working directory, as the settings contain it.
 type Directory struct {
 	Path   string
 	Source Source
 }
 
-// Hooks is the hooks table of one source, as written.
+// Hooks is the value of the key "hooks" in one source, unchanged.
 type Hooks struct {
 	Source Source
 	Raw    json.RawMessage // object: event → matchers
 }
 
-// Fault is a problem of a layer, or of one entry.
+// Fault is a problem of a layer or of one of its entries.
 type Fault struct {
 	Location  string // the file, or a name for the layer
 	Key       string // "permissions.allow"; empty means the layer as a whole
@@ -111,7 +111,7 @@ func (l Layer) name() string {
 	}
 }
 
-// Attribution has the texts that end commits and pull requests; nil means the default text, empty means no text.
+// Attribution contains the texts that end commit messages and pull requests; nil means the default, "" means no text.
 type Attribution struct {
 	Commit *string `json:"commit"`
 	PR     *string `json:"pr"`
@@ -136,13 +136,13 @@ type Settings struct {
 	EnableAllProjectMCPServers                    bool
 	EnabledMCPJSONServers, DisabledMCPJSONServers []string
 
-	// ManagedFaults are lines for stderr about managed settings.
+	// ManagedFaults are lines for stderr about faults in managed settings.
 	ManagedFaults []string
 	// Warnings describe invalid files and keys, with texts of claudeless.
 	Warnings []string
 	// Faults are the problems in Warnings, in the form in which the real CLI reports them with text output.
 	Faults []Fault
-	// TrustWarning is for stderr: allow rules of the untrusted project were ignored. Empty means none.
+	// TrustWarning is the warning for stderr that an untrusted project's allow rules were ignored. Empty means none.
 	TrustWarning string
 }
 
@@ -151,7 +151,7 @@ type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }
 
-// ManagedError means that no run is possible, because a file of managed settings cannot be read.
+// ManagedError means that a file of managed settings cannot be read, so that no run is possible.
 type ManagedError struct{ Path string }
 
 func (e *ManagedError) Error() string {
@@ -162,7 +162,7 @@ func (e *ManagedError) Error() string {
 func (s *Settings) EnabledPlugins() (ids []string) {
 	var all plainjson.Object
 	for _, layer := range s.Layers {
-		file, _ := plainjson.Parse(layer.Raw) // its form was validated before
+		file, _ := plainjson.Parse(layer.Raw) // the layer was validated when it was loaded
 		plugins, _ := plainjson.Parse(file.Get("enabledPlugins"))
 		for _, p := range plugins {
 			all = all.With(p.Key, p.Value)
@@ -235,7 +235,7 @@ type Server struct {
 	URL     string
 }
 
-// appendEntries adds the entries of another file; a value that is not a list is ignored.
+// appendEntries adds the entries of another file. A value that is not a list is ignored.
 func (l *ServerList) appendEntries(raw json.RawMessage) *ServerList {
 	var entries []serverEntry
 	if raw == nil || json.Unmarshal(raw, &entries) != nil {
@@ -248,7 +248,7 @@ func (l *ServerList) appendEntries(raw json.RawMessage) *ServerList {
 	return out
 }
 
-// Denies reports whether an entry matches the server.
+// Denies reports whether an entry of the list matches the server.
 func (l *ServerList) Denies(s Server) bool {
 	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
 }
@@ -296,7 +296,7 @@ func (s *Settings) addManaged(o Options) error {
 		for _, path := range append([]string{filepath.Join(o.ManagedDir, "managed-settings.json")}, parts...) {
 			raw, err := o.ReadFile(path)
 			if err != nil {
-				continue // the file does not exist
+				continue // a missing file is no problem
 			}
 			if !s.applyManagedLayer(Layer{Source: SourceManaged, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
 				return &ManagedError{path}
@@ -333,7 +333,7 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 	return true
 }
 
-// isRestrictiveKey reports whether a host's managed setting is used: one that restricts the session, not a preference.
+// isRestrictiveKey reports whether a key in a host's managed settings is used, because it restricts the session.
 func isRestrictiveKey(key string) bool {
 	switch key {
 	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-var indexedArgument = sync.OnceValue(func() *regexp.Regexp {
+var indexedArgumentPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArguments appends the arguments to body, unless used is true because a placeholder was replaced by them.
+// appendArguments appends the arguments to body, unless used is true: then they have already replaced a placeholder.
 func appendArguments(body, args string, used bool) string {
 	if used || args == "" {
 		return body
@@ -59,7 +59,7 @@ func placeholderValue(s, args string, words, names []string) (value string, n in
 	if n > 0 {
 		return value, n
 	}
-	m := indexedArgument().FindStringSubmatch(s)
+	m := indexedArgumentPattern().FindStringSubmatch(s)
 	if m == nil {
 		return "", 0
 	}

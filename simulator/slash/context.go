@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// UsageItem is an entry that uses a part of the context.
+// UsageItem is a tool, an agent or a skill that uses a part of the context.
 type UsageItem struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
@@ -55,11 +55,11 @@ type ContextWindow struct {
 	NoAutoCompact bool // a full conversation is not compacted automatically
 }
 
-// CompactBuffer is the number of tokens reserved for a summary.
-const CompactBuffer = 33_000
+// CompactBufferTokens is the number of tokens that are reserved for a summary.
+const CompactBufferTokens = 33_000
 
 const (
-	manualSummaryTokens = 3000 // tokens reserved for a summary requested by /compact
+	manualSummaryTokens = 3000 // reserved for the summary that /compact requests
 	systemPromptTokens  = 1000
 	minMessageTokens    = 100 // size of a conversation without messages
 )
@@ -84,7 +84,7 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 	used("Memory files", memory)
 	used("Skills", totalTokens(l.Skills))
 	used("Messages", minMessageTokens+messages)
-	buffer := UsageCategory{"Autocompact buffer", CompactBuffer, "buffer"}
+	buffer := UsageCategory{"Autocompact buffer", CompactBufferTokens, "buffer"}
 	if room.NoAutoCompact {
 		buffer = UsageCategory{"Compact buffer", manualSummaryTokens, "buffer"}
 	}

@@ -16,21 +16,21 @@ type Call struct {
 	Args string // text after the name, trimmed
 }
 
-var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
+var commandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
-// Parse reads a prompt; ok is false for plain text. Neither a path nor a text after white space is a command.
+// Parse parses a prompt; ok is false if it is not a command. A path, and a text after white space, is not a command.
 func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false
 	}
-	m := commandName().FindStringSubmatch(prompt)
+	m := commandPattern().FindStringSubmatch(prompt)
 	if m == nil {
 		return Call{}, false
 	}
 	return Call{Name: m[1], Args: strings.TrimSpace(prompt[len(m[0]):])}, true
 }
 
-// Tags returns the text that replaces a command's prompt in transcripts (spec: cli-contract 9.6).
+// Tags returns the text with which transcripts record the prompt of a command (spec: cli-contract 9.6).
 func (c Call) Tags() string {
 	s := "<command-message>" + c.Name + "</command-message>\n<command-name>/" + c.Name + "</command-name>"
 	if c.Args != "" {
@@ -42,7 +42,7 @@ func (c Call) Tags() string {
 // Output wraps the output of a local command in the tags of user messages.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
-// ErrorOutput is like [Output] but for a command that failed. Tags in the text of a failed shell command are escaped.
+// ErrorOutput is like [Output], but for a command that failed. It escapes tags in the output of a shell command.
 func ErrorOutput(text string) string {
 	if strings.HasPrefix(text, "Shell command ") {
 		text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
@@ -61,8 +61,8 @@ type Expansion struct {
 	Model string
 }
 
-// LocalTags returns the text that transcripts contain instead of the prompt, for a command that runs without the model.
-// name is the canonical name of the command, even if an alias was typed.
+// LocalTags returns the text with which transcripts record the prompt of a command that runs without the model. name is
+// the canonical name of the command, even if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
 	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +
@@ -74,7 +74,7 @@ type Outcome struct {
 	Text string
 	// Name is the canonical name of the command; empty means the typed name.
 	Name string
-	// IsUnknown is true if the command is not available here. In this case, the result event contains no command name.
+	// IsUnknown is true if the command is not available here. The result event then contains no command name.
 	IsUnknown bool
 	IsPrompt  bool // the transcript records the command as an ordinary prompt, without its arguments
 	// Title is the new name of the session; empty means that the session keeps its name.
@@ -86,9 +86,9 @@ type Outcome struct {
 	Failed bool
 	// IsSilent is true if the result does not contain the text.
 	IsSilent bool
-	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means no agent.
+	// Work runs the skill's agent and returns the answer, which becomes the text; nil means that there is no agent.
 	Work func(context.Context) (string, error)
-	// Result is the name that the result event has for the command, such as "custom"; empty means the typed name.
+	// Result is the command's name in the result event, such as "custom"; empty means the typed name.
 	Result string
 }
 
@@ -97,8 +97,8 @@ func Unavailable(name string) Outcome {
 	return Outcome{Text: "/" + name + " isn't available in this environment.", IsUnknown: true}
 }
 
-// Model is the usage of one model, shown as one line of /cost.
-type Model struct {
+// ModelCost is the usage of one model, which /cost shows as one line.
+type ModelCost struct {
 	Name                               string
 	Input, Output, CacheRead, CacheNew int
 	USD                                float64
@@ -110,7 +110,7 @@ type Cost struct {
 	APIMS, WallMS            int
 	LinesAdded, LinesRemoved int // number of lines in files
 	Requests                 int // number of requests to the model
-	Models                   []Model
+	Models                   []ModelCost
 }
 
 // Text formats the costs for /cost.

@@ -165,7 +165,7 @@ func TestContext(t *testing.T) {
 func TestCost(t *testing.T) {
 	c := slash.Cost{
 		USD: 0.0123, APIMS: 1500, WallMS: 3_723_000, LinesAdded: 1, LinesRemoved: 2, Requests: 1,
-		Models: []slash.Model{{Name: "claude-opus-5-5", Input: 10, Output: 5, USD: 0.0123}},
+		Models: []slash.ModelCost{{Name: "claude-opus-5-5", Input: 10, Output: 5, USD: 0.0123}},
 	}
 	want := "Estimated cost:        $0.0123\nTotal duration (API):  1s\nTotal duration (wall): 1h 2m 3s\n" +
 		"Total code changes:    1 line added, 2 lines removed\nUsage by model:\n" +

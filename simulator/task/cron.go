@@ -108,7 +108,7 @@ func (c Schedule) Next(t time.Time) (time.Time, bool) {
 
 func (c Schedule) matchesField(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
-// matchesDay reports whether the day of t matches. If day of month and day of week are limited, one match suffices.
+// matchesDay reports whether the day of t matches. If day of month and day of week are limited, one match is enough.
 func (c Schedule) matchesDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
 	day, weekday := c.matchesField(cronDay, t.Day()), c.matchesField(cronWeekday, int(t.Weekday()))
@@ -121,7 +121,7 @@ func (c Schedule) matchesDay(t time.Time) bool {
 // Expression returns the schedule as written.
 func (c Schedule) Expression() string { return c.expr }
 
-// String describes common schedules in words; others are returned as written.
+// String describes a common schedule in words. For other schedules, it returns the expression.
 func (c Schedule) String() string {
 	words := strings.Fields(c.expr)
 	if len(words) != len(c.fields) {

@@ -19,7 +19,7 @@ type Job struct {
 	At time.Time
 }
 
-// How far the run of a job may deviate from its schedule at most.
+// The maximum deviation of a job's run from its schedule.
 const (
 	maxJobDelay   = 30 * time.Minute
 	maxJobAdvance = 90 * time.Second
@@ -72,7 +72,7 @@ func (s *Set) NewJob(c Schedule, prompt string) Job {
 	return Job{ID: strings.ReplaceAll(s.options.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.options.Now()}
 }
 
-// Schedule stores a job for the session. This package does not run it.
+// Schedule stores a job of the session. This package does not run it.
 func (s *Set) Schedule(j Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,11 +80,11 @@ func (s *Set) Schedule(j Job) {
 }
 
 // Unschedule removes the jobs for which the function returns true and returns their number.
-func (s *Set) Unschedule(meant func(Job) bool) int {
+func (s *Set) Unschedule(matches func(Job) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.scheduled)
-	s.scheduled = slices.DeleteFunc(s.scheduled, meant)
+	s.scheduled = slices.DeleteFunc(s.scheduled, matches)
 	return before - len(s.scheduled)
 }
 

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	NewID func() string    // uuid v4; required
 	Now   func() time.Time // nil means always time.Time{}
-	// Dir returns the current directory of output files; nil or empty means no output files.
+	// Dir returns the directory of output files; nil or empty means that there are none.
 	Dir func() string
 	// Ordered makes runs repeatable: background agents run between turns, one after another, and the events of an agent
 	// are shown when it has finished.
@@ -61,8 +61,8 @@ type Set struct {
 	notices       []Notification
 	waitingAgents []func() // agents that run between turns (Ordered)
 	agentRunning  bool     // an agent taken from waitingAgents is running
-	// isLaunching is true after a call has started a background task, until the model's reply to the result of the call
-	// is shown. In the meantime, events of background tasks are held back.
+	// isLaunching is true from the time when a call starts a background task until the model's reply to the call's
+	// result is shown. In the meantime, events of background tasks are held back.
 	isLaunching bool
 	scheduled   []Job
 	closed      bool
@@ -86,8 +86,8 @@ func New(o Options) *Set {
 	return &Set{options: o, ready: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Reserve returns an id and an output file for work that may become a task; [Set.Start] uses them for a task with
-// this id. An empty path means that output files are off.
+// Reserve returns an id and the path of an output file for work that may become a task. [Set.Start] uses them for a
+// task with this id. An empty path means that there are no output files.
 func (s *Set) Reserve(k Kind) (id, output string) {
 	id = s.newID(k)
 	return id, s.outputFile(id)
@@ -145,12 +145,12 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 		cancel()
 	}
 	s.jobs.Add(1)
-	run := func() { // returns when its work is done; ctx stops it
+	run := func() { // the goroutine returns when the work is done; ctx stops it
 		defer s.jobs.Done()
 		defer cancel()
 		end := f(ctx)
 		t.End(end)
-		s.finishTask(t)
+		s.releaseTask(t)
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
 		s.waitingAgents = append(s.waitingAgents, run)
@@ -160,7 +160,7 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	go run()
 }
 
-func (s *Set) finishTask(t *Task) {
+func (s *Set) releaseTask(t *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.options.Ordered && t.Kind == KindAgent {
@@ -180,7 +180,7 @@ func (s *Set) Stop(id string, by Killer) *Task {
 	}
 	s.kill(t, by)
 	if t.Kind != KindAgent {
-		t.finish(End{Status: StatusKilled, Summary: t.Description})
+		t.endLocked(End{Status: StatusKilled, Summary: t.Description})
 	}
 	return t
 }
@@ -210,7 +210,7 @@ func (s *Set) Interrupt() {
 	for _, t := range s.tasks {
 		if t.Kind == KindAgent && !t.ended && t.cancel != nil {
 			s.kill(t, KilledBySystem)
-			t.finish(End{Status: StatusKilled})
+			t.endLocked(End{Status: StatusKilled})
 		}
 	}
 }
@@ -289,7 +289,7 @@ func (s *Set) StartNextAgent() {
 	}
 	run := s.waitingAgents[0]
 	s.waitingAgents, s.agentRunning = s.waitingAgents[1:], true
-	go run() // returns when the work is done; Close waits for it
+	go run() // the goroutine returns when the work is done; Close waits for it
 }
 
 // NextNotice removes and returns the oldest notification that the model has not received.
@@ -304,7 +304,7 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// HasPendingNotice reports whether a notification awaits the model. An ordered set has none while an agent runs.
+// HasPendingNotice reports whether a notification waits for the model; false while an agent of an ordered set runs.
 func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +322,7 @@ func (s *Set) HasRunningTask() bool {
 	return s.agentRunning
 }
 
-// Running lists the running background tasks, in start order.
+// Running lists the background tasks that are running, in start order.
 func (s *Set) Running() []Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +335,7 @@ func (s *Set) Running() []Info {
 	return out
 }
 
-// Find returns a task, running or ended.
+// Find returns a task that is running or has ended.
 func (s *Set) Find(id string) (Info, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -401,11 +401,11 @@ func (s *Set) CountRequest(background *bool) {
 	}
 }
 
-// The following functions are called with mu held.
+// The callers of the following functions have locked mu.
 
-func (s *Set) queueEvents(t *Task, behind bool, events ...protocol.Event) {
+func (s *Set) queueEvents(t *Task, inBackground bool, events ...protocol.Event) {
 	for _, ev := range events {
-		s.queue = append(s.queue, queuedEvent{ev, t, behind, t.interrupted})
+		s.queue = append(s.queue, queuedEvent{ev, t, inBackground, t.interrupted})
 	}
 	t.unshownEvents += len(events)
 	s.signalEventsReady()
@@ -419,7 +419,7 @@ func (s *Set) signalEventsReady() {
 }
 
 func (s *Set) find(id string) *Task {
-	for _, t := range slices.Backward(s.tasks) { // backwards, to find the last run of a continued task
+	for _, t := range slices.Backward(s.tasks) { // the last task with this id is the latest run of a continued task
 		if t.ID == id && id != "" {
 			return t
 		}

@@ -90,7 +90,7 @@ type Task struct {
 	unshownEvents int // events that have not been shown yet
 	waitCount     int // number of scripted waits in progress
 	ended         bool
-	cancel        context.CancelFunc // nil before Go
+	cancel        context.CancelFunc // nil until [Set.Go] is called
 	killer        Killer
 	interrupted   bool // the task was interrupted while its call waited for it
 	out           *os.File
@@ -120,7 +120,7 @@ func (t *Task) changeWaitCount(n int) {
 	t.set.signalEventsReady()
 }
 
-// WaitShown waits until all posted events have been shown, so that later ones follow them, or until ctx is cancelled.
+// WaitShown waits until all posted events have been shown, so that later events follow them, or until ctx is cancelled.
 // For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is done.
 func (t *Task) WaitShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
@@ -168,7 +168,7 @@ func (t *Task) Detach() {
 // Elapsed returns the time since the task started.
 func (t *Task) Elapsed() time.Duration { return t.set.options.Now().Sub(t.started) }
 
-// InBackground reports whether the conversation continues while the task runs: it or its starter is in the background.
+// InBackground reports whether the conversation continues while the task runs: it or its parent is in the background.
 func (t *Task) InBackground() bool { return t.inBackground }
 
 // Write appends to the task's output file, if it has one. Write errors are ignored.
@@ -196,15 +196,15 @@ func createOutputFile(path string) (*os.File, error) {
 func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	t.finish(e)
-	if t.out != nil { // Write was called after the end of the task
+	t.endLocked(e)
+	if t.out != nil { // Write may have been called after the end of the task
 		t.out.Close()
 		t.out = nil
 	}
 }
 
-// finish is like [Task.End], but the caller holds the set's lock.
-func (t *Task) finish(e End) {
+// endLocked is like [Task.End], but set.mu must be locked.
+func (t *Task) endLocked(e End) {
 	s := t.set
 	if t.ended {
 		return
@@ -212,7 +212,7 @@ func (t *Task) finish(e End) {
 	if t.killer != notKilled {
 		e.Status = StatusKilled
 	}
-	if t.killer == KilledByUser || t.killer == KilledBySystem || t.IsAmbient { // the reason for the end is not reported
+	if t.killer == KilledByUser || t.killer == KilledBySystem || t.IsAmbient { // in these cases, hosts do not learn the reason for the end
 		e.Summary, e.Usage = t.Description, nil
 	}
 	s.countEnd(t, e.Status)
@@ -353,7 +353,7 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{b.String(), e.ToolsUsed, runOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn that begins with a notification about a task. runID is empty if it still runs.
+// runOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID is "".
 func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -372,7 +372,7 @@ func optionalField(key, value string) []protocol.Field {
 
 func (s *Set) newID(k Kind) string { return NewTaskID(k, s.options.NewID()) }
 
-// NewTaskID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c for an agent, bgxo6nxdd for a command.
+// NewTaskID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c (an agent) or bgxo6nxdd (a command).
 func NewTaskID(k Kind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
 	if k == KindAgent {
@@ -398,12 +398,12 @@ func padOrTrim(text string, n int) string {
 	return strings.Repeat("0", n-len(text)) + text
 }
 
-// HasAgent reports whether there is a background agent that is running or has unshown events.
+// HasAgent reports whether a background agent is running or has events that are not shown yet.
 func (s *Set) HasAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
-// HasActiveAgent reports whether a background agent is running and does not wait for anything.
+// HasActiveAgent reports whether a background agent is running and is not waiting.
 func (s *Set) HasActiveAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }

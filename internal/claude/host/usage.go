@@ -126,7 +126,7 @@ type messageBreakdown struct {
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.ContextUsage()
 	out := contextUsage{
-		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
+		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: messageBreakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
 		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},

@@ -137,7 +137,7 @@ func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
 func (v *toolInventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
-		return match || agent.IsAgentTool(other) && agent.IsCall(name)
+		return match || agent.IsAgentTool(other) && agent.IsAgentTool(name)
 	}
 	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersQuestions {
 		return false

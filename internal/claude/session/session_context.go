@@ -395,7 +395,7 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	if info.IsDir() {
 		return mentionedDir(path, shown)
 	}
-	result := m.tools.builtin.ReadFile(ctx, path, named.First, named.Lines)
+	result := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
 	if result.IsError {
 		return simulator.MentionContent{}, false
 	}
