@@ -36,14 +36,14 @@ type ToolUse struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 
-	// Script is the part of the scenario about this call; it may be nil. It is not encoded.
+	// Script is the scenario's instructions for this call; nil means none. It is not encoded.
 	Script *CallScript `json:"-"`
 	// Hook is the decision of a PreToolUse hook before the permission check; nil means none. It is not encoded.
 	Hook *HookVerdict `json:"-"`
 	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
-	// UserModified is true if the host has changed the input. A change of only the file path does not count. Results
-	// report UserModified. It is not encoded.
+	// UserModified is true if the host has changed the input, other than only the file path. Results report this as
+	// userModified. It is not encoded.
 	UserModified bool `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
@@ -158,7 +158,7 @@ func Image(mediaType, base64 string) ImageBlock {
 	return ImageBlock{Type: "image", Source: ImageSource{Type: "base64", MediaType: mediaType, Data: base64}}
 }
 
-// Content is a message's or tool result's content: a string or blocks. Nil Blocks mean a string; the zero value is "".
+// Content is the content of a message or tool result: blocks, or a string if Blocks is nil. The zero value is "".
 type Content struct {
 	Text   string
 	Blocks []Block
@@ -209,7 +209,7 @@ func (c Content) Plain() string {
 }
 
 // SplitTyped separates the text that the user typed from the blocks before it. The typed text is the string or the last
-// block. ok is false if the last block is not text.
+// block. ok is false if the last block is not a text.
 func (c Content) SplitTyped() (before []Block, text string, ok bool) {
 	if c.Blocks == nil {
 		return nil, c.Text, true
@@ -268,6 +268,6 @@ func FormatNumber(f float64) string {
 	return string(out)
 }
 
-// Marshal is json.Marshal without HTML escaping, as the real CLI writes its frames: `<`, `>` and
-// `&` are written unchanged, U+2028 and U+2029 are escaped.
+// Marshal is json.Marshal without HTML escaping, as the real CLI writes its frames: `<`, `>` and `&` are written
+// unchanged, U+2028 and U+2029 are escaped.
 func Marshal(v any) ([]byte, error) { return plainjson.Marshal(v) }

@@ -9,7 +9,7 @@ import (
 // stream-json line; [Trace] events have none and are only for transcripts, journals and debuggers.
 type Event interface{ event() }
 
-// Init is system/init: the state of the session at the start of a turn.
+// Init is the event system/init, which describes the session at the start of a turn.
 type Init struct {
 	Type                    string           `json:"type"`    // "system"
 	Subtype                 string           `json:"subtype"` // "init"
@@ -84,7 +84,7 @@ type MemoryPaths struct {
 	Auto string `json:"auto"`
 }
 
-// Assistant is one content block of the model's message.
+// Assistant is an event with one content block of a message of the model.
 type Assistant struct {
 	Type               string           `json:"type"` // "assistant"
 	Message            AssistantMessage `json:"message"`
@@ -112,7 +112,7 @@ type Assistant struct {
 	TaskDescription    string            `json:"task_description,omitempty"`
 	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
 	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
-	// LocalCommandOutcome tells that a slash command failed or was not available; nil means neither.
+	// LocalCommandOutcome says that a slash command failed or was not available; nil means neither.
 	LocalCommandOutcome *CommandOutcome `json:"local_command_outcome,omitempty"`
 	UserMessageUUID     string          `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string        `json:"user_message_uuids,omitempty"`
@@ -186,7 +186,7 @@ type User struct {
 	ToolUseID string     `json:"-"`
 	// Summary marks the summary of a compacted conversation; transcripts record it with a [ConversationCompacted].
 	Summary bool `json:"-"`
-	// Companion marks text that the CLI adds to a turn after an incomplete reply; for transcripts.
+	// Companion marks a text that the CLI adds to a turn after an incomplete reply; only transcripts record this.
 	Companion bool `json:"-"`
 	// SourceUUID is the uuid of the assistant event with the call that this result answers; for transcripts.
 	SourceUUID string `json:"-"`
@@ -262,7 +262,7 @@ type InvalidConfigFile struct {
 	BackupSearched bool   `json:"backup_searched"`
 }
 
-// PermissionDenial is one refused call of the turn.
+// PermissionDenial is one denied call in the result of a turn.
 type PermissionDenial struct {
 	ToolName  string          `json:"tool_name"`
 	ToolUseID string          `json:"tool_use_id"`
@@ -311,7 +311,7 @@ type RefusedAgents struct {
 	Budget           int `json:"budget"`
 }
 
-// StreamEvent is one raw API stream event (partial messages).
+// StreamEvent is one event of the API's stream, which is shown if partial messages are enabled.
 type StreamEvent struct {
 	Type            string  `json:"type"` // "stream_event"
 	Event           any     `json:"event"`
@@ -324,7 +324,7 @@ type StreamEvent struct {
 	// The uuids of the turn's prompts. Only the first message_start has them.
 	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
-	// OwedRows is present together with the uuids; it was always observed to be empty.
+	// OwedRows is present together with the uuids. In all observed cases it was empty.
 	OwedRows *[]string `json:"owed_rows,omitempty"`
 	// AbandonedBlocks is set only in the message_stop of an interrupted message.
 	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
@@ -336,7 +336,7 @@ type AbandonedBlocks struct {
 	FromBlockIndex int    `json:"from_block_index"`
 }
 
-// PermissionDenied is system/permission_denied: a call denied without a question. It precedes the call's tool result.
+// PermissionDenied is system/permission_denied: a call denied without a question. It precedes the call's result.
 type PermissionDenied struct {
 	Type               string `json:"type"`    // "system"
 	Subtype            string `json:"subtype"` // "permission_denied"

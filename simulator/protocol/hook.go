@@ -14,7 +14,7 @@ type HookMatcher struct {
 	OnFailure       string   `json:"onFailure,omitempty"` // "continue" (default) or "block"
 }
 
-// HookConfig is one configured hook; Type determines which keys apply.
+// HookConfig is one hook in a settings file. Type determines which keys apply.
 type HookConfig struct {
 	Type          string  `json:"type"`              // command, http, mcp_tool, prompt, agent
 	If            string  `json:"if,omitempty"`      // permission rule; tool events only
@@ -42,7 +42,7 @@ type HookConfig struct {
 	ContinueOnBlock bool   `json:"continueOnBlock,omitempty"`
 }
 
-// HookOutput is the answer of a hook (spec: cli-contract 5.3).
+// HookOutput is the output of a hook (spec: cli-contract 5.3).
 type HookOutput struct {
 	Async            bool                `json:"async,omitempty"`        // the CLI does not wait for the hook's verdict
 	AsyncTimeout     float64             `json:"asyncTimeout,omitempty"` // milliseconds
@@ -56,7 +56,7 @@ type HookOutput struct {
 	Specific         *HookSpecificOutput `json:"hookSpecificOutput,omitempty"`
 }
 
-// HookSpecificOutput contains the keys of all events; HookEventName determines which apply.
+// HookSpecificOutput contains the keys that only some events have. HookEventName determines which of them apply.
 type HookSpecificOutput struct {
 	HookEventName            string                  `json:"hookEventName"`
 	PermissionDecision       string                  `json:"permissionDecision,omitempty"` // allow, deny, ask, defer
@@ -88,7 +88,7 @@ type HookPermissionDecision struct {
 	Interrupt          bool               `json:"interrupt,omitempty"`
 }
 
-// HookAttachment records one hook in the transcript. It is the value of the "attachment" key of a line.
+// HookAttachment records one hook in the transcript. It is the value of the key "attachment" of a line.
 type HookAttachment struct {
 	Type     string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
 	Fields   []Field
@@ -116,7 +116,7 @@ func WithRequestSent(ctx context.Context, sent func()) context.Context {
 	return context.WithValue(ctx, requestSentKey{}, sent)
 }
 
-// NoteRequestSent calls the function of [WithRequestSent], if ctx has one.
+// NoteRequestSent calls the function that [WithRequestSent] stored in ctx, if there is one.
 func NoteRequestSent(ctx context.Context) {
 	if sent, ok := ctx.Value(requestSentKey{}).(func()); ok {
 		sent()

@@ -27,7 +27,7 @@ type RequestTool struct {
 	DeferLoading bool            `json:"defer_loading,omitempty"`
 }
 
-// RequestBlobLine is api-request-blob: a message of a request that no single line of the transcript contains.
+// RequestBlobLine is api-request-blob: a message of a request that differs from all lines of the transcript.
 type RequestBlobLine struct {
 	Type      string         `json:"type"` // "api-request-blob"
 	SessionID string         `json:"sessionId"`

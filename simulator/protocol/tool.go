@@ -37,13 +37,13 @@ type ToolResult struct {
 	Output any
 	// Server is the configured name of the MCP server that ran the call; it may be empty.
 	Server string
-	// Feedback is what a person typed when permitting the call. The model receives it next to the result, as a prompt.
+	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
 	Feedback string
-	LeftTo   string // directory to which a shell command changed, if the shell then returned to its old directory; empty means none
+	LeftTo   string // forbidden directory to which a shell command changed, so that the shell returned to its root; empty means none
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
 
-	// How the call was permitted, as tool_result_meta shows it.
+	// The permission decision about the call, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil if the permission check was not reached
 	NonExecutionKind string              // empty if the tool ran
 	DeniedBeforeRun  bool                // the user interrupted the turn while the question about the call was open
@@ -66,17 +66,17 @@ type MCPCall struct {
 	NotReadOnly string
 }
 
-// TrimPath returns a path of a tool's input as tools read it: without the white space, as JavaScript defines it, at its ends.
+// TrimPath removes white space, as JavaScript defines it, from both ends of a path, as tools do with their input.
 func TrimPath(path string) string {
 	return strings.TrimFunc(path, func(r rune) bool { return r == '\ufeff' || r != '\u0085' && unicode.IsSpace(r) })
 }
 
-// ErrorResult is a tool error whose text is shown unchanged.
+// ErrorResult returns the result of a tool that failed. Hosts and the model see the text unchanged.
 func ErrorResult(text string) ToolResult {
 	return ToolResult{Content: Content{Text: text}, IsError: true}
 }
 
-// UsageError is a CLI error about a call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
+// UsageError returns the error of a wrong call (unknown tool, invalid input). The model sees <tool_use_error> tags.
 func UsageError(text string) ToolResult {
 	return ToolResult{Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"}, IsError: true, Output: text}
 }
@@ -106,11 +106,11 @@ const (
 	ModePlan        PermissionMode = "plan"
 )
 
-// SafetyFinding is the outcome of a safety check.
+// SafetyFinding says why a call needs an approval for safety.
 type SafetyFinding string
 
-// A SafetySensitive call may be approved by a classifier or a rule, also permanently. Each SafetyDangerous call needs
-// its own approval.
+// A call with SafetySensitive may be approved by a classifier or a rule, also permanently. Each call with
+// SafetyDangerous needs its own approval.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"

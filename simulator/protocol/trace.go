@@ -87,7 +87,7 @@ type ToolExecuted struct {
 	Duration      time.Duration
 }
 
-// AttachmentAdded is context in transcripts besides messages: a mentioned file, or the outcome of a hook.
+// AttachmentAdded is context, other than messages, that transcripts record: a mentioned file, or the outcome of a hook.
 type AttachmentAdded struct {
 	Attachment any    // an object with a type
 	Role       string // "system" or "user", the role of the message in which the model receives the text; empty means no message
@@ -102,7 +102,7 @@ type UnmetExpectation struct {
 	Message string // begins with "FILE:LINE:COL: " if the position is known
 }
 
-// CLIRetry records in the transcript an API failure that is retried.
+// CLIRetry is a failed API request that the CLI retries. Transcripts record it.
 type CLIRetry struct {
 	Status                         int    // 0 if there was no response
 	Message                        string // message of the API
@@ -111,10 +111,10 @@ type CLIRetry struct {
 	RetryInMS, Attempt, MaxRetries int
 }
 
-// Warning is text for the user on stderr.
+// Warning is a text that the user sees on stderr.
 type Warning struct{ Text string }
 
-// ContextAdded is context that a request adds to its prompt or results and that no earlier request contained.
+// ContextAdded contains texts that a request adds to its prompt or results and that no earlier request contained.
 type ContextAdded struct{ Texts []string }
 
 // StopHooks summarizes the hooks at the end of a turn, for transcripts.
@@ -123,7 +123,7 @@ type StopHooks struct {
 	ToolUseID string // id used in the attachments of these hooks
 }
 
-// VerbatimOutput is a scenario's output byte for byte: bytes for stdout (only with stream-json), or text for stderr.
+// VerbatimOutput is output that a scenario contains byte for byte, for stdout (only with stream-json) or stderr.
 type VerbatimOutput struct {
 	Stdout []byte
 	Times  int    // repetitions of Stdout; 0 means once

@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/json"
 
-// Envelope contains the keys common to user, assistant, attachment and system lines of a transcript (spec: cli-contract
+// Envelope contains the keys that user, assistant, attachment and system lines of a transcript have (spec: cli-contract
 // 8.3). Each kind of line embeds LineHead, LineID and LineTrailer in the order of the real CLI's keys.
 type Envelope struct {
 	LineHead
@@ -278,7 +278,7 @@ type FallbackLine struct {
 	LineTrailer
 }
 
-// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. How transcripts record no_verdict is unknown.
+// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts, of which no_verdict was never observed.
 type LinePromptOutcome struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"

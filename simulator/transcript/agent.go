@@ -16,18 +16,18 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines which skill, plugin and MCP server the next lines of the model name as their cause.
+// attribution tracks the skill, the plugin and the MCP server to which the next lines of the model are attributed.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool                 // the model has written since the last result
 	messageID    string               // id of the model's last message
-	ofMessage    protocol.Attribution // attribution of the last message; calls that end while it is streamed do not change it
+	ofMessage    protocol.Attribution // attribution of the last message, which calls that end while it is streamed do not change
 	isForked     bool                 // the conversation is that of an agent that runs a skill
 	agents       map[string]*attribution
 }
 
-// of returns the attribution of an agent, which begins with the skill of the main conversation.
-func (c *attribution) of(agentID string) *attribution {
+// forAgent returns the attribution of an agent, which begins with the skill of the main conversation.
+func (c *attribution) forAgent(agentID string) *attribution {
 	if agentID == "" {
 		return c
 	}
@@ -41,7 +41,7 @@ func (c *attribution) of(agentID string) *attribution {
 }
 
 func (c *attribution) recordFork(agentID, skill string) {
-	agent := c.of(agentID)
+	agent := c.forAgent(agentID)
 	agent.isForked = true
 	agent.recordSkill(skill)
 }
@@ -64,8 +64,8 @@ func (c *attribution) forMessage(ev *protocol.Assistant) protocol.Attribution {
 	return c.ofMessage
 }
 
-// addResult records the result of a call; call is nil if the tool does not belong to an MCP server.
-func (c *attribution) addResult(call *protocol.MCPCall) {
+// recordMCPCall records the result of a call; call is nil if the tool does not belong to an MCP server.
+func (c *attribution) recordMCPCall(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""
 	}
@@ -100,7 +100,7 @@ func newAgentMeta(kind, description, toolUseID string) agentMeta {
 	return a
 }
 
-// write appends lines to a sub-agent's transcript and creates the .meta.json file before the first one.
+// write appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
 func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
 	if a.meta[id] == nil {
 		if a.meta == nil {
@@ -161,7 +161,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	depth, isAgent := ev.Value("spawn_depth").(int)
 	if !isAgent {
-		return nil // another kind of task
+		return nil // the task is not an agent
 	}
 	id := ev.Text("task_id")
 	meta := newAgentMeta(ev.Text("subagent_type"), ev.Text("description"), ev.Text("tool_use_id"))

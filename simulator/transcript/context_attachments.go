@@ -18,8 +18,8 @@ type contextAttachments struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
-	tokensTold         bool   // the reminder of the tokens that are left is written for the next request
-	planMode           bool   // the model was told that plan mode is active
+	tokensLeftWritten  bool   // the transcript already has the reminder of the tokens left for the next request
+	planMode           bool   // the last attachment about plan mode says that it is active
 	describedModel     string // model that the last attachment describes; empty means none
 }
 
@@ -28,7 +28,7 @@ type textAttachment struct {
 	Text string `json:"text"`
 }
 
-// Attachments with which a transcript records a [SessionContext].
+// The attachments with which a transcript records a [SessionContext].
 type (
 	environmentAttachment struct {
 		Type     string              `json:"type"` // "environment"
@@ -60,7 +60,7 @@ type (
 		MarketingName   *string `json:"marketingName"`
 		KnowledgeCutoff *string `json:"knowledgeCutoff"`
 	}
-	deferredTools struct {
+	deferredToolsAttachment struct {
 		Type         string    `json:"type"` // "deferred_tools_delta"
 		AddedNames   []string  `json:"addedNames"`
 		AddedLines   []string  `json:"addedLines"`
@@ -71,7 +71,7 @@ type (
 		NeedsAuth    *[]string `json:"needsAuthMcpServers,omitempty"`
 		Failed       *[]string `json:"failedMcpServers,omitempty"`
 	}
-	agentListing struct {
+	agentListingAttachment struct {
 		Type            string   `json:"type"` // "agent_listing_delta"
 		AddedTypes      []string `json:"addedTypes"`
 		AddedLines      []string `json:"addedLines"`
@@ -81,7 +81,7 @@ type (
 		IsInitial       bool     `json:"isInitial"`
 		ConcurrencyNote bool     `json:"showConcurrencyNote"`
 	}
-	skillListing struct {
+	skillListingAttachment struct {
 		Type      string   `json:"type"` // "skill_listing"
 		Content   string   `json:"content"`
 		Count     int      `json:"skillCount"`
@@ -131,8 +131,8 @@ func (l *contextAttachments) sessionContext(agentID string) SessionContext {
 	return l.conversation.options.Context.SessionContext(agentID)
 }
 
-// writeEnvironment writes the environment with the first prompt of a conversation. In a terminal, it writes what has
-// changed since with each later prompt.
+// writeEnvironment writes the description of the environment with the first prompt of a conversation. In a terminal,
+// each later prompt adds what has changed since then.
 func (l *contextAttachments) writeEnvironment() error {
 	now, terminal := l.sessionContext(""), l.conversation.options.Machine.IsTerminal
 	var lines []any
@@ -141,14 +141,14 @@ func (l *contextAttachments) writeEnvironment() error {
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
 		lines = append(append(l.changeAttachments("", now), l.listingAttachments("", now, true)...), l.autoModeLines("", now)...)
 		if now.TokensLeft > 0 {
-			lines, l.tokensTold = append(lines, l.tokenLine("", now.TokensLeft)), true
+			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
 		}
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelLine("", now)}, l.commitTextAttachment("")...)
 	}
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode && (plans || terminal) {
 		if l.planMode = plans; plans {
-			lines = append(lines, l.planLine("plan_mode"))
+			lines = append(lines, l.planModeLine("plan_mode"))
 		}
 	}
 	return l.lines.write(lines...)
@@ -167,7 +167,7 @@ func (l *contextAttachments) writeContext() error {
 	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
 }
 
-// writeChanges writes the listings and the environment again after a compaction.
+// writeChanges writes the listings and the environment again, after a compaction removed them from the conversation.
 func (l *contextAttachments) writeChanges() error {
 	l.contextPending = true
 	return l.lines.write(l.repeatListings()...)
@@ -180,7 +180,7 @@ func (l *contextAttachments) repeatListings() []any {
 	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
-// autoModeLines returns the attachment about a permission mode in which the user does not approve calls, if any.
+// autoModeLines returns the attachment about a mode in which the user does not approve calls; nil in other modes.
 func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) []any {
 	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
 	if (!steers || !bypass) && (!auto || !steers && !now.ExplainsAuto) {
@@ -190,8 +190,8 @@ func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) [
 		"In this permission mode Bash is welcome wherever it is the simpler tool.")}
 }
 
-// planLine returns the attachment that tells the model that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
-func (l *contextAttachments) planLine(kind string) protocol.AttachmentLine {
+// planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
+func (l *contextAttachments) planModeLine(kind string) protocol.AttachmentLine {
 	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.planName+".md")
 	_, err := os.Stat(file)
 	about := planModeAttachment{Type: kind, File: file, Exists: err == nil}
@@ -201,7 +201,7 @@ func (l *contextAttachments) planLine(kind string) protocol.AttachmentLine {
 	return l.conversation.reminderLine("", about, kind+": the plan file is "+file)
 }
 
-func (l *contextAttachments) tokenLine(agentID string, left int) protocol.AttachmentLine {
+func (l *contextAttachments) tokensLeftLine(agentID string, left int) protocol.AttachmentLine {
 	text := "<total_tokens>" + strconv.Itoa(left) + " tokens left</total_tokens>"
 	return l.conversation.reminderLine(agentID, textAttachment{"total_tokens_reminder", text}, text)
 }
@@ -267,7 +267,7 @@ func (th *conversation) environmentReminder(dirs []string, change environmentCha
 	return th.reminderLine("", environmentAttachment{"environment", snapshot, []environmentChange{change}}, text)
 }
 
-// missingFrom returns the elements of the list all that are not in the list known; the result is never nil.
+// missingFrom returns the elements of all that are not in known. The result is never nil.
 func missingFrom(known, all []string) []string {
 	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(known, s) })
 }
@@ -280,7 +280,7 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {
-		tools := deferredTools{Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred, RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{}}
+		tools := deferredToolsAttachment{Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred, RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{}}
 		if start {
 			tools.Pending, tools.Failed = &[]string{}, &[]string{}
 			if !l.conversation.options.Machine.IsTerminal {
@@ -290,7 +290,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
 	}
 	if now.Agents != nil {
-		agents := agentListing{Type: "agent_listing_delta", BuiltIn: []string{}, BuiltInPlugin: []string{}, Removed: []string{}, IsInitial: true, ConcurrencyNote: true}
+		agents := agentListingAttachment{Type: "agent_listing_delta", BuiltIn: []string{}, BuiltInPlugin: []string{}, Removed: []string{}, IsInitial: true, ConcurrencyNote: true}
 		for _, a := range now.Agents {
 			agents.AddedTypes, agents.AddedLines = append(agents.AddedTypes, a.Name), append(agents.AddedLines, a.Text)
 			if a.BuiltIn {
@@ -300,7 +300,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
 	}
 	if now.Skills != nil {
-		skills := skillListing{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
+		skills := skillListingAttachment{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
 		var texts []string
 		for _, skill := range now.Skills {
 			sum := sha256.Sum256([]byte(skill.Text))

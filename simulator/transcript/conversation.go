@@ -7,21 +7,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// conversation is the state of one transcript file: its session, its origin, and the parent of its next line.
+// conversation contains the state of one transcript file: its session, its origin, and the parents of the next lines.
 type conversation struct {
 	options    Options
 	id, path   string
-	sourceID   string // id of the session that was resumed; differs from id after a fork
+	sourceID   string // id of the session that was resumed; after a fork it differs from id
 	resumed    bool
 	forked     bool // resumed as a copy with a new id
 	wasCleared bool // started by /clear
 
-	leaves   map[string]string // uuid of the last line by agent id; "" is the main conversation
-	promptID string            // id of the prompt to which the next lines belong
-	writer   transcriptWriter
-	length   int    // number of lines with an id in the main conversation
-	planName string // name of the plan file; empty means that it has none yet
-	inQuery  bool   // the next lines belong to a query of a session in a terminal, not to its prompt
+	leaves    map[string]string // uuid of the last line by agent id; "" is the main conversation
+	promptID  string            // id of the prompt to which the next lines belong
+	writer    transcriptWriter
+	lineCount int    // number of lines with an id in the main conversation
+	planName  string // name of the plan file; empty means that it has none yet
+	inQuery   bool   // the next lines belong to a query of a session in a terminal, not to its prompt
 }
 
 func (th *conversation) isFirstInTerminal() bool {
@@ -42,7 +42,7 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.filesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptIDOf returns the prompt id of an event. The lines that follow get it too, unless the event is injected text.
+// promptIDOf returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
 func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
@@ -50,7 +50,7 @@ func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
 	return ev.PromptID
 }
 
-// newEnvelope returns the common keys of a line that follows the agent's last line.
+// newEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.
 func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
@@ -62,7 +62,7 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	}
 	e.PlanName = th.planName
 	if agentID == "" {
-		th.length++
+		th.lineCount++
 		if th.inQuery {
 			e.QuerySession = th.id
 		}

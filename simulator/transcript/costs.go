@@ -12,7 +12,7 @@ import (
 type sessionCosts struct {
 	totals        protocol.CostStateLine
 	previousUsage map[string]protocol.ModelUsage // usage of earlier processes, by model
-	waitMillis    int                            // ms that earlier processes waited for the model
+	waitMillis    int                            // time in ms that earlier processes waited for the model
 }
 
 func (c *sessionCosts) restore(line protocol.CostStateLine) {
@@ -23,14 +23,14 @@ func (c *sessionCosts) restore(line protocol.CostStateLine) {
 	}
 }
 
-func (c *sessionCosts) addTool(ev *protocol.ToolExecuted) {
+func (c *sessionCosts) addToolRun(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := changedLines(ev.Result)
 	c.totals.TotalLinesAdded += added
 	c.totals.TotalLinesRemoved += removed
 }
 
-// addTurn adds the costs of a turn. The result of a failed session has none.
+// addTurn adds the costs of a turn. It ignores the result of a session that failed outside of a turn.
 func (c *sessionCosts) addTurn(ev *protocol.Result) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return
@@ -56,8 +56,8 @@ func (c *sessionCosts) stateLine(id string) protocol.CostStateLine {
 	return line
 }
 
-// mayContainPatch reports whether changedLines must look for a patch in an output. It returns false for a struct
-// without a field for a patch, because encoding a long output as JSON would take time for nothing.
+// mayContainPatch reports whether an output may contain a patch. A struct without a field for a patch cannot, so its
+// output, which may be long, need not be encoded as JSON.
 func mayContainPatch(output any) bool {
 	if _, ok := output.(json.Marshaler); ok {
 		return true
@@ -78,7 +78,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 		return 0, 0
 	}
 	if !mayContainPatch(r.Output) {
-		return 0, 0 // not the output of an edit, and possibly long
+		return 0, 0 // such an output is not that of an edit, and may be long
 	}
 	raw, err := protocol.Marshal(r.Output)
 	if err != nil {

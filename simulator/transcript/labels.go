@@ -102,7 +102,7 @@ func (l *sessionListWriter) permissionModeLine() protocol.PermissionModeLine {
 	return protocol.PermissionModeLine{Type: "permission-mode", Mode: l.writtenMode, SessionID: l.conversation.id}
 }
 
-// currentMode returns the permission mode, or that of the last prompt if it is unknown.
+// currentMode returns the permission mode; if it is unknown, that of the last prompt.
 func (l *sessionListWriter) currentMode() protocol.PermissionMode {
 	if l.conversation.options.Context == nil {
 		return l.mode
@@ -154,15 +154,15 @@ func (l *sessionListWriter) addTool(name string) bool {
 type lineWriter struct {
 	conversation      *conversation
 	labels            *sessionListWriter
-	opened            bool  // the lines at the head of the file are written
-	endsInPartialLine bool  // the transcript ends within a line
+	opened            bool  // the opening lines are written
+	endsInPartialLine bool  // the transcript ends in the middle of a line
 	waitingLines      []any // lines that are written together with the next ones
 	// pending returns the lines that a fork copies from its source before its first own line. promptID is the id of the
-	// fork's first prompt. nil means that there is nothing to copy.
+	// fork's first prompt. Nil means that there is nothing to copy.
 	pending func(promptID string) []byte
 }
 
-// write appends transcript lines. Before the first, it writes the opening lines and, in a fork, the source's lines.
+// write appends lines. Before the first, it writes the opening lines and, in a fork, those copied from the source.
 func (p *lineWriter) write(lines ...any) error {
 	if err := p.writeOpeningLines(); err != nil {
 		return err

@@ -25,10 +25,10 @@ type Options struct {
 	CWD      string // absolute; symbolic links are resolved here
 	Project  string // directory after which the project folder is named; empty means CWD
 	ID       string // --session-id; it is an error if a conversation with this id exists
-	// DefaultID is the id of a new session without ID; "" generates one. An existing transcript with it is continued.
+	// DefaultID is the id of a new session without ID; "" means a new id. If its transcript exists, it is continued.
 	DefaultID string
-	// RestartIDs prepares NewID for the n-th run with the same seed, if the id of a new session is already used: every
-	// run with a seed begins with the same ids. Nil means that ids never repeat.
+	// RestartIDs makes NewID return new ids for the n-th run with the same seed, because every run with a seed begins
+	// with the same ids. It is called if the id of a new session is already used. Nil means that ids never repeat.
 	RestartIDs func(n int)
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
@@ -71,8 +71,8 @@ type ContextSource interface {
 	RequestContext(agentID string) RequestContext
 }
 
-// fileRecorder is a [ContextSource] that records the files before a prompt. It is called before the lines of the prompt
-// are written, if a user types the prompts in a terminal.
+// fileRecorder is a [ContextSource] that records the state of files before a prompt. It is called before the lines of
+// the prompt are written, if a user types the prompts in a terminal.
 type fileRecorder interface{ RecordFiles(prompt string) }
 
 // ModelContext describes the current model.
@@ -82,7 +82,7 @@ type ModelContext struct {
 	PerTurnEffort bool   // the level can change from turn to turn
 }
 
-// RequestContext describes the requests to the model.
+// RequestContext describes the requests that a conversation sends to the model.
 type RequestContext struct {
 	Params protocol.RequestParams
 	Source string // conversation that sends the request: "sdk", "agent:builtin:Explore" …
@@ -90,18 +90,17 @@ type RequestContext struct {
 	// ToolSearch before it can call them.
 	Tools    []protocol.Tool
 	Deferred []string
-	// Placeholder is true if a tool stands for those that ToolSearch loads.
+	// Placeholder is true if requests contain one tool that stands for all deferred tools.
 	Placeholder bool
-	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user messages.
+	// SystemTurns is true if the model takes reminders as messages of their own, not as text blocks in user messages.
 	SystemTurns bool
-	// MessageConfig is the model configuration that the first system message repeats from the request. Nil means that
-	// no message repeats it.
+	// MessageConfig is the part of the request's configuration that the first system message repeats; nil means none.
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	ChecksCalls    bool // a server checks the calls of the model
 	TokensLeft     int  // tokens that the model is told are left; 0 means that it is not told
-	// VendorAPI is true if the requests go to the vendor's own address, which caches more of a request.
+	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
 	VendorAPI bool
 }
 
@@ -131,8 +130,8 @@ type SessionContext struct {
 	// not have both Bash and Edit. WithoutShell is true if the model does not have Bash.
 	ShellMode    protocol.PermissionMode
 	WithoutShell bool
-	// BashSteer is how the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all. ExplainsAuto is
-	// true if mode auto is explained to the model even if BashSteer is empty.
+	// BashSteer is how strongly the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all.
+	// ExplainsAuto is true if mode auto is explained to the model even if BashSteer is empty.
 	BashSteer      string
 	ExplainsAuto   bool
 	Deferred       []string  // tools of which the model receives only the names
@@ -159,7 +158,7 @@ type InUseError struct{ ID string }
 
 func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
 
-// TitleError means that the value of --resume is neither a session id nor a known title.
+// TitleError means that the value of --resume is neither a session id nor the title of a session.
 type TitleError struct{ Value string }
 
 func (e *TitleError) Error() string {
@@ -207,7 +206,7 @@ func (o Options) findResumedTranscript() (string, error) {
 	return o.findByTitle()
 }
 
-// findByTitle returns the path of the project's only transcript whose title is the value of --resume.
+// findByTitle returns the path of the project's transcript whose title is the value of --resume.
 func (o Options) findByTitle() (string, error) {
 	var named []transcriptFile
 	for c, t := range o.conversations() {
@@ -233,7 +232,7 @@ func (o Options) findBySessionID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}
 	projects := filepath.Join(o.StateDir, "projects")
-	entries, _ := os.ReadDir(projects) // an unreadable folder holds no session
+	entries, _ := os.ReadDir(projects) // an unreadable folder counts as empty
 	for _, e := range entries {
 		paths = append(paths, filepath.Join(projects, e.Name(), name))
 	}
@@ -245,7 +244,7 @@ func (o Options) findBySessionID(id string) (string, error) {
 	return "", &NotFoundError{ID: o.Resume}
 }
 
-// conversations yields the transcripts of the project that have a message, the last changed first.
+// conversations yields the transcripts of the project that contain a message. The last changed one comes first.
 func (o Options) conversations() iter.Seq2[transcriptFile, *parsedTranscript] {
 	return func(yield func(transcriptFile, *parsedTranscript) bool) {
 		for _, c := range transcriptFiles(o.projectDir()) {
@@ -262,9 +261,9 @@ type transcriptFile struct {
 	size    int64
 }
 
-// transcriptFiles lists the transcripts of a folder, the last changed first.
+// transcriptFiles lists the transcripts in a folder. The last changed one comes first.
 func transcriptFiles(dir string) []transcriptFile {
-	entries, _ := os.ReadDir(dir) // a missing folder contains no session
+	entries, _ := os.ReadDir(dir) // a missing folder counts as empty
 	var out []transcriptFile
 	for _, e := range entries {
 		if !isSessionID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {
@@ -297,8 +296,8 @@ func PlanName(session string) string {
 	return strings.Join(words, "-")
 }
 
-// Slug names the project folder of a directory, given with its symbolic links resolved: every UTF-16 unit outside
-// [a-zA-Z0-9] becomes a dash. A longer name is cut and ends in a hash of the whole path (spec: cli-contract 8.2).
+// Slug returns the name of a directory's project folder. Symbolic links in realpath are resolved. Every UTF-16 unit
+// outside [a-zA-Z0-9] becomes a dash. A longer name is cut and ends in a hash of the path (spec: cli-contract 8.2).
 func Slug(realpath string) string {
 	var b strings.Builder
 	var hash int32
@@ -322,7 +321,7 @@ func Slug(realpath string) string {
 }
 
 func isSessionID(s string) bool {
-	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
+	return len(s) == 36 && uuid.Validate(s) == nil // uuid.Validate alone also accepts other notations
 }
 
 func (o Options) projectDir() string { return filepath.Join(o.StateDir, "projects", Slug(o.Project)) }
@@ -334,9 +333,9 @@ type SessionInfo struct {
 	Size              int64 // size of the transcript in bytes
 }
 
-// Sessions returns the saved sessions of a project that have a conversation, the last changed first.
+// Sessions returns the saved sessions of a project that contain a message. The last changed one comes first.
 func Sessions(o Options) (all []SessionInfo) {
-	o.Project, _ = filepath.EvalSymlinks(cmp.Or(o.Project, o.CWD)) // the session has started in this directory
+	o.Project, _ = filepath.EvalSymlinks(cmp.Or(o.Project, o.CWD)) // the directory exists, because a session has started in it
 	for f, t := range o.conversations() {
 		var line struct{ GitBranch string }
 		for _, e := range t.branchLines(t.leaf) {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// promptSnapshot is the attachment with the prompt: first the system prompt, and after the first reply also the tools.
+// promptSnapshot is the attachment that records the system prompt and, after the first reply, also the tools.
 type (
 	promptSnapshot struct {
 		Type         string   `json:"type"` // "prompt_snapshot"

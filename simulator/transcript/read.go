@@ -18,15 +18,15 @@ type Message struct {
 	UUID    string
 	Role    string // "user" or "assistant"
 	Content protocol.Content
-	Turn    *protocol.TurnDurationLine // written when the turn ended with this message, in a terminal; nil means not written
+	Turn    *protocol.TurnDurationLine // duration of the turn that ended with this message; nil means that the transcript has none
 }
 
 const deferredAttachmentType = "hook_deferred_tool"
 
-// parsedTranscript is the content of a transcript file. Lines that are not JSON objects are ignored.
+// parsedTranscript contains what was read from a transcript file. Lines that are not JSON objects are ignored.
 type parsedTranscript struct {
 	entries            []entry
-	leaf               string // uuid of the last line of the conversation
+	leaf               string // uuid of the last line that continues the conversation
 	hasConversation    bool   // at least one line is a message
 	sessionID          string // session id of the last line that has one
 	title, aiTitle     string
@@ -73,7 +73,7 @@ func readTranscript(path string) (*parsedTranscript, error) {
 	}
 	t := parseTranscript(data)
 	if info, err := os.Stat(path); err == nil && info.Size() != int64(len(data)) {
-		t.endsInNewline = true // another process is appending to the file
+		t.endsInNewline = true // another process is appending to the file and will complete the last line
 	}
 	return t, nil
 }
@@ -203,7 +203,7 @@ func attachmentTexts(content json.RawMessage) []string {
 	return []string{text}
 }
 
-// countPrompt updates the number of prompts: it uses the number in the line or, without one, adds one for a prompt.
+// countPrompt updates the number of prompts: to the number in the line or, if the line has none, by one for a prompt.
 func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {
@@ -228,8 +228,8 @@ func hasToolResult(c protocol.Content) bool {
 	})
 }
 
-// branchLines returns the lines of the conversation that ends with leaf, in file order: the chain of parents, the
-// results of parallel calls, and the records of file copies. It stops at a missing or repeated parent.
+// branchLines returns the lines of the conversation that ends with leaf, in file order: its chain of parents, the
+// results of parallel calls, and the records of file copies. The chain ends at a missing or repeated parent.
 func (t *parsedTranscript) branchLines(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
@@ -238,7 +238,7 @@ func (t *parsedTranscript) branchLines(leaf string) []entry {
 		}
 	}
 	met := map[string]bool{}
-	answered := map[string]bool{} // API ids of messages that have a result
+	answered := map[string]bool{} // API ids of messages whose calls have a result
 	for at := leaf; at != ""; {
 		e, found := byID[at]
 		if !found || met[at] {
@@ -343,8 +343,8 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is at. If drops is not nil, it must be the uuid of the first
-// dropped prompt, or "" if no prompt is dropped; otherwise dropAfter fails. The recorded costs are kept.
+// dropAfter drops the lines after the message with the uuid at. drops is the uuid of the first dropped prompt, "" if no
+// prompt may be dropped, or nil if it does not matter; if it is wrong, dropAfter fails. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {

@@ -24,10 +24,10 @@ type recorder struct {
 	unanswered    []unansweredCall // calls without a result at the end of the history
 	awaitsReply   bool             // the history ends with a prompt that the model has not answered
 	turnClosed    bool             // the closing lines of the first turn in a terminal are written
-	promptMark    promptMark
+	promptMark    promptMark       // state before the last prompt
 
 	structured structuredOutput // output of the last call
-	fallback   *protocol.System // a change of model that has no line yet; nil means none
+	fallback   *protocol.System // change of the model that is not recorded yet; nil means none
 }
 
 func newRecorder(th *conversation) *recorder {
@@ -64,7 +64,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.CLIRetry:
 		return r.recordRetry(ev)
 	case *protocol.ToolExecuted:
-		r.costs.addTool(ev)
+		r.costs.addToolRun(ev)
 		r.structured = structuredOutput{"structured_output", ev.ExecutedInput, ev.Use.ID}
 		if r.structured.Data == nil {
 			r.structured.Data = ev.Use.Input
@@ -102,7 +102,7 @@ func endsReply(ev protocol.Event) bool {
 	return false
 }
 
-// recordQueued prepares the lines for a prompt that entered and left the queue. They are written with the next lines.
+// recordQueued prepares the lines about a prompt that entered and left the queue. They are written with the next lines.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOrNow(ev.Timestamp), SessionID: r.conversation.id}
 	out := in
@@ -176,7 +176,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		return err
 	}
 	if ev.Expansion != nil {
-		return nil // the first text block precedes the images
+		return nil // the text of the prompt is in the first block, before the images
 	}
 	return r.attachments.writeEnvironment()
 }
@@ -197,7 +197,7 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 func setTextOrigin(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
-		line.Message = userText(text) // these texts of the CLI are strings, not lists
+		line.Message = userText(text) // the CLI writes these texts as strings, not as lists of blocks
 	} else if !strings.HasPrefix(text, "[Request interrupted by user") {
 		return
 	}
@@ -222,7 +222,7 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) er
 		})
 	}
 	if !strings.HasPrefix(ev.Content.Text, "<command-name>") {
-		r.labels.recordPrompt(ev) // a skill that runs in an agent is recorded as it was typed
+		r.labels.recordPrompt(ev) // a skill that runs in an agent is listed as it was typed
 	}
 	var lines []any
 	for _, text := range []struct {
@@ -268,9 +268,9 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	}
 	if ev.Final != nil && len(ev.Final.Calls) == 0 {
 		if r.conversation.options.Machine.IsTerminal {
-			return nil // they follow the line about the turn
+			return nil // in a terminal, the closing lines follow the line about the turn's duration
 		}
-		if err := r.recordSnapshot(""); err != nil { // the closing lines refer to the last line of the conversation
+		if err := r.recordSnapshot(""); err != nil { // the closing lines name the last line, so they come after the snapshot
 			return err
 		}
 	}
@@ -305,13 +305,13 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: "5m",
-		Attribution: r.attribution.of(agentID).forMessage(ev),
+		Attribution: r.attribution.forAgent(agentID).forMessage(ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
 	if r.requests.inputOf(agentID).context.ChecksCalls {
 		line.CheckRequest = r.conversation.options.Clock.NewID()
 	}
-	if m.StopReason == nil { // the reply was streamed
+	if m.StopReason == nil { // a streamed reply gets its stop reason from ev.Final
 		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()
 	}
 	if f := ev.Final; f != nil {
@@ -327,7 +327,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
-// effortLevels returns the effort level and the per-turn effort; nil if the model has none.
+// effortLevels returns the effort level, and the same as per-turn effort; nil if the model has no per-turn effort.
 func (r *recorder) effortLevels() (level string, perTurn *string) {
 	if r.conversation.options.Context == nil {
 		return "", nil
@@ -360,7 +360,7 @@ func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	}
 }
 
-// executedMCPCall returns the call of an MCP server whose result ev contains; nil if it was not executed.
+// executedMCPCall returns the call of an MCP server whose result ev contains; nil if the call did not run.
 func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
 	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
 		return nil
@@ -370,7 +370,7 @@ func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
 
 func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
-		return nil // the text already has a line
+		return nil // the transcript already contains the text
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
@@ -392,7 +392,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	line.ToolEndsTurn = endsTurn
 	setCallRefusal(&line, ev)
 	if ev.Tool != "" {
-		r.attribution.of(agentID).addResult(executedMCPCall(ev))
+		r.attribution.forAgent(agentID).recordMCPCall(executedMCPCall(ev))
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly
@@ -417,7 +417,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// setCallRefusal sets the keys that tell who decided about a call, and why a refused call did not run.
+// setCallRefusal sets the keys that say who decided about a call, and why a refused call did not run.
 func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
@@ -473,7 +473,7 @@ func (r *recorder) close() error {
 		written := r.labels.writtenMode
 		lines := r.labels.closingLines()
 		if r.turnClosed {
-			lines = lines[:1] // the others are unchanged, but perhaps the mode
+			lines = lines[:1] // only the first line and perhaps the mode have changed
 			if written != "" && written != r.labels.writtenMode {
 				lines = append(lines, r.labels.permissionModeLine())
 			}

@@ -12,22 +12,22 @@ import (
 )
 
 // requestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
-// line contains, and the requests. The text of the system prompt is our own.
+// line contains, and the requests. The system prompt is a text of claudeless.
 type requestLog struct {
 	conversation  *conversation
 	attachments   *contextAttachments
 	conversations map[string]*modelInput // by agent id; "" is the main conversation
-	reminded      map[string]bool        // uuids of the attachments that were added together with their request
+	reminded      map[string]bool        // uuids of the attachments that are already in the messages of a request
 	written       map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
 type modelInput struct {
 	messages      []inputMessage
-	sentMessages  int // number of messages of the last request
-	request       string
+	sentMessages  int            // number of messages of the last request
+	requestID     string         // id of the last request
 	replyID       string         // id of the message that answered the last request
 	context       RequestContext // context of the last request
-	snapshots     int
+	snapshotCount int
 	describedDir  string    // working directory at the last request; empty before the first request
 	describedDirs *[]string // additional directories at the last request; nil before the first request
 	effortSent    bool      // the model was told its effort
@@ -38,11 +38,11 @@ type inputMessage struct {
 	role, id   string // role of the message, and its API id if it is a reply
 	content    []json.RawMessage
 	hash       string // hash of the message; empty until it is sent
-	blocks     int    // number of content blocks, kept after content was set to nil
+	blocks     int    // number of content blocks, also after content was set to nil
 	isRendered bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
-// silentRepliesBeforeReminder is how many silent replies in a row cause a reminder (observed with 2.1.330).
+// silentRepliesBeforeReminder is how many consecutive replies without text cause a reminder (observed with 2.1.330).
 const (
 	silentRepliesBeforeReminder = 5
 	silentReminderText          = "Tell the user about the state of the work."
@@ -76,13 +76,13 @@ func (l *requestLog) addLine(value any) {
 		}
 	case protocol.CompactBoundaryLine:
 		c := l.inputOf(line.AgentID)
-		c.messages, c.sentMessages, c.request = nil, 0, ""
+		c.messages, c.sentMessages, c.requestID = nil, 0, ""
 	}
 }
 
 const noticeOrigin = "task_notification"
 
-// restore reads the conversation of a resumed transcript. A fork begins without the requests of its source.
+// restore rebuilds the state from a resumed transcript. A fork begins without the requests of its source.
 func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	c := l.inputOf("")
 	for _, e := range t.branchLines(leaf) {
@@ -114,7 +114,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			c.addAttachmentText(line.RenderedRole, line.Rendered)
 			switch line.Attachment.Type {
 			case "prompt_snapshot":
-				c.snapshots++
+				c.snapshotCount++
 				c.effortSent, c.replyID = true, "resumed"
 			case "model":
 				l.attachments.describedModel = line.Attachment.Identity.ModelID
@@ -159,7 +159,7 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 
 func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
 	if n := len(c.messages); role == "assistant" && n > c.sentMessages+1 && c.messages[n-2].role == role && c.messages[n-2].id == id {
-		// A call of this message has ended before its next block was complete.
+		// A call of the last reply ended before the next block of the reply was complete.
 		reply := &c.messages[n-2]
 		reply.content, reply.isRendered, c.messages[n-1].isRendered = append(reply.content, content...), true, true
 		return
@@ -168,7 +168,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 		last := &c.messages[n-1]
 		k := len(last.content)
 		if results := countBlocks(last.content, "tool_result"); results > 0 && results < k && countBlocks(content, "tool_result") > 0 {
-			last.content, last.isRendered = slices.Insert(last.content, results, content...), true // results precede texts
+			last.content, last.isRendered = slices.Insert(last.content, results, content...), true // tool results come before texts
 			return
 		}
 		if role == "user" && k > 0 && len(content) > 0 {
@@ -223,7 +223,7 @@ func appendToResult(block *json.RawMessage, reminder string) bool {
 	return err == nil
 }
 
-// countSilentReplies updates silentReplies with the messages that were not sent yet.
+// countSilentReplies updates silentReplies with the messages that the next request sends for the first time.
 func (c *modelInput) countSilentReplies() {
 	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
@@ -237,8 +237,8 @@ func (c *modelInput) countSilentReplies() {
 	}
 }
 
-// placeReminders puts the reminders of a request where the model accepts them. If systemTurns is true, they become a
-// system message after the user message. Otherwise they become texts in the user message.
+// placeReminders moves the reminders of a request to where the model accepts them. If systemTurns is true, they become
+// a system message after the user message. Otherwise they become texts in the user message.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]
@@ -303,14 +303,14 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	}
 	c.context = now
 	var lines []any
-	if c.snapshots == 0 {
-		c.snapshots++
+	if c.snapshotCount == 0 {
+		c.snapshotCount++
 		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced"}))
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
 	c.countSilentReplies()
-	for _, line := range l.reminders(agentID, c, now, lines != nil && c.snapshots == 2) {
+	for _, line := range l.reminders(agentID, c, now, lines != nil && c.snapshotCount == 2) {
 		c.addAttachmentText(line.RenderedRole, line.Rendered)
 		lines, l.reminded[line.UUID] = append(lines, line), true
 	}
@@ -334,9 +334,9 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
 	}
-	if c.request != "" {
+	if c.requestID != "" {
 		line.Keep = c.sentMessages
 	}
 	hashes := []string{}
@@ -344,21 +344,21 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		hashes = append(hashes, m.hash)
 	}
 	line.Tail, line.RequestDigest = hashes[line.Keep:], hashOf(shapeHash, strings.Join(hashes, " "))
-	c.request, c.sentMessages = line.ID, len(c.messages)
+	c.requestID, c.sentMessages = line.ID, len(c.messages)
 	if !failed {
 		c.replyID = ev.Message.ID
 	}
 	return append(lines, line)
 }
 
-// reminders returns the attachments of a request. The second request of an agent lists agents, and may prefer Bash.
+// reminders returns the attachments of a request. An agent's second request lists agents and may recommend Bash.
 func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext, isSecond bool) (lines []protocol.AttachmentLine) {
 	if agentID != "" {
 		if isSecond {
 			lines = l.attachments.secondRequestLines(agentID)
 		}
-		if now.TokensLeft > 0 && c.request != "" {
-			lines = append(lines, l.attachments.tokenLine(agentID, now.TokensLeft))
+		if now.TokensLeft > 0 && c.requestID != "" {
+			lines = append(lines, l.attachments.tokensLeftLine(agentID, now.TokensLeft))
 		}
 		return lines
 	}
@@ -366,7 +366,7 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", silentReminderText}, silentReminderText))
 	}
 	if l.attachments.planMode && !l.conversation.options.Machine.IsTerminal && l.attachments.sessionContext("").ShellMode != protocol.ModePlan {
-		l.attachments.planMode, lines = false, append(lines, l.attachments.planLine("plan_mode_exit"))
+		l.attachments.planMode, lines = false, append(lines, l.attachments.planModeLine("plan_mode_exit"))
 	}
 	if dir := l.conversation.dirOf(""); c.describedDir != dir && c.describedDir != "" {
 		lines = append(lines, l.conversation.environmentReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: c.describedDir}, "The working directory is now: "+dir))
@@ -381,10 +381,10 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 	if isNew {
 		lines = append(lines, l.attachments.modelLine("", session))
 	}
-	if now.TokensLeft > 0 && !l.attachments.tokensTold {
-		lines = append(lines, l.attachments.tokenLine("", now.TokensLeft))
+	if now.TokensLeft > 0 && !l.attachments.tokensLeftWritten {
+		lines = append(lines, l.attachments.tokensLeftLine("", now.TokensLeft))
 	}
-	if l.attachments.tokensTold = false; isNew {
+	if l.attachments.tokensLeftWritten = false; isNew {
 		for _, line := range l.attachments.commitTextAttachment("") {
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}
@@ -396,10 +396,10 @@ func (l *requestLog) lastRequestID(agentID string) string {
 	if l.conversation.writer.isDisabled {
 		return ""
 	}
-	return l.inputOf(agentID).request
+	return l.inputOf(agentID).requestID
 }
 
-// messageBlobLine marks a message as sent, and returns its blob line if it needs one.
+// messageBlobLine marks a message as sent, and returns its [protocol.RequestBlobLine] if no other line contains it.
 func (l *requestLog) messageBlobLine(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
 	m := &c.messages[i]
 	if m.hash != "" {
@@ -443,14 +443,14 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	return marks
 }
 
-// snapshotWithTools returns the attachment with an agent's prompt and tools. Only the first call after the agent's first
-// reply returns it; all other calls return nil.
+// snapshotWithTools returns the attachment with an agent's prompt and tools, once, after the agent's first reply. All
+// other calls return nil.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c := l.inputOf(agentID)
-	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
+	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" {
 		return nil
 	}
-	c.snapshots++
+	c.snapshotCount++
 	snapshot := promptSnapshot{
 		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
 		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},

@@ -13,13 +13,13 @@ import (
 
 // Attachments that record how a turn ended.
 type (
-	maxTurnsReached struct {
+	maxTurnsAttachment struct {
 		Type          string `json:"type"` // "max_turns_reached"
 		MaxTurns      int    `json:"maxTurns"`
 		TurnCount     int    `json:"turnCount"`
 		ExitCommitted bool   `json:"exitCommitted"`
 	}
-	deferredTool struct {
+	deferredToolAttachment struct {
 		Type      string          `json:"type"` // deferredAttachmentType
 		ToolUseID string          `json:"toolUseID"`
 		ToolName  string          `json:"toolName"`
@@ -35,13 +35,13 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := reachedTurnLimit(ev); hit && r.conversation.hasStarted() {
-		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
+		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsAttachment{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.conversation.attachmentLine("", "", deferredTool{deferredAttachmentType, d.ID, d.Name, d.Input}))
+		lines = append(lines, r.conversation.attachmentLine("", "", deferredToolAttachment{deferredAttachmentType, d.ID, d.Name, d.Input}))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
-		count := th.length
+		count := th.lineCount
 		th.inQuery = false
 		e := th.newEnvelope("", "", "")
 		lines = append(lines, protocol.TurnDurationLine{
@@ -97,7 +97,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	})...)
 }
 
-// connectionErrorCode returns the errno name in a message, such as "(ECONNREFUSED)".
+// connectionErrorCode returns the name of the system error in a message, such as ECONNREFUSED in "(ECONNREFUSED)".
 func connectionErrorCode(message string) string {
 	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		if len(word) > 3 && strings.HasPrefix(word, "E") {
@@ -121,7 +121,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 			Content: ev.Text("content"), Level: ev.Text("level"),
 			PreventContinuing: ev.Value("prevent_continuation") == true, Ending: promptOutcome(ev), LineTrailer: e.LineTrailer,
 		})
-	case "model_fallback": // its line is written after the next request
+	case "model_fallback": // the line about it is written after the next request
 		lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
 		r.fallback = ev
 		return r.lines.write(lines...)
@@ -138,8 +138,8 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	return nil
 }
 
-// linesBeforeReply returns the lines that precede a message of the model: the lines about its request and, if the model
-// has changed, a [protocol.FallbackLine].
+// linesBeforeReply returns the lines before a message of the model: the lines about its request and, if the model has
+// changed, a [protocol.FallbackLine].
 func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []any {
 	lines, changed := r.requests.requestLines(agentID, ev), r.fallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
@@ -154,7 +154,7 @@ func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []an
 	})
 }
 
-// promptOutcome returns the decision of hooks about a prompt; nil if the event has none.
+// promptOutcome returns the decision of hooks about a prompt; nil if the event contains none.
 func promptOutcome(ev *protocol.System) *protocol.LinePromptOutcome {
 	outcome, is := ev.Value("prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
@@ -173,7 +173,7 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	})
 }
 
-// recordCompactionBoundary starts a new chain of lines: the boundary has no parent. The next message follows it.
+// recordCompactionBoundary writes the boundary, which has no parent, so that a new chain of lines begins with it.
 func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
 	r.conversation.planName = PlanName(r.conversation.id)
@@ -207,8 +207,8 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
-// prepareCompaction writes the lines before the boundary in a terminal. After the boundary, requests are recorded as in
-// a new transcript.
+// prepareCompaction writes the lines before the boundary in a terminal. From now on, requests are recorded as in a new
+// transcript.
 func (r *recorder) prepareCompaction() error {
 	r.conversation.recordFiles(r.conversation.options.Clock.NewID())
 	err := r.lines.write(r.labels.closingLines()...)
@@ -277,7 +277,7 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 
 const humanOrigin = `{"kind":"human"}`
 
-// promptMark is the state before a prompt, to which the transcript returns if the user takes the prompt back.
+// promptMark is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt back.
 type promptMark struct {
 	leaf          string
 	length, turns int
@@ -286,7 +286,7 @@ type promptMark struct {
 	input         modelInput
 }
 
-// preparePrompt writes the lines before a prompt: that a typed command has used Bash, and copies of files.
+// preparePrompt writes the lines before a prompt: that a typed shell command has used Bash, and copies of files.
 func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
 	if ev.Typed != "" && r.labels.addTool("Bash") {
 		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
@@ -302,26 +302,26 @@ func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
 func (r *recorder) markPrompt(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
-	r.promptMark = promptMark{th.leaves[""], th.length, r.turns, r.turnClosed, *r.attachments, input}
+	r.promptMark = promptMark{th.leaves[""], th.lineCount, r.turns, r.turnClosed, *r.attachments, input}
 	if ev.PermissionMode == protocol.ModePlan {
 		th.planName = PlanName(th.id)
 	}
 }
 
-// withdrawPrompt writes the lines about the request that was not answered. The next line follows the line before the
-// prompt, as if the prompt had not been typed.
+// withdrawPrompt writes the lines about the request that was not answered. The next line gets the parent of the prompt,
+// as if the prompt had not been typed.
 func (r *recorder) withdrawPrompt() error {
 	lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
 	err := r.lines.write(append(lines, r.labels.closingLines()...)...)
 	th, mark := r.conversation, r.promptMark
-	th.length, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.length, mark.turns, mark.turnClosed, mark.attachments, mark.input
+	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.length, mark.turns, mark.turnClosed, mark.attachments, mark.input
 	if th.leaves[""] = mark.leaf; mark.leaf == "" {
 		delete(th.leaves, "")
 	}
 	return err
 }
 
-// recordShell writes the lines of a shell command that the user has typed and of its output, each with one block.
+// recordShell writes two lines, for a shell command that the user has typed and for its output. Each has one block.
 func (r *recorder) recordShell(ev *protocol.PromptAccepted) error {
 	r.turns++
 	r.labels.prompt, r.labels.mode, r.labels.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
@@ -362,7 +362,7 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
 }
 
-// unixMilli returns the Unix time of a timestamp in milliseconds, or 0 if it has another form.
+// unixMilli converts a timestamp to Unix time in milliseconds. It returns 0 for a timestamp of another form.
 func unixMilli(timestamp string) int64 {
 	at, err := time.Parse(time.RFC3339, timestamp)
 	if err != nil {
@@ -371,7 +371,7 @@ func unixMilli(timestamp string) int64 {
 	return at.UnixMilli()
 }
 
-// recordSnapshot writes, once, the prompt and the tools of the first request of agentID ("" is the main conversation).
+// recordSnapshot writes, once, the prompt and the tools of an agent's first request; "" is the main conversation.
 func (r *recorder) recordSnapshot(agentID string) error {
 	if agentID != "" && r.agents.meta[agentID] == nil {
 		return nil
@@ -428,8 +428,8 @@ func unansweredCalls(history []Message) (calls []unansweredCall) {
 const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
-// lostResultLines returns the lines that complete the conversation of an earlier process before the next prompt:
-// results for interrupted calls, and an empty reply if the model had not answered yet.
+// lostResultLines returns the lines that complete an interrupted conversation before its next prompt: results for calls
+// without one, and an empty reply if the model had not answered yet.
 func (r *recorder) lostResultLines(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {

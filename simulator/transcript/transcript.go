@@ -30,7 +30,7 @@ type Transcript struct {
 	hookTexts        []string          // outputs of SessionStart hooks in the history
 	files            []json.RawMessage // lines of the resumed transcript about copies of files
 	deferred         string            // id of the last deferred call
-	state            []byte
+	scenarioState    []byte
 	closed           bool
 }
 
@@ -60,7 +60,7 @@ func Open(o Options) (*Transcript, error) {
 		return nil, err
 	}
 	if path != "" {
-		if err := s.resume(path); err != nil {
+		if err := s.openResumed(path); err != nil {
 			return nil, err
 		}
 	} else if err := s.conversation.startSession(); err != nil {
@@ -100,7 +100,7 @@ func (th *conversation) chooseID() error {
 		return nil
 	}
 	claims := filepath.Join(th.options.StateDir, "claudeless", "seeded")
-	made := os.MkdirAll(claims, 0o700) // an error here recurs when the first line is written, and is reported then
+	made := os.MkdirAll(claims, 0o700) // an error is ignored here, because writing the first line will fail with the same error
 	for n := 2; made == nil; n++ {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
@@ -114,9 +114,9 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-const maxStoredRuns = 10_000
+const maxStoredRuns = 10_000 // with one seed and one state directory
 
-// RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
+// RefusedError means that the resumed conversation cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {
 	SessionID string // id of the session to resume
 	Message   string
@@ -124,7 +124,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-func (s *Transcript) resume(path string) error {
+func (s *Transcript) openResumed(path string) error {
 	t, err := readTranscript(path)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (s *Transcript) resume(path string) error {
 	}
 	rec.requests.restore(t, leaf, th.forked)
 	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsUnanswered(leaf), t.turns, t.environmentWritten, t.contextPending
-	th.leaves, th.length = map[string]string{"": leaf}, len(t.branchLines(leaf))
+	th.leaves, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
 	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
 	if th.forked {
 		rec.labels.prompt = t.firstPrompt(leaf)
@@ -189,7 +189,7 @@ func (s *Transcript) RecordExit(prompt string) error {
 	return err
 }
 
-// Close writes the closing lines and the costs, unless the transcript is empty. Nothing may be recorded afterwards. A
+// Close writes the closing lines and the costs, unless the transcript is empty. Afterwards, nothing may be recorded. A
 // second call has no effect.
 func (s *Transcript) Close() error {
 	if !s.recorder.lines.opened || s.closed {
@@ -202,7 +202,7 @@ func (s *Transcript) Close() error {
 // ID returns the session id.
 func (s *Transcript) ID() string { return s.conversation.id }
 
-// Path returns the transcript's path, whether or not it exists yet.
+// Path returns the path of the transcript, which may not exist yet.
 func (s *Transcript) Path() string { return s.conversation.path }
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
@@ -238,13 +238,13 @@ func (s *Transcript) LineChanges() (added, removed int) {
 	return s.recorder.costs.totals.TotalLinesAdded, s.recorder.costs.totals.TotalLinesRemoved
 }
 
-// Costs returns the usage by model of the earlier runs. Transcripts do not record properties of the model itself, so
+// Costs returns the usage by model of earlier runs of the session. Transcripts do not record properties of models, so
 // ContextWindow, MaxOutputTokens, CanonicalModel, Provider and CostBasis are empty.
 func (s *Transcript) Costs() map[string]protocol.ModelUsage {
 	return maps.Clone(s.recorder.costs.previousUsage)
 }
 
-// History returns the resumed conversation's messages, oldest first; nil if new. The caller must not change it.
+// History returns the messages of a resumed conversation, oldest first; otherwise nil. The caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
@@ -277,21 +277,21 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 // ScenarioState returns the state last stored with [Transcript.SetScenarioState] for this session, by any process;
 // nil if none exists. A fork starts with the state of its source. The caller must not change it.
 func (s *Transcript) ScenarioState() []byte {
-	if s.state == nil && s.conversation.resumed {
+	if s.scenarioState == nil && s.conversation.resumed {
 		for _, id := range []string{s.conversation.id, s.conversation.sourceID} {
 			if data, err := os.ReadFile(s.statePath(id)); err == nil {
-				s.state = data
+				s.scenarioState = data
 				break
 			}
 		}
 	}
-	return s.state
+	return s.scenarioState
 }
 
 // SetScenarioState stores the scenario's state, which a resumed session reads back with [Transcript.ScenarioState]. A
 // write error is returned once per session, here or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
-	s.state = bytes.Clone(state)
+	s.scenarioState = bytes.Clone(state)
 	return s.conversation.writer.replaceFile(s.statePath(s.conversation.id), state, 0o600)
 }
 
@@ -310,6 +310,6 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	s.recorder = newRecorder(s.conversation)
 	s.recorder.labels.title, s.recorder.labels.hasUserTitle = named.title, named.hasUserTitle
 	s.recorder.costs.totals.StartTime = before.options.Clock.Now().UnixMilli()
-	s.history, s.files, s.state, s.deferred = nil, nil, nil, ""
+	s.history, s.files, s.scenarioState, s.deferred = nil, nil, nil, ""
 	return s.conversation.id, s.conversation.path, err
 }

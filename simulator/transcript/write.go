@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcriptWriter appends lines until the first failure, because a gap in a transcript is worse than a truncated one.
+// transcriptWriter appends lines until the first failure, because a gap in a transcript is worse than a missing end.
 type transcriptWriter struct {
 	isDisabled         bool
 	directory          string // directory known to exist
 	onLine             func(path string, line []byte)
-	valuesSinceRequest []any
+	valuesSinceRequest []any                 // written values that requestLog has not read yet
 	filter             *claudecode.KeyFilter // keys that the simulated version does not write
 	open               openedFile            // the file that was written to last
 }
@@ -85,8 +85,8 @@ func (w *transcriptWriter) writeBytes(path string, data []byte) error {
 	return nil
 }
 
-// openFile opens the file at path unless it is open already. It re-creates a file that was removed or replaced,
-// because the real CLI opens the file for each line.
+// openFile opens the file at path unless it is open already. If the file was removed or replaced, it opens the path
+// again, as the real CLI does for each line.
 func (w *transcriptWriter) openFile(path string) error {
 	if w.open.file != nil && w.open.path == path {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
@@ -139,7 +139,7 @@ func (w *transcriptWriter) replaceFile(path string, data []byte, mode os.FileMod
 
 func (w *transcriptWriter) recordFailure(err error) error {
 	w.isDisabled = true
-	_ = w.close() // the failure is reported already
+	_ = w.close() // the write failure is already reported
 	return fmt.Errorf("saving the session: %w", err)
 }
 
