@@ -162,7 +162,7 @@ func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer
 		line, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
 			if err := enc.Encode(t.handleRequest(ctx, line)); err != nil {
-				return fmt.Errorf("writing the response to a tape request: %w", err)
+				return fmt.Errorf("writing a response to stdout: %w", err)
 			}
 		}
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {

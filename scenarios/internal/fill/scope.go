@@ -29,7 +29,7 @@ func (s *Scope) EvaluateCondition(ctx context.Context, src string) (bool, error)
 	}
 	p := s.Library.conditions[expressionKey{src, s.Groups}]
 	if p == nil {
-		return false, fmt.Errorf("condition %q was not compiled", src)
+		return false, fmt.Errorf("the condition %q was not compiled when the file was loaded (a bug in claudeless)", src)
 	}
 	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
 	ok, err := p.Bool(ctx, s.Vars)
@@ -58,7 +58,7 @@ func (s *Scope) evaluateString(ctx context.Context, src string) (any, error) {
 	}
 	t := s.Library.templates[expressionKey{src, s.Groups}]
 	if t == nil {
-		return "", fmt.Errorf("template %q was not compiled", src)
+		return "", fmt.Errorf("the template %q was not compiled when the file was loaded (a bug in claudeless)", src)
 	}
 	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
 	v, err := t.Eval(ctx, s.Vars)
