@@ -435,11 +435,11 @@ func TestDebugExternalFlags(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{"--mcp-client", "no-colon"}, "no-colon"},                                              // C90
-		{[]string{"--mcp-client", ":command"}, "empty"},                                                 // C91
-		{[]string{"--mcp-client", "name:"}, "name:"},                                                    // C92
-		{[]string{"--mcp-clients-config", dir + "/nosuch.json"}, "no such file"},                        // C72 C98
-		{[]string{"--mcp-clients-config", write("bad.json", `{"servers":{"x":{}}}`)}, `"x": transport`}, // C74
+		{[]string{"--mcp-client", "no-colon"}, "no-colon"},                                            // C90
+		{[]string{"--mcp-client", ":command"}, "empty"},                                               // C91
+		{[]string{"--mcp-client", "name:"}, "name:"},                                                  // C92
+		{[]string{"--mcp-clients-config", dir + "/nosuch.json"}, "no such file"},                      // C72 C98
+		{[]string{"--mcp-clients-config", write("bad.json", `{"servers":{"x":{}}}`)}, `"x": missing`}, // C74
 		{[]string{"--on-timeout", "explode"}, "explode"},
 	} {
 		s, stdout, stderr := fakeSystem(t, append([]string{"debug", "--port", "0"}, tt.words...)...)

@@ -65,7 +65,7 @@ func supportLimits() map[string]string {
 		"thinking-display":                       "partial: summarized marks the events; thinking is shown as the scenario has it",
 		"bare":                                   "partial: offers the short list of tools and those of --tools; hooks of a host run",
 		"safe-mode":                              "partial: customizations that a host sends with initialize are loaded",
-		"restricted":                             "partial: restricts files and tools, nothing else",
+		"restricted":                             "partial: ignores settings files and leaves out some tools, nothing else",
 		"no-chrome":                              outside,
 		"plugin-url":                             outside,
 		"prompt-suggestions":                     screen,
