@@ -25,7 +25,7 @@ type Clients struct {
 	relay  evalRelay
 
 	mu        sync.Mutex
-	comErrors []json.RawMessage // as the clients reported them, oldest first
+	comErrors []json.RawMessage // failed communications as the clients reported them, oldest first
 }
 
 // New creates the Clients of a hub; it starts nothing.
@@ -86,7 +86,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if !in.Preferred.IsValid() {
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
-	if err := c.storeAll(in.process().ProcessKey, in.items()); err != nil {
+	if err := c.storeCallValues(in.process().ProcessKey, in.items()); err != nil {
 		return debug.StartedCall{}, err
 	}
 	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]Item{}}

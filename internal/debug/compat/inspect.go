@@ -20,9 +20,9 @@ const (
 
 // Inspection is a stored value in readable form.
 type Inspection struct {
-	CID  string `json:"cid"`
+	CID  string `json:"cid"` // content id: the hash of the bytes
 	Type string `json:"type"`
-	Repr string `json:"repr"` // truncated
+	Repr string `json:"repr"` // Python's repr of the value, truncated
 	Size int    `json:"size"` // bytes
 	// Attributes are the members of a container, or the state of an object. They may contain members of their own, down
 	// to 3 levels. Each level has at most 100; the key "…" has the number of the others.

@@ -17,25 +17,25 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form: the argument shown,
-// which the client sent, if the store lacks the bytes. For an item without a CID, it returns nil and shown.
-func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
+// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form. If the store lacks
+// the bytes, this is clientForm, which the client sent. For an item without a CID, it returns nil and clientForm.
+func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
-		return nil, shown, nil
+		return nil, clientForm, nil
 	}
 	if err := c.storeItem(it); err != nil {
 		return nil, nil, err
 	}
 	it.Data = nil // the store already contains the data
-	if _, err := c.hub.Value(it.CID); err == nil || len(shown) == 0 {
-		shown = PrettyItem(c.hub.Store(), it)
+	if _, err := c.hub.Value(it.CID); err == nil || len(clientForm) == 0 {
+		clientForm = PrettyItem(c.hub.Store(), it)
 	}
-	return &it, shown, nil
+	return &it, clientForm, nil
 }
 
-// functionMetadata returns a description of a registered function's value if the store has it, otherwise given, which
-// the client sent. If the client has its own reference to the function, it is added, with the time of registration.
-func (c *Clients) functionMetadata(it Item, given json.RawMessage) (json.RawMessage, error) {
+// functionMetadata describes the value of a registered function. If the store lacks the value, it returns
+// clientMetadata. The client's own reference to the function is added, with the time of registration.
+func (c *Clients) functionMetadata(it Item, clientMetadata json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
 		ref = nil
@@ -43,8 +43,8 @@ func (c *Clients) functionMetadata(it Item, given json.RawMessage) (json.RawMess
 	var m map[string]any
 	if _, err := c.hub.Value(it.CID); err == nil {
 		m = describeFunction(c.hub, it)
-	} else if json.Unmarshal(given, &m) == nil && m != nil && ref == nil {
-		return given, nil
+	} else if json.Unmarshal(clientMetadata, &m) == nil && m != nil && ref == nil {
+		return clientMetadata, nil
 	}
 	if ref != nil {
 		if m == nil {
@@ -115,8 +115,8 @@ func (a *resendRequests) has(process, cid string) bool {
 	return ok
 }
 
-// storeAll stores the values of a call. The error names all values whose bytes must be sent again.
-func (c *Clients) storeAll(process string, items []*Item) error {
+// storeCallValues stores the values of a call. The error names all values whose bytes must be sent again.
+func (c *Clients) storeCallValues(process string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
 		err := StoreItem(c.hub.Store(), *it)

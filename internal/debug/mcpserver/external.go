@@ -25,7 +25,7 @@ func externalTools() []tool {
 	}
 }
 
-// requireServers returns a handler that fails without external servers and runs the function without blocking.
+// requireServers returns a handler. It fails if there are no external servers; otherwise run computes the answer later.
 func requireServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {

@@ -15,7 +15,7 @@ func pauseTools() []tool {
 		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.pausedCalls(), nil
 		}},
-		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resume, params: resumeParams()},
+		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resumePausedCall, params: resumeParams()},
 		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.functions(), nil
 		}},
@@ -54,7 +54,7 @@ func resumeParams() []param {
 
 func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
 
-func resume(ctx context.Context, f *hubAccess, a arguments) (any, error) {
+func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, error) {
 	id := a.text("pause_id")
 	raw, err := json.Marshal(a)
 	if err != nil {

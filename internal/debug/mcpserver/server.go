@@ -28,18 +28,18 @@ const (
 // Options configure a Server. Hub and NewID must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *debug.ServerManager // nil means the external_ tools answer with an error
+	External *debug.ServerManager // nil means that the tools named external_… answer with an error
 	NewID    func() string        // returns a new id of visible ASCII characters
 	Version  string               // serverInfo.version; empty means "0"
 }
 
 // Server serves any number of clients. All methods may be called from many goroutines.
 type Server struct {
-	o     Options
-	face  *hubAccess
-	tools []tool
-	http  *wire.HTTP
-	sub   *debug.Subscription
+	o            Options
+	access       *hubAccess
+	tools        []tool
+	http         *wire.HTTP
+	subscription *debug.Subscription
 
 	mu    sync.Mutex
 	conns map[string]*conn // connections by session id
@@ -52,12 +52,12 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")
 	}
 	o.Version = cmp.Or(o.Version, "0")
-	s := &Server{o: o, face: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
+	s := &Server{o: o, access: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
 		Server: s, NewID: o.NewID, Versions: protocolVersions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
 	})
-	s.sub = o.Hub.Subscribe(eventQueueLength)
+	s.subscription = o.Hub.Subscribe(eventQueueLength)
 	return s, nil
 }
 
@@ -72,12 +72,12 @@ const eventQueueLength = 4096
 // sessions over HTTP. Call it once; without it no notifications are sent.
 func (s *Server) ForwardEvents(ctx context.Context) {
 	defer s.http.Close()
-	defer s.sub.Close()
+	defer s.subscription.Close()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case e, open := <-s.sub.C:
+		case e, open := <-s.subscription.C:
 			if !open {
 				return
 			}
@@ -164,15 +164,15 @@ func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	case "tools/call":
 		return c.callTool(ctx, call.Params)
 	case "resources/list":
-		return map[string]any{"resources": s.face.resources()}, nil
+		return map[string]any{"resources": s.access.resources()}, nil
 	case "resources/templates/list":
 		return map[string]any{"resourceTemplates": []any{}}, nil
 	case "resources/read":
-		return s.face.readResource(call.Params)
+		return s.access.readResource(call.Params)
 	case "prompts/list":
 		return map[string]any{"prompts": prompts()}, nil
 	case "prompts/get":
-		return s.face.prompt(call.Params)
+		return s.access.prompt(call.Params)
 	default:
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", call.Method)}
 	}
@@ -217,7 +217,7 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 	if err != nil {
 		return c.toolResult(nil, err)
 	}
-	out, err := s.tools[i].run(ctx, s.face, args)
+	out, err := s.tools[i].run(ctx, s.access, args)
 	if later, ok := out.(wire.DeferredAnswer); ok && err == nil {
 		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return c.toolResult(later(ctx)) }), nil
 	}

@@ -18,7 +18,7 @@ import (
 // Options configure a Handler. Hub must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *debug.ServerManager // nil means /api/mcp-* answer 503
+	External *debug.ServerManager // nil means that the routes /api/mcp-* answer with status 503
 	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404.
 	Fallback http.Handler
 	// MaxBody bounds the body of a request; 0 means 96 MiB.
@@ -114,7 +114,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 func writeError(w http.ResponseWriter, err error) {
 	status, body := http.StatusInternalServerError, debug.ErrorFields(err)
 	if e, ok := errors.AsType[*debug.Error](err); ok {
-		status = statusOf(e.Code)
+		status = httpStatusOf(e.Code)
 	}
 	if body["missing_cids"] != nil { // values of the body, not of the path
 		status = http.StatusBadRequest
@@ -122,8 +122,8 @@ func writeError(w http.ResponseWriter, err error) {
 	writeJSON(w, status, body)
 }
 
-// statusOf returns the HTTP status of an error code; the default is 400 Bad Request.
-func statusOf(code string) int {
+// httpStatusOf returns the HTTP status of an error code; the default is 400 Bad Request.
+func httpStatusOf(code string) int {
 	switch code {
 	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,
 		debug.CodeServerNotFound, debug.CodeToolNotFound, debug.CodeResourceNotFound:

@@ -124,7 +124,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 	}
 	switch a.Action {
 	case "poll":
-		d, err := c.await(ctx, a.PollURL)
+		d, err := c.awaitDecision(ctx, a.PollURL)
 		return a.CallID, d, err
 	case "replace":
 		return a.CallID, debug.Decision{Action: debug.ActionReplace, Tool: a.Function}, nil
@@ -157,14 +157,14 @@ func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcom
 	if a.Action != "poll" {
 		return debug.Decision{Action: debug.ActionContinue}, nil
 	}
-	return c.await(ctx, a.PollURL)
+	return c.awaitDecision(ctx, a.PollURL)
 }
 
 // pollPath, followed by a pause id, is the route that returns a decision.
 const pollPath = "/api/poll/"
 
-func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, error) {
-	var patience <-chan time.Time // runs while the debugger does not answer
+func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decision, error) {
+	var patience <-chan time.Time // set at the first failed request; nil after an answer
 	for {
 		d, err := c.poll(ctx, pollURL)
 		if ctx.Err() != nil {
@@ -197,7 +197,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 }
 
 // poll makes one long poll; nil, nil means no decision yet.
-func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
+func (c *Client) poll(ctx context.Context, pollURL string) (decision *debug.Decision, err error) {
 	var out struct {
 		Status string              `json:"status"`
 		Action *debug.WireDecision `json:"action"`
@@ -206,7 +206,7 @@ func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision
 		return nil, err
 	}
 	if out.Status != "ready" || out.Action == nil {
-		return none, nil
+		return decision, nil
 	}
 	w := out.Action
 	d := &debug.Decision{Action: w.Action, Input: w.Input, Result: w.Fake, Tool: w.Tool}

@@ -34,7 +34,7 @@ func controlRoutes() []route {
 		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*api).calls},
 		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: (*api).serveValue},
 		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *api, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
-		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*api).events},
+		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*api).streamEvents},
 	}
 }
 
@@ -73,25 +73,25 @@ func (a *api) removeBreakpoint(r *http.Request) (any, error) {
 	return compat.SuccessFields("function_name", r.PathValue("name")), nil
 }
 
-type behavior struct {
+type behaviorRequest struct {
 	Word string `json:"behavior"`
 }
 
-func (a *api) setBeforeBehavior(r *http.Request, in behavior) (any, error) {
+func (a *api) setBeforeBehavior(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
-func (a *api) setAfterBehavior(r *http.Request, in behavior) (any, error) {
+func (a *api) setAfterBehavior(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
 
-type replacement struct {
+type replacementRequest struct {
 	Tool *string `json:"replacement_function"`
 }
 
-func (a *api) setReplacement(r *http.Request, in replacement) (any, error) {
+func (a *api) setReplacement(r *http.Request, in replacementRequest) (any, error) {
 	tool, name := "", r.PathValue("name")
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
@@ -136,7 +136,7 @@ func (a *api) functions(*http.Request) (any, error) {
 	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
-func (a *api) setDefaultBehavior(_ *http.Request, in behavior) (any, error) {
+func (a *api) setDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.SetDefault(in.Word)
 	return compat.SuccessFields("behavior", b), err
 }
@@ -178,7 +178,7 @@ func (a *api) serveValue(w http.ResponseWriter, r *http.Request) {
 
 const pingInterval = 15 * time.Second
 
-func (a *api) events(w http.ResponseWriter, r *http.Request) {
+func (a *api) streamEvents(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -222,11 +222,11 @@ func replRoutes() []route {
 	}
 }
 
-type sessionStart struct {
+type sessionRequest struct {
 	PauseID string `json:"pause_id"`
 }
 
-func (a *api) startSession(_ *http.Request, in sessionStart) (any, error) {
+func (a *api) startSession(_ *http.Request, in sessionRequest) (any, error) {
 	id, err := a.Hub.StartSession(in.PauseID)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}
@@ -281,13 +281,13 @@ func (a *api) session(r *http.Request) (any, error) {
 	return fields{"session": s}, err
 }
 
-type evaluation struct {
+type evaluationRequest struct {
 	Expr    string  `json:"expr"`
 	PauseID string  `json:"pause_id"`
 	Timeout float64 `json:"timeout_s"`
 }
 
-func (a *api) evaluate(r *http.Request, in evaluation) (any, error) {
+func (a *api) evaluate(r *http.Request, in evaluationRequest) (any, error) {
 	const longest = 3600
 	out, err := a.Hub.Evaluate(r.Context(), debug.EvaluateParams{
 		Session: r.PathValue("id"), PauseID: in.PauseID, Expr: in.Expr,

@@ -68,12 +68,12 @@ func (a *api) tools(r *http.Request) (any, error) {
 	return fields{"tools": tools}, err
 }
 
-type toolCall struct {
+type toolCallRequest struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-func (a *api) callTool(r *http.Request, in toolCall) (any, error) {
+func (a *api) callTool(r *http.Request, in toolCallRequest) (any, error) {
 	if in.Tool == "" {
 		return nil, debug.MissingParameter("tool")
 	}

@@ -65,7 +65,7 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 	add := func(p *Page, row int, label string, selected bool) {
 		for _, s := range p.Slots {
 			if strings.Contains(label, s.Value) {
-				label, _, _ = strings.Cut(label, s.Value) // only the part that does not depend on the run
+				label, _, _ = strings.Cut(label, s.Value) // keeps only the part that does not depend on the run
 			}
 		}
 		label = strings.TrimSpace(label)
@@ -78,7 +78,7 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range sortByImportance(pages) {
-		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // otherwise a key has changed the selection
+		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // on a later page of the dialog, a key may have changed the selection
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
 			for _, o := range p.Options {

@@ -131,7 +131,7 @@ func CompareVersions(a, b string) int {
 }
 
 // Nearest returns the most suitable book for a terminal: if possible with the same renderer and kind of terminal, then
-// with the nearest size. ok is false without books.
+// with the nearest size. ok is false if there are no books.
 func Nearest(books []Book, k Key) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false

@@ -21,7 +21,7 @@ const (
 	ChangedPages   ChangeKind = "page" // the page is missing in one of the books
 )
 
-// Change is one difference.
+// Change is one difference between two books.
 type Change struct {
 	Kind ChangeKind `json:"kind"`
 	Page string     `json:"page"` // TAPE.PAGE
@@ -159,7 +159,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 			order = append(order, label)
 		}
 		if o.Selected {
-			c.compareSelected(a, b, label, mask)
+			c.compareSelectedOption(a, b, label, mask)
 		}
 	}
 	for _, o := range a.Options {
@@ -175,7 +175,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 	}
 }
 
-func (c *comparison) compareSelected(a, b *Page, label string, mask func(string, *Page) string) {
+func (c *comparison) compareSelectedOption(a, b *Page, label string, mask func(string, *Page) string) {
 	for _, o := range a.Options {
 		if old := mask(o.Label, a); o.Selected && old != label {
 			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears; option %q was selected before", label, old)

@@ -68,16 +68,16 @@ func namedTexts(slots []Slot) map[string]string {
 // change without input, such as spinners. Slots do not overlap; if texts overlap, the longer text wins.
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
-	sorted := longestFirst(texts)
+	sorted := namesByTextLength(texts)
 	all := volatileParts()
 	for row, line := range lines {
-		l := lineSlots{line: line, row: row, byByte: make([]*Slot, len(line))}
+		l := slotsInLine{line: line, row: row, byByte: make([]*Slot, len(line))}
 		for _, name := range sorted {
 			l.addText(name, texts[name])
 		}
 		for _, v := range all {
 			for _, m := range v.pattern.FindAllStringSubmatchIndex(line, -1) {
-				l.add(v.name, m[2], m[3])
+				l.addSlot(v.name, m[2], m[3])
 			}
 		}
 		for _, s := range slices.Compact(l.byByte) {
@@ -89,36 +89,36 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	return slots
 }
 
-type lineSlots struct {
+type slotsInLine struct {
 	line   string
 	row    int
 	byByte []*Slot // slot at each byte; nil means none
 }
 
-func (l *lineSlots) addText(name, text string) {
+func (l *slotsInLine) addText(name, text string) {
 	for from := 0; ; {
 		i := strings.Index(l.line[from:], text)
 		if i < 0 {
 			return
 		}
-		l.add(name, from+i, from+i+len(text))
+		l.addSlot(name, from+i, from+i+len(text))
 		from += i + len(text)
 	}
 }
 
-// add adds the slot from:to, unless it is empty or overlaps another.
-func (l *lineSlots) add(name string, from, to int) {
-	if from >= to || slices.ContainsFunc(l.byByte[from:to], func(s *Slot) bool { return s != nil }) {
+// addSlot adds a slot for the bytes from fromByte to toByte, unless it is empty or overlaps another slot.
+func (l *slotsInLine) addSlot(name string, fromByte, toByte int) {
+	if fromByte >= toByte || slices.ContainsFunc(l.byByte[fromByte:toByte], func(s *Slot) bool { return s != nil }) {
 		return
 	}
-	s := &Slot{Name: name, Value: l.line[from:to], Row: l.row, Col: utf8.RuneCountInString(l.line[:from])}
-	for i := from; i < to; i++ {
+	s := &Slot{Name: name, Value: l.line[fromByte:toByte], Row: l.row, Col: utf8.RuneCountInString(l.line[:fromByte])}
+	for i := fromByte; i < toByte; i++ {
 		l.byByte[i] = s
 	}
 }
 
-// longestFirst returns the names of the texts that are not empty, by the length of the text, then by name.
-func longestFirst(texts map[string]string) []string {
+// namesByTextLength returns the names of the texts that are not empty, by the length of the text, then by name.
+func namesByTextLength(texts map[string]string) []string {
 	var names []string
 	for name, value := range texts {
 		if value != "" {

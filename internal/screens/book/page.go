@@ -79,9 +79,9 @@ const (
 
 // Read reads the page TAPE.PAGE.
 func (b Book) Read(name string) (p Page, err error) {
-	raw, err := os.ReadFile(b.path(name, jsonSuffix))
-	text, failed := os.ReadFile(b.path(name, textSuffix))
-	ansi, failedToo := os.ReadFile(b.path(name, ansiSuffix))
+	raw, err := os.ReadFile(b.filePath(name, jsonSuffix))
+	text, failed := os.ReadFile(b.filePath(name, textSuffix))
+	ansi, failedToo := os.ReadFile(b.filePath(name, ansiSuffix))
 	if err = cmp.Or(err, failed, failedToo); err == nil {
 		err = json.Unmarshal(raw, &p)
 	}
@@ -89,11 +89,11 @@ func (b Book) Read(name string) (p Page, err error) {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
 	p.Text, p.ANSI = string(text), string(ansi)
-	p.Slots = FindSlots(p.Lines(), namedTexts(p.Slots)) // the patterns are newer than the page
+	p.Slots = FindSlots(p.Lines(), namedTexts(p.Slots)) // the patterns may be newer than the file of the page
 	return p, nil
 }
 
-func (b Book) path(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
+func (b Book) filePath(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
 
 // Write writes the files of a page, replacing older ones.
 func (b Book) Write(p *Page) error { return b.write(p, p.FullName(), "") }
@@ -108,9 +108,9 @@ func (b Book) write(p *Page, name, suffix string) error {
 	raw, err := plainjson.Indented(p)
 	if err = cmp.Or(err, os.MkdirAll(b.Dir, 0o755)); err == nil {
 		err = errors.Join(
-			os.WriteFile(b.path(name, textSuffix+suffix), []byte(p.Text), 0o644),
-			os.WriteFile(b.path(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
-			os.WriteFile(b.path(name, jsonSuffix+suffix), raw, 0o644),
+			os.WriteFile(b.filePath(name, textSuffix+suffix), []byte(p.Text), 0o644),
+			os.WriteFile(b.filePath(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
+			os.WriteFile(b.filePath(name, jsonSuffix+suffix), raw, 0o644),
 		)
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (b Book) write(p *Page, name, suffix string) error {
 
 // RemoveTape removes all files of a tape, so that no page of an earlier capture remains.
 func (b Book) RemoveTape(tape string) error {
-	files, err := filepath.Glob(b.path(tape, ".*"))
+	files, err := filepath.Glob(b.filePath(tape, ".*"))
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
 	}
@@ -133,12 +133,12 @@ func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return fmt.Errorf("writing the tape %s: %w", tape, err)
 	}
-	return errors.Join(os.WriteFile(b.path(tape, castSuffix), cast, 0o644), os.WriteFile(b.path(tape, rawSuffix), raw, 0o644))
+	return errors.Join(os.WriteFile(b.filePath(tape, castSuffix), cast, 0o644), os.WriteFile(b.filePath(tape, rawSuffix), raw, 0o644))
 }
 
 // RawOutput returns the output that led to a page.
 func (b Book) RawOutput(p *Page) ([]byte, error) {
-	raw, err := os.ReadFile(b.path(p.Tape, rawSuffix))
+	raw, err := os.ReadFile(b.filePath(p.Tape, rawSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the tape %s: %w", p.Tape, err)
 	}
@@ -267,7 +267,7 @@ func StateOf(s emulator.Screen) string {
 		return "busy"
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
 		return "error"
-	case slices.ContainsFunc(lines, isComposer):
+	case slices.ContainsFunc(lines, isComposerRow):
 		return "idle"
 	}
 	return ""
@@ -275,12 +275,12 @@ func StateOf(s emulator.Screen) string {
 
 func isBusyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
 
-func isComposer(line string) bool {
+func isComposerRow(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }
 
 func dialogState(lines []string, options []Option) string {
-	const most = 20 // rows of a dialog above its options
+	const most = 20 // maximum number of rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(lines[max(0, first-most):min(len(lines), last+4)], "\n")
 	for _, d := range dialogLabels() {

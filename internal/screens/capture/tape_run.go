@@ -165,7 +165,7 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	maps.Copy(texts, s.tape.Slots)
 	p.SetScreen(page.Screen, texts)
 	if effect := enterKeyEffect(p.Options); effect != "" && p.Enter != "" {
-		p.Enter = effect // versions select another option than the tape expects
+		p.Enter = effect // some versions select another option than the tape expects
 	}
 	s.cast.addMarker(p.FullName() + " " + p.State)
 	r.Pages++

@@ -18,12 +18,12 @@ type secretMask struct {
 func newSecretMask(o redact.Options, values []string) *secretMask {
 	m := &secretMask{redactor: redact.New(o), known: map[string]bool{}}
 	for _, v := range values {
-		m.remember(v)
+		m.rememberFragments(v)
 	}
 	return m
 }
 
-func (m *secretMask) remember(secret string) {
+func (m *secretMask) rememberFragments(secret string) {
 	const most = 10_000 // maximum number of fragments
 	for i := 0; i+minSecretFragmentBytes <= len(secret) && len(m.known) < most; i++ {
 		m.known[secret[i:i+minSecretFragmentBytes]] = true
@@ -39,7 +39,7 @@ func (m *secretMask) secretBytes(text string) []bool {
 	}
 	for _, f := range m.redactor.Find(text) {
 		if f.Certain {
-			m.remember(text[f.Start:f.End])
+			m.rememberFragments(text[f.Start:f.End])
 		}
 		hide(f.Start, f.End)
 	}

@@ -15,7 +15,7 @@ import (
 // Program is a program with a terminal, such as [emulator.Program].
 type Program interface {
 	io.ReadWriter
-	// Done is closed when the program has exited; then Exit does not block.
+	// Done returns a channel that is closed when the program has exited. From then on, Exit does not block.
 	Done() <-chan struct{}
 	Exit() proc.Exit
 }
@@ -125,10 +125,10 @@ type Playback struct {
 	startedAt time.Time
 	changed   chan struct{} // receives a token when output has arrived
 
-	mu     sync.Mutex
-	offset int       // bytes of output
-	last   time.Time // time of the last output
-	closed bool      // the program has closed its terminal
+	mu          sync.Mutex
+	outputBytes int       // bytes of output
+	lastOutput  time.Time // time of the last output
+	closed      bool      // the program has closed its terminal
 }
 
 func (r *Playback) read() {
@@ -139,7 +139,7 @@ func (r *Playback) read() {
 			r.mu.Lock()
 			r.record(false, buf[:n])
 			_, _ = r.Screen.Write(buf[:n]) // never fails
-			r.offset, r.last = r.offset+n, r.Clock.Now()
+			r.outputBytes, r.lastOutput = r.outputBytes+n, r.Clock.Now()
 			r.mu.Unlock()
 			if replies := r.Screen.Replies(); replies != nil {
 				_, _ = r.Program.Write(replies) // the program may have exited
@@ -180,7 +180,7 @@ func (r *Playback) send(text string) error {
 func (r *Playback) quietSince() (last time.Time, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last, r.closed
+	return r.lastOutput, r.closed
 }
 
 var errTimeout = errors.New("timeout")

@@ -136,7 +136,7 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 		if s.option.MatchString(r.screenText()) {
 			return nil
 		}
-		down, _ := KeySequence("Down") // is known
+		down, _ := KeySequence("Down") // the key is known
 		if err := r.pressKey(ctx, down, settleTime, maxSettleTime); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (r *Playback) takePage(ctx context.Context, s *Step) error {
 		return err
 	}
 	r.mu.Lock()
-	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.offset, Step: s}
+	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.outputBytes, Step: s}
 	r.mu.Unlock()
 	if r.Page == nil {
 		return nil

@@ -14,7 +14,7 @@ var (
 	errIncomplete     = errors.New("the pickle is incomplete")
 	errStackUnderflow = errors.New("the opcode needs a value from the stack, but the stack is empty")
 
-	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
+	errTooManyValues = fmt.Errorf("pickle has more than %d values", maxValues)
 )
 
 // mark separates the values that a container opcode collects.
@@ -27,12 +27,12 @@ const (
 )
 
 type reader struct {
-	data   []byte
-	pos    int
-	stack  []any
-	pushed int
-	memo   map[uint64]any
-	err    error // the first error; after it, reading stops and the result is not used
+	data        []byte
+	pos         int
+	stack       []any
+	pushedCount int
+	memo        map[uint64]any
+	err         error // the first error; after it, reading stops and the result is not used
 }
 
 // Read parses a pickle of protocol 4, which the older clients write. It imports nothing and calls nothing.
@@ -60,8 +60,8 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// executeScalar executes an opcode that pushes None, a boolean or a number, or that is a header, and returns false for
-// other opcodes. The other methods named execute… do the same for other groups of opcodes.
+// executeScalar executes an opcode that pushes None, a boolean or a number, or that begins or frames a pickle. It
+// returns false for other opcodes. The other methods named execute… do the same for other groups of opcodes.
 func (m *reader) executeScalar(op uint64) bool {
 	switch op {
 	case 0x80:
@@ -129,18 +129,18 @@ func (m *reader) executeContainer(op uint64) bool {
 	case 0x91:
 		m.push(&Set{Items: m.popMark(), Frozen: true})
 	case 'a':
-		m.add(m.popN(1))
+		m.appendItems(m.popN(1))
 	case 's':
-		m.add(m.popN(2))
+		m.appendItems(m.popN(2))
 	case 'e', 'u', 0x90:
-		m.add(m.popMark())
+		m.appendItems(m.popMark())
 	default:
 		return false
 	}
 	return true
 }
 
-func (m *reader) add(items []any) {
+func (m *reader) appendItems(items []any) {
 	if len(m.stack) == 0 || m.err != nil {
 		m.fail(errStackUnderflow)
 		return
@@ -172,7 +172,7 @@ func (m *reader) executeMemo(op uint64) bool {
 		m.popMark()
 	case 0x94:
 		if len(m.memo) > maxValues {
-			m.fail(errTooMany)
+			m.fail(errTooManyValues)
 		}
 		m.memo[uint64(len(m.memo))] = m.top()
 	case 'h':
@@ -221,8 +221,8 @@ func (m *reader) executeObject(op uint64) bool {
 }
 
 func (m *reader) push(v any) {
-	if m.pushed++; m.pushed > maxValues {
-		m.fail(errTooMany)
+	if m.pushedCount++; m.pushedCount > maxValues {
+		m.fail(errTooManyValues)
 		return
 	}
 	m.stack = append(m.stack, v)

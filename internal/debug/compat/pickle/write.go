@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-const maxDepth = 1000
+const maxNestingDepth = 1000
 
 // FromJSON encodes one JSON value as a pickle: objects become dicts in their order,
 // whole numbers ints of any size, other numbers floats.
@@ -32,7 +32,7 @@ func FromJSON(data []byte) ([]byte, error) {
 }
 
 func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
-	if depth > maxDepth {
+	if depth > maxNestingDepth {
 		return nil, errors.New("objects and arrays in the JSON are nested too deeply")
 	}
 	token, err := dec.Token()
