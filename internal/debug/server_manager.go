@@ -63,7 +63,7 @@ type ServerManager struct {
 // NewServerManager creates a manager. It connects to no server before Start.
 func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	if o.Hub == nil || o.Now == nil {
-		return nil, errors.New("external: Hub and Now must be set")
+		return nil, errors.New("debug: Hub and Now of the server manager must be set")
 	}
 	for _, s := range o.Servers {
 		if !mcp.ValidName(s.Name) {

@@ -74,7 +74,7 @@ func parseRule(r Rule) (rule, error) {
 		return fail("a rule must start with a tool name")
 	}
 	if out.content != "" && strings.HasPrefix(name, "mcp__") {
-		return fail("rules for MCP tools cannot have parentheses")
+		return fail("rules for MCP tools cannot have parentheses: write only the name of the tool")
 	}
 	var err error
 	if strings.Contains(name, "*") {

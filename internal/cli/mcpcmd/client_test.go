@@ -57,7 +57,7 @@ func TestClient(t *testing.T) {
 	}
 	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)
 	b.steps([]step{{words: []string{"call", "resources", "echo", "-"}, stdout: "echo: from stdin\n", stderr: "resources: MCP 2025-11-25\n"}})
-	if _, stderr, ok := b.run("call", "rpc-error", "echo"); ok || !strings.Contains(stderr, "the server answered with error -32050") {
+	if _, stderr, ok := b.run("call", "rpc-error", "echo"); ok || !strings.Contains(stderr, "the MCP server answered with error -32050") {
 		t.Errorf("an answer that is an error: success %v, stderr %q", ok, stderr)
 	}
 }

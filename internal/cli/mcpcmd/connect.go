@@ -237,7 +237,7 @@ func printJSON(w io.Writer, v any) error {
 
 func describeCallError(err error) error {
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
-		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)
+		return fmt.Errorf("the MCP server answered with error %d: %s", rpc.Code, rpc.Message)
 	}
 	return err
 }

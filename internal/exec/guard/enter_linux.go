@@ -85,7 +85,7 @@ func sendOverLink(link int, text string, watched bool, files []int) error {
 // setUpNetwork brings up loopback and returns a socket for the API, one for the proxy, and one for each name server.
 func setUpNetwork() (sockets []int, err error) {
 	if err := bringUpInterface("lo"); err != nil {
-		return nil, fmt.Errorf("starting the loopback interface: %w", err)
+		return nil, fmt.Errorf("setting up the network namespace: starting the loopback interface: %w", err)
 	}
 	var files []int
 	for _, port := range []int{apiPort, proxyPort} {
@@ -113,7 +113,7 @@ func setUpNetwork() (sockets []int, err error) {
 func listenAsNameServer(server netip.Addr) (*net.UDPConn, error) {
 	if !server.IsLoopback() {
 		if err := addAddress("lo", server); err != nil {
-			return nil, fmt.Errorf("adding the address of the name server: %w", err)
+			return nil, fmt.Errorf("setting up the network namespace: adding the address of the name server: %w", err)
 		}
 	}
 	return net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))

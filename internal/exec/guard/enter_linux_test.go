@@ -445,7 +445,7 @@ func TestEnterFails(t *testing.T) {
 		want string
 	}{
 		{"without rights", []string{"capabilities=none"}, nil, "watching system calls (seccomp): permission denied"},
-		{"without rights to a network", []string{"capabilities=none", "network"}, isolation(), "starting the loopback interface: operation not permitted"},
+		{"without rights to a network", []string{"capabilities=none", "network"}, isolation(), "setting up the network namespace: starting the loopback interface: operation not permitted"},
 		{"with the first port taken", []string{"up", "taken=" + APIAddr, "network"}, isolation(), "listen tcp4 " + APIAddr + ": bind: address already in use"},
 		{"with the second port taken", []string{"up", "taken=" + ProxyAddr, "network"}, isolation(), "listen tcp4 " + ProxyAddr + ": bind: address already in use"},
 	} {
@@ -599,7 +599,7 @@ func TestEnterNetworkRights(t *testing.T) {
 
 // A name that is served resolves to this machine, and no other name resolves.
 func TestServeName(t *testing.T) {
-	for server, again := range map[string]string{"192.0.2.53": "adding the address of the name server: file exists", "127.0.0.1": "listen udp 127.0.0.1:53: bind: address already in use"} {
+	for server, again := range map[string]string{"192.0.2.53": "setting up the network namespace: adding the address of the name server: file exists", "127.0.0.1": "listen udp 127.0.0.1:53: bind: address already in use"} {
 		file := filepath.Join(t.TempDir(), "resolv.conf")
 		writeFile(t, file, "nameserver "+server+"\n")
 		if server == "127.0.0.1" {
