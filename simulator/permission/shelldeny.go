@@ -51,7 +51,7 @@ func (c commandLine) pathDenial() *Verdict {
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleQuotedSubstitution, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
-		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleOpenHeredoc, shellcmd.ObstacleHiddenRedirect, shellcmd.ObstacleEscapedSpace, shellcmd.ObstacleCodedText:
+		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleExpandedHeredoc, shellcmd.ObstacleHiddenRedirect, shellcmd.ObstacleEscapedSpace, shellcmd.ObstacleCodedText:
 		return true
 	default:
 		return false

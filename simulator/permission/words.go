@@ -329,7 +329,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 			shellcmd.ObstacleNamedDirectory:      "Contains zsh ~[ dynamic directory syntax",
 			shellcmd.ObstacleEqualsExpansion:     "Contains zsh =cmd equals expansion",
 			shellcmd.ObstacleQuotedBrace:         "Contains brace with quote character (expansion obfuscation)",
-			shellcmd.ObstacleOpenHeredoc:         "Heredoc with unquoted delimiter undergoes shell expansion",
+			shellcmd.ObstacleExpandedHeredoc:     "Heredoc with unquoted delimiter undergoes shell expansion",
 			shellcmd.ObstacleArithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
 			shellcmd.ObstacleArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
 			shellcmd.ObstacleSubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",

@@ -1,8 +1,8 @@
 // Package argv parses a command line like commander.js, the base of the real CLI: variadic options, optional values,
 // clusters of short options, and the hint with the nearest flag. Clients match on its behaviour and its error messages.
 //
-// The same options and words always give the same calls of Set, in the order of the words, and the same error text.
-// Only -h/--help is built in. The package reads nothing from the process and prints nothing.
+// Parsing is deterministic: it calls [Option.Set] in the order of the words. Only -h/--help is built in. The package
+// reads nothing from the process and prints nothing.
 package argv
 
 import (
@@ -145,8 +145,8 @@ func (p *parser) parseWord(word string) error {
 		return nil
 	}
 	if p.variadic != nil && !hasDash(word) {
-		p.addVariadic(p.variadic, word, false)
-		return p.set(p.variadic, word)
+		p.addVariadicValue(p.variadic, word, false)
+		return p.setOptionValue(p.variadic, word)
 	}
 	p.variadic = nil
 	switch {
@@ -166,7 +166,7 @@ func (p *parser) parseWord(word string) error {
 	}
 	if name, value, ok := strings.Cut(word, "="); ok {
 		if s := p.specs[name]; s != nil && s.kind != noValue && strings.HasPrefix(name, "--") {
-			return p.set(s, value)
+			return p.setOptionValue(s, value)
 		}
 	}
 	p.unknownOption = cmp.Or(p.unknownOption, word)
@@ -181,31 +181,31 @@ func (p *parser) parseOption(s *optionSpec) error {
 		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
 	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !hasDash(p.words[0]):
 		value = p.nextWord()
-		p.addVariadic(s, value, true)
+		p.addVariadicValue(s, value, true)
 	}
 	if s.variadic {
 		p.variadic = s
 	}
-	return p.set(s, value)
+	return p.setOptionValue(s, value)
 }
 
 // parseCluster handles a word that begins with a short option and continues. The rest is more switches, as in "-pc", or
 // the value of the option, as in "-rVALUE". rest is the text after the first letter.
 func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	if s.kind != noValue {
-		return p.set(s, rest)
+		return p.setOptionValue(s, rest)
 	}
 	p.words = slices.Insert(slices.Clone(p.words), 0, "-"+rest)
-	return p.set(s, "")
+	return p.setOptionValue(s, "")
 }
 
-func (p *parser) addVariadic(s *optionSpec, word string, first bool) {
+func (p *parser) addVariadicValue(s *optionSpec, word string, first bool) {
 	if s.variadic {
 		p.result.VariadicWord = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: first}
 	}
 }
 
-func (p *parser) set(s *optionSpec, value string) error {
+func (p *parser) setOptionValue(s *optionSpec, value string) error {
 	o := s.option
 	p.result.Options[o.Name()] = append(p.result.Options[o.Name()], value)
 	preset := value == "" && s.kind == optionalValue

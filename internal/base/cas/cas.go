@@ -76,8 +76,8 @@ func IsCID(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
-// Put stores data, which must not be modified afterwards, and returns its CID. The
-// error is a *TooLargeError; the CID is valid even then.
+// Put stores data, which must not be modified afterwards, and returns its CID. If data exceeds the limit, the error is
+// a *TooLargeError, and the CID is valid nevertheless.
 func (s *Store) Put(data []byte) (string, error) {
 	cid := CID(data)
 	if size := int64(len(data)); size > s.o.MaxValue {

@@ -31,8 +31,8 @@ type Source struct {
 
 	mu   sync.Mutex
 	rand *rand.Rand // nil means not seeded
-	// offset is added to Start in a frozen clock, and Sleep increases it there. In any other clock, it is added to the
-	// real time; if Start is set, it makes the time begin at Start.
+	// In a frozen clock, the time is Start plus offset, and Sleep increases offset. In any other clock, the time is the
+	// real time plus offset; if Start is set, offset makes the time begin at Start.
 	offset time.Duration
 }
 
@@ -74,7 +74,7 @@ func (s *Source) IsRepeatable() bool { return s.isFrozen() }
 
 func (s *Source) isFrozen() bool { return s.o.Seed != nil && s.o.Start != nil }
 
-// Now returns the time of the run.
+// Now returns the current time of the run's clock.
 func (s *Source) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

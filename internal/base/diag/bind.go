@@ -384,13 +384,13 @@ func Nearest(name string, candidates []string) string {
 	return Closest(name, candidates, max(1, len(name)/3))
 }
 
-// Closest is like [Nearest], but most is the maximum number of edits between similar names.
-func Closest(name string, candidates []string, most int) string {
+// Closest is like [Nearest], but similar names differ by at most maxEdits edits.
+func Closest(name string, candidates []string, maxEdits int) string {
 	const longest = 64
 	if name == "" || len(name) > longest {
 		return ""
 	}
-	best, bestDist := "", 1+most
+	best, bestDist := "", 1+maxEdits
 	folded := normalizeName(name)
 	for _, c := range candidates {
 		if len(c) > longest {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// valueFromAny converts a decoded value (map, slice or scalar) to a Value. like is the value at the same place in the
-// index. As far as the contents are equal, the result has the positions and the order of keys of like.
-func valueFromAny(x any, like Value) Value {
-	v := Value{offset: like.offset}
+// valueFromAny converts a decoded value (map, slice or scalar) to a Value. original is the value at the same place in
+// the index. The result keeps the positions and the order of keys of original where the contents are equal.
+func valueFromAny(x any, original Value) Value {
+	v := Value{offset: original.offset}
 	switch t := x.(type) {
 	case nil:
 	case string:
@@ -28,40 +28,40 @@ func valueFromAny(x any, like Value) Value {
 		v.Kind, v.Text = KindInt, strconv.Itoa(t)
 	case float64:
 		v.Kind, v.Text = KindFloat, formatFloat(t)
-		if f, err := parseFloat(like.Text); like.Kind == KindFloat && err == nil && f == t {
-			v.Text = like.Text
+		if f, err := parseFloat(original.Text); original.Kind == KindFloat && err == nil && f == t {
+			v.Text = original.Text
 		}
 	case json.Number:
 		v.Kind, v.Text = KindFloat, t.String()
-		if plainInt().MatchString(v.Text) {
+		if intPattern().MatchString(v.Text) {
 			v.Kind = KindInt
 		}
 	case time.Time:
 		v.Kind, v.Text = KindTime, t.Format(time.RFC3339Nano)
-		if like.Kind == KindTime {
-			v.Text = like.Text
+		if original.Kind == KindTime {
+			v.Text = original.Text
 		}
 	case []any:
-		v.Kind, v.list = KindArray, &valueList{itemsFrom(t, like)}
+		v.Kind, v.list = KindArray, &valueList{itemsFrom(t, original)}
 	case []map[string]any:
 		tables := make([]any, len(t))
 		for i := range t {
 			tables[i] = t[i]
 		}
-		v.Kind, v.list = KindArray, &valueList{itemsFrom(tables, like)}
+		v.Kind, v.list = KindArray, &valueList{itemsFrom(tables, original)}
 	case map[string]any:
-		v.Kind, v.table = KindTable, tableFrom(t, like)
+		v.Kind, v.table = KindTable, tableFrom(t, original)
 	default:
 		v.Kind, v.Text = KindString, fmt.Sprint(t)
 	}
 	return v
 }
 
-func itemsFrom(from []any, like Value) []Value {
+func itemsFrom(from []any, original Value) []Value {
 	items := make([]Value, len(from))
 	for i, x := range from {
-		hint := Value{offset: like.offset}
-		if known := like.Items(); i < len(known) {
+		hint := Value{offset: original.offset}
+		if known := original.Items(); i < len(known) {
 			hint = known[i]
 		}
 		items[i] = valueFromAny(x, hint)
@@ -69,10 +69,10 @@ func itemsFrom(from []any, like Value) []Value {
 	return items
 }
 
-func tableFrom(m map[string]any, like Value) *table {
+func tableFrom(m map[string]any, original Value) *table {
 	t := &table{fields: make([]Field, 0, len(m))}
 	done := make(map[string]bool, len(m))
-	for _, f := range like.Fields() {
+	for _, f := range original.Fields() {
 		if x, ok := m[f.Key]; ok {
 			done[f.Key] = true
 			t.add(Field{Key: f.Key, offset: f.offset, Value: valueFromAny(x, f.Value)})
@@ -80,7 +80,7 @@ func tableFrom(m map[string]any, like Value) *table {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !done[key] {
-			t.add(Field{Key: key, offset: like.offset, Value: valueFromAny(m[key], Value{offset: like.offset})})
+			t.add(Field{Key: key, offset: original.offset, Value: valueFromAny(m[key], Value{offset: original.offset})})
 		}
 	}
 	return t

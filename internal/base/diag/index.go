@@ -46,18 +46,18 @@ func (ix *SourceIndex) lineStarts() []int32 {
 // IndexTOML scans TOML source. It never fails: it skips invalid text, which [SourceIndex.FirstProblem] reports.
 func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
-	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{hasHeader: true}}
+	s := &tomlScanner{textScanner: textScanner{src: ix.src}, root: &table{hasHeader: true}}
 	s.scan()
 	s.rejectTooDeep()
 	ix.root, ix.problem = Value{Kind: KindTable, table: s.root}, s.problem
 	return ix
 }
 
-// IndexJSON scans JSON source. It never fails: text after the first error is not
-// indexed, and [SourceIndex.FirstProblem] reports that.
+// IndexJSON scans JSON source. It never fails: text after the first error is not indexed, and
+// [SourceIndex.FirstProblem] reports the error.
 func IndexJSON(file string, src []byte) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
-	s := &jsonScanner{scanner: scanner{src: ix.src}}
+	s := &jsonScanner{textScanner: textScanner{src: ix.src}}
 	ix.root = s.scanDocument()
 	ix.problem = s.problem
 	return ix
@@ -203,7 +203,7 @@ func (ix *SourceIndex) diagnosticAt(off int, message string) Diagnostic {
 
 // jsonScanner reads JSON (RFC 8259) and stops at the first error. Comments and repeated keys are errors.
 type jsonScanner struct {
-	scanner
+	textScanner
 	depth int
 }
 

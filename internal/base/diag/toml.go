@@ -10,14 +10,14 @@ const maxNestingDepth = 100
 
 const tooDeepText = "nested too deep: at most 100 levels"
 
-type scanner struct {
+type textScanner struct {
 	src     string
 	pos     int
 	problem *syntaxProblem
 }
 
 // fail stores the first problem; it always returns false.
-func (s *scanner) fail(off int, message string) bool {
+func (s *textScanner) fail(off int, message string) bool {
 	if s.problem == nil {
 		s.problem = &syntaxProblem{offset: off, message: message}
 	}
@@ -25,7 +25,7 @@ func (s *scanner) fail(off int, message string) bool {
 }
 
 // peek returns the next byte; 0 means end of text.
-func (s *scanner) peek() byte {
+func (s *textScanner) peek() byte {
 	if s.pos < len(s.src) {
 		return s.src[s.pos]
 	}
@@ -35,7 +35,7 @@ func (s *scanner) peek() byte {
 // tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly valid and reports all other text as a
 // problem. After a problem it continues with the next line, to index the positions of later values too.
 type tomlScanner struct {
-	scanner
+	textScanner
 	root       *table
 	current    *table // table of the last header
 	depth      int    // nesting depth of arrays, inline tables and parts of keys
@@ -71,7 +71,7 @@ func (s *tomlScanner) scan() {
 		s.pos = len("\ufeff")
 	}
 	for {
-		s.skipBlank()
+		s.skipBlankAndComments()
 		if s.pos >= len(s.src) {
 			return
 		}
@@ -126,7 +126,7 @@ func (s *tomlScanner) skipSpace() {
 	}
 }
 
-func (s *tomlScanner) skipBlank() {
+func (s *tomlScanner) skipBlankAndComments() {
 	for s.pos < len(s.src) {
 		switch c := s.src[s.pos]; {
 		case c == ' ' || c == '\t' || c == '\n':
@@ -197,7 +197,7 @@ func (s *tomlScanner) scanHeader() bool {
 		s.skipSpace()
 		if s.peek() == '.' {
 			s.pos++
-			if t = s.descend(t, key, off); t == nil {
+			if t = s.openParentTable(t, key, off); t == nil {
 				return false
 			}
 			continue
@@ -220,9 +220,9 @@ func (s *tomlScanner) scanHeader() bool {
 	}
 }
 
-// descend returns the table that a key of a header names, such as a in [a.b]; it is not called for the last key. It
-// creates the table if it is missing. If the key names an array of tables, it returns the last element.
-func (s *tomlScanner) descend(t *table, key string, off int) *table {
+// openParentTable returns the table of a key in a header, except the last key: for [a.b], the table a. It creates the
+// table if it is missing. If the key is an array of tables, it returns the last element.
+func (s *tomlScanner) openParentTable(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
 		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})

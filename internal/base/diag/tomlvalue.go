@@ -50,25 +50,25 @@ func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 	return "", s.fail(start-1, "the string is not closed")
 }
 
-// scanEscaped reads a basic string that contains a backslash. start is the position of its content, and at the position
-// of its first backslash. end is the closing delimiter: one quote or three.
-func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
+// scanEscaped reads a basic string that contains a backslash. start is the position of its content. delimiter is the
+// end of the string: one quote or three.
+func (s *tomlScanner) scanEscaped(start, firstBackslash int, delimiter string) (string, bool) {
 	var b strings.Builder
-	b.WriteString(s.src[start:at])
-	for s.pos = at; s.pos < len(s.src); {
+	b.WriteString(s.src[start:firstBackslash])
+	for s.pos = firstBackslash; s.pos < len(s.src); {
 		c := s.src[s.pos]
 		switch {
-		case c == '"' && end == `"`:
+		case c == '"' && delimiter == `"`:
 			s.pos++
 			return b.String(), true
-		case c == '"' && strings.HasPrefix(s.src[s.pos:], end):
+		case c == '"' && strings.HasPrefix(s.src[s.pos:], delimiter):
 			b.WriteString(s.skipClosingQuotes('"'))
 			return b.String(), true
 		case c == '\\':
-			if !s.scanEscape(&b, end != `"`) {
+			if !s.scanEscape(&b, delimiter != `"`) {
 				return "", false
 			}
-		case end != `"` && (c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n")):
+		case delimiter != `"` && (c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n")):
 			b.WriteByte(c)
 			s.pos++
 		case isControl(c):
@@ -78,10 +78,10 @@ func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 			s.pos++
 		}
 	}
-	return "", s.fail(start-len(end), "the string is not closed")
+	return "", s.fail(start-len(delimiter), "the string is not closed")
 }
 
-func (s *tomlScanner) scanEscape(b *strings.Builder, multi bool) bool {
+func (s *tomlScanner) scanEscape(b *strings.Builder, isMultiline bool) bool {
 	start := s.pos
 	s.pos++
 	c := s.peek()
@@ -107,7 +107,7 @@ func (s *tomlScanner) scanEscape(b *strings.Builder, multi bool) bool {
 		b.WriteRune(rune(code))
 		s.pos += size
 		return true
-	case multi && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+	case isMultiline && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
 		s.skipSpace()
 		if s.peek() != '\n' && !strings.HasPrefix(s.src[s.pos:], "\r\n") {
 			return s.fail(start, "a backslash must begin an escape sequence such as \\n or \\\", or end the line")
@@ -165,7 +165,7 @@ func (s *tomlScanner) scanArray() ([]Value, bool) {
 	s.pos++
 	items := []Value{}
 	for {
-		s.skipBlank()
+		s.skipBlankAndComments()
 		if s.pos >= len(s.src) {
 			return items, s.fail(open, "the array is not closed")
 		}
@@ -178,7 +178,7 @@ func (s *tomlScanner) scanArray() ([]Value, bool) {
 		if !ok {
 			return items, false
 		}
-		s.skipBlank()
+		s.skipBlankAndComments()
 		switch s.peek() {
 		case ',':
 			s.pos++
@@ -235,9 +235,9 @@ func closeInlineTables(t *table) {
 
 // Patterns of numbers and date-times, each compiled when needed: a file with only short unsigned numbers needs none.
 var (
-	plainInt   = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
-	plainFloat = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
-	plainTime  = lazyRegexp(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
+	intPattern   = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
+	floatPattern = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
+	timePattern  = lazyRegexp(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
 )
 
 func lazyRegexp(expr string) func() *regexp.Regexp {
@@ -291,13 +291,13 @@ func kindOfUnquoted(text string) Kind {
 		}
 	}
 	switch {
-	case plainInt().MatchString(text):
+	case intPattern().MatchString(text):
 		if _, err := parseInt(text); err == nil {
 			return KindInt
 		}
-	case plainFloat().MatchString(text):
+	case floatPattern().MatchString(text):
 		return KindFloat
-	case plainTime().MatchString(text):
+	case timePattern().MatchString(text):
 		if _, bad := parseTime(strings.ToUpper(text)).(string); !bad {
 			return KindTime
 		}

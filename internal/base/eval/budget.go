@@ -12,9 +12,9 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Limits of expressions and templates. maxSteps limits the calls of closures, together with the values inside of
-// structures that are compared or that a closure of reduce returns. maxAllocatedBytes limits the bytes of created
-// strings and lists.
+// Limits of expressions and templates. Each call of a closure is one step, and so is each value inside a structure that
+// an expression compares or that a closure of reduce returns. maxAllocatedBytes limits the size of all strings and
+// lists that one run creates.
 const (
 	maxSteps             = 1_000_000
 	maxAllocatedBytes    = 32 << 20
@@ -24,10 +24,10 @@ const (
 )
 
 var (
-	errSteps = errors.New("the expression takes too many steps")
-	errBytes = errors.New("the expression needs too much memory")
-	errText  = fmt.Errorf("the output of the template is longer than %d bytes", maxTemplateBytes)
-	errTotal = fmt.Errorf("the output of all templates is longer than %d bytes", maxAllTemplatesBytes)
+	errTooManySteps        = errors.New("the expression takes too many steps")
+	errTooMuchMemory       = errors.New("the expression needs too much memory")
+	errTemplateTooLong     = fmt.Errorf("the output of the template is longer than %d bytes", maxTemplateBytes)
+	errAllTemplatesTooLong = fmt.Errorf("the output of all templates is longer than %d bytes", maxAllTemplatesBytes)
 )
 
 type sharedLimitKey struct{}
@@ -73,7 +73,7 @@ func recordMissing(ctx context.Context, path string) {
 // spendTotalBytes subtracts n bytes from the shared limit of ctx, if it has one. It fails if fewer bytes remain.
 func spendTotalBytes(ctx context.Context, n int) error {
 	if t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
-		return errTotal
+		return errAllTemplatesTooLong
 	}
 	return nil
 }
@@ -82,25 +82,25 @@ func spendTotalBytes(ctx context.Context, n int) error {
 const (
 	budgetVariable         = "__budget"
 	countStepFunction      = "__tick"
-	chargeFunction         = "__charge"
+	chargeValueFunction    = "__charge"
 	toStringFunction       = "__string"
 	chargeTreeFunction     = "__deep"
 	checkedMathFunction    = "__math"
 	checkedIntMathFunction = "__ints"
 )
 
-// budget holds the numbers of steps and bytes that one run may still use.
+// budget holds the number of steps and bytes that one run may still use.
 type budget struct {
-	contextError func() error
-	steps, bytes int
+	contextError                   func() error
+	remainingSteps, remainingBytes int
 }
 
 func (b *budget) spendSteps(n int) error {
-	b.steps -= n
-	if b.steps < 0 {
-		return errSteps
+	b.remainingSteps -= n
+	if b.remainingSteps < 0 {
+		return errTooManySteps
 	}
-	if b.steps%1024 == 0 {
+	if b.remainingSteps%1024 == 0 {
 		return b.contextError()
 	}
 	return nil
@@ -109,14 +109,14 @@ func (b *budget) spendSteps(n int) error {
 func (b *budget) chargeValue(v any) error {
 	switch x := v.(type) {
 	case string:
-		b.bytes -= len(x)
+		b.remainingBytes -= len(x)
 	default:
 		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice {
-			b.bytes -= 16 * r.Len()
+			b.remainingBytes -= 16 * r.Len()
 		}
 	}
-	if b.bytes < 0 {
-		return errBytes
+	if b.remainingBytes < 0 {
+		return errTooMuchMemory
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func addValueCharge(node *ast.Node) {
 	case t != nil && t.Kind() == reflect.String:
 		ast.Patch(node, newCallNode(toStringFunction, *node))
 	default:
-		ast.Patch(node, newCallNode(chargeFunction, *node))
+		ast.Patch(node, newCallNode(chargeValueFunction, *node))
 	}
 }
 

@@ -21,11 +21,11 @@ type ExampleObject map[string]any
 // NewEnv creates an Env from an example value for each variable; nil means that the variable may have any type. The
 // elements of a list may be structs, whose fields are named by the tag `expr:"name"`. A variable itself must not be a
 // struct; use an [ExampleObject] instead.
-func NewEnv(names map[string]any) *Env {
+func NewEnv(examples map[string]any) *Env {
 	e := &Env{types: types.Map{budgetVariable: types.Any}}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		e.types[name] = exampleType(names[name])
-		e.fields = append(e.fields, exampleFields(names[name])...)
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		e.types[name] = exampleType(examples[name])
+		e.fields = append(e.fields, exampleFields(examples[name])...)
 	}
 	return e
 }

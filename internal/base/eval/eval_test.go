@@ -190,7 +190,7 @@ func TestTemplateTotal(t *testing.T) {
 		return tpl
 	}
 	long, short := parse(2000), parse(8)
-	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errText) {
+	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errTemplateTooLong) {
 		t.Errorf("a long text: %v", err)
 	}
 	ctx := WithSharedLimit(t.Context())
@@ -199,7 +199,7 @@ func TestTemplateTotal(t *testing.T) {
 	for ; err == nil && texts < 100; texts++ {
 		_, err = short.Text(ctx, testVars)
 	}
-	if !errors.Is(err, errTotal) || texts < 9 {
+	if !errors.Is(err, errAllTemplatesTooLong) || texts < 9 {
 		t.Errorf("%d texts: %v", texts, err)
 	}
 	if _, err := short.Text(t.Context(), testVars); err != nil {

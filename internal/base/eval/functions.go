@@ -23,7 +23,7 @@ func restrictedFunctions() []expr.Option {
 		expr.Function(checkedIntMathFunction, checkedArithmetic, new(func(any, string, int, int) int)),
 		expr.Function(checkedMathFunction, checkedArithmetic, new(func(any, string, any, any) any)),
 		expr.Function(countStepFunction, countStep, new(func(any) any)),
-		expr.Function(chargeFunction, chargeArgument, new(func(any, any) any)),
+		expr.Function(chargeValueFunction, chargeArgument, new(func(any, any) any)),
 		expr.Function(toStringFunction, chargeArgument, new(func(any, string) string)),
 		expr.Function(chargeTreeFunction, chargeArgumentTree, new(func(any, any) any)),
 	}
@@ -87,7 +87,7 @@ func repeat(args ...any) (any, error) {
 		return nil, fmt.Errorf("repeat: the count must be 0 or more, not %d", n)
 	}
 	if len(s) > 0 && n > maxStringBytes/len(s) {
-		return nil, errBytes
+		return nil, errTooMuchMemory
 	}
 	return strings.Repeat(s, n), nil
 }
@@ -115,7 +115,7 @@ func join(args ...any) (any, error) {
 	size := 0
 	for _, p := range parts {
 		if size += len(p) + len(glue); size > maxStringBytes {
-			return nil, errBytes
+			return nil, errTooMuchMemory
 		}
 	}
 	return strings.Join(parts, glue), nil
@@ -131,7 +131,7 @@ func replace(args ...any) (any, error) {
 		count = min(count, n)
 	}
 	if len(with) > 0 && count > (maxStringBytes-min(len(s), maxStringBytes))/len(with)+1 {
-		return nil, errBytes
+		return nil, errTooMuchMemory
 	}
 	return strings.Replace(s, old, with, n), nil
 }

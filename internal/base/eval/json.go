@@ -24,7 +24,7 @@ func Text(v any) (string, error) {
 // maps are sorted. A result over a fixed size is an error.
 func AppendJSON(dst []byte, v any) ([]byte, error) {
 	if len(dst) > maxStringBytes {
-		return dst, errBytes
+		return dst, errTooMuchMemory
 	}
 	switch x := v.(type) {
 	case []any:

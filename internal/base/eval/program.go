@@ -72,7 +72,7 @@ func Compile(src string, env *Env) (*Program, error) { return compile(src, env, 
 // CompileBool compiles a condition: its value must be a boolean.
 func CompileBool(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsBool()) }
 
-func compile(src string, env *Env, as expr.Option) (*Program, error) {
+func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 	if len(src) > maxExpressionBytes {
 		return nil, CompileErrors{{Message: "the expression is too long"}}
 	}
@@ -80,14 +80,14 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 		return nil, CompileErrors{{Message: "the expression is empty"}}
 	}
 	check := &nameChecker{env: env}
-	opts := append(restrictedFunctions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&costPatcher{}))
+	opts := append(restrictedFunctions(), expr.Env(env.types), resultType, expr.Patch(check), expr.Patch(&costPatcher{}))
 	p, err := expr.Compile(src, opts...)
 	if check.err != nil {
 		return nil, CompileErrors{check.err}
 	}
 	all := check.unknownNames(src)
-	if err != nil { // also reported for the first unknown name
-		if other := compileError(src, err, env); !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
+	if err != nil { // the checker also reports the first unknown name
+		if other := toCompileError(src, err, env); !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 			all = append(all, other)
 		}
 	}
@@ -96,7 +96,7 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 		return nil, all
 	}
 	compiled := &Program{vm: p, path: check.memberPath(src)}
-	compiled.owner, compiled.key = check.textKey(check.lastNode)
+	compiled.owner, compiled.key = check.textMapKey(check.lastNode)
 	return compiled, nil
 }
 
@@ -108,7 +108,7 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	}
 	all := make(map[string]any, len(vars)+1)
 	maps.Copy(all, vars)
-	all[budgetVariable] = &budget{contextError: ctx.Err, steps: maxSteps, bytes: maxAllocatedBytes}
+	all[budgetVariable] = &budget{contextError: ctx.Err, remainingSteps: maxSteps, remainingBytes: maxAllocatedBytes}
 	v, err := vm.Run(p.vm, all)
 	if err == nil {
 		texts, isMap := vars[p.owner].(map[string]string)
@@ -145,7 +145,7 @@ type nameChecker struct {
 	err        *Error
 	used       []*ast.IdentifierNode
 	localNames map[string]bool // names that the expression declares
-	lastNode   ast.Node        // the node that was visited last: the whole expression
+	lastNode   ast.Node        // the node visited last; children come first, so after the walk it is the whole expression
 }
 
 func isMember(node ast.Node, name string) bool {
@@ -174,8 +174,8 @@ func (c *nameChecker) memberPath(src string) string {
 	return ""
 }
 
-// textKey returns the map and the key of an access such as env.HOME, whose value is an empty text if the key is missing.
-func (c *nameChecker) textKey(node ast.Node) (owner, key string) {
+// textMapKey returns the map and the key of an access such as env.HOME, whose value is an empty text if the key is missing.
+func (c *nameChecker) textMapKey(node ast.Node) (owner, key string) {
 	member, _ := node.(*ast.MemberNode)
 	if member == nil {
 		return "", ""
@@ -205,7 +205,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
 		}
 	case *ast.BinaryNode: // env.NAME ?? VALUE: a missing key has an empty text, not nil
-		if owner, key := c.textKey(n.Left); n.Operator == "??" && owner != "" {
+		if owner, key := c.textMapKey(n.Left); n.Operator == "??" && owner != "" {
 			found := &ast.BinaryNode{Operator: "in", Left: &ast.StringNode{Value: key}, Right: &ast.IdentifierNode{Value: owner}}
 			*node = &ast.ConditionalNode{Cond: found, Exp1: n.Left, Exp2: n.Right}
 			c.lastNode = *node
@@ -232,7 +232,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 	}
 }
 
-func compileError(src string, err error, env *Env) *Error {
+func toCompileError(src string, err error, env *Env) *Error {
 	fe, ok := errors.AsType[*file.Error](err)
 	if !ok {
 		return &Error{Message: err.Error()}

@@ -143,7 +143,7 @@ func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error
 			return "", err
 		}
 		if b.Len()+len(s) > maxTemplateBytes {
-			return "", errText
+			return "", errTemplateTooLong
 		}
 		if err := spendTotalBytes(ctx, len(s)); err != nil {
 			return "", err

@@ -65,7 +65,7 @@ func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 }
 
 // Changes returns the files that have changed since the snapshot, sorted by path. Files that git ignores are not
-// included. Without a snapshot, it returns no changes.
+// included. A nil snapshot has no changes.
 func (s *Snapshot) Changes(ctx context.Context) []Change {
 	if s == nil {
 		return nil

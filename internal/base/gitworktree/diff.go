@@ -14,7 +14,7 @@ type Diff struct {
 	Files        []FileDiff `json:"files"`
 	MoreFiles    int        `json:"moreFiles"` // number of changed files that are not in Files
 	ChangedFiles []string   `json:"changedFiles,omitempty"`
-	IsUnknown    bool       `json:"unavailable,omitempty"` // the changes could not be found out
+	IsUnknown    bool       `json:"unavailable,omitempty"` // the changes could not be determined
 }
 
 // FileDiff is the difference of one text file.
@@ -25,7 +25,7 @@ type FileDiff struct {
 	Deleted  bool            `json:"deleted,omitempty"`
 }
 
-// The limits of a difference that is shown.
+// Limits of the differences in a [Diff].
 const (
 	maxEditedFiles   = 5
 	maxDiffLines     = 400
@@ -36,7 +36,7 @@ const (
 // Differ computes a [Diff] for each group of changes in a session. The zero value is ready to use.
 type Differ struct{ isUsed atomic.Bool }
 
-// DiffSince returns the changes since a snapshot; nil means no snapshot.
+// DiffSince returns the changes since the snapshot before; a nil snapshot has no changes.
 func (s *Differ) DiffSince(ctx context.Context, before *Snapshot) *Diff {
 	if before != nil && before.IsNew {
 		return &Diff{Files: []FileDiff{}, IsUnknown: true}
@@ -44,9 +44,9 @@ func (s *Differ) DiffSince(ctx context.Context, before *Snapshot) *Diff {
 	return s.Diff(before.Changes(ctx))
 }
 
-// Diff converts changes; nil means that nothing has changed. As in the real CLI, the first changes of a session have
-// the form of git diff: changed modes are included, and the empty side of a new or deleted file starts at line 0. Later
-// changes are computed without git: changed modes are omitted, and the files are sorted by modification time.
+// Diff converts changes to a [Diff]; without changes it returns nil. As in the real CLI, the first changes of a session
+// have the form of git diff: changed modes are included, and the empty side of a new or deleted file starts at line 0.
+// Later changes are computed without git: changed modes are omitted, and the files are sorted by modification time.
 func (s *Differ) Diff(changes []Change) *Diff {
 	isFirst := !s.isUsed.Load()
 	if !isFirst {
@@ -59,7 +59,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	s.isUsed.Store(true)
 	d, longest := &Diff{Files: []FileDiff{}}, maxDiffLines
 	if isFirst {
-		longest-- // for these files the limit is one line lower (observed)
+		longest-- // the limit of the first changes is one line lower (observed)
 	}
 	for _, c := range changes {
 		d.ChangedFiles = append(d.ChangedFiles, c.Path)

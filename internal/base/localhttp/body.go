@@ -23,11 +23,11 @@ func (e *SlowBodyError) Error() string {
 // minBodyBytesPerSecond is the number of received bytes that move the deadline of a body by one second.
 const minBodyBytesPerSecond = 64 << 10
 
-// limitBodyTime rejects a body that takes longer than first plus one second for each minBodyBytesPerSecond.
-func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
+// limitBodyTime rejects a body that takes longer than baseTime plus one second for each minBodyBytesPerSecond.
+func limitBodyTime(next http.Handler, baseTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			ctx, cancel := context.WithTimeout(r.Context(), first)
+			ctx, cancel := context.WithTimeout(r.Context(), baseTime)
 			limit, _ := ctx.Deadline()
 			cancel()
 			b := &limitedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit}

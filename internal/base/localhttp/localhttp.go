@@ -93,7 +93,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 		}
 		more, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer done()
-		running.wait(more)
+		running.waitUntilIdle(more)
 	}()
 	err := srv.Serve(ln)
 	close(served)
@@ -175,7 +175,7 @@ func (f *requestCounter) finishRequest() {
 	}
 }
 
-func (f *requestCounter) wait(ctx context.Context) {
+func (f *requestCounter) waitUntilIdle(ctx context.Context) {
 	f.mu.Lock()
 	if f.active == 0 {
 		f.mu.Unlock()

@@ -32,12 +32,13 @@ func (g *glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// longestPrefix finds the longest prefix of the pattern that matches a prefix of s.
+// longestPrefix finds the longest prefix of the pattern that matches a prefix of s. at is the length of this prefix of
+// s, and want is the rest of the pattern.
 func (g *glob) longestPrefix(s string) (at int, want string) {
 	s = s[:min(len(s), maxExplainedBytes)]
 	for n := len(g.pattern); n > 0; n-- {
 		expr, _, err := translateGlob(g.pattern[:n])
-		if err != nil || !utf8.ValidString(expr) { // n is inside of a class or a character
+		if err != nil || !utf8.ValidString(expr) { // the prefix ends inside a class or a character
 			continue
 		}
 		head := regexp.MustCompile(expr)

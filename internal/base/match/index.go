@@ -108,13 +108,13 @@ func (t Pattern) requiredLiterals() (literals []string) {
 		literal = m.literal
 	case *glob:
 		literal = m.literal
-	case allMatcher: // those of one part are enough: the part whose shortest literal is the longest
+	case allMatcher: // the literals of one part are enough: the part whose shortest literal is the longest
 		for _, part := range m {
 			if more := part.requiredLiterals(); shortestLength(more) > shortestLength(literals) {
 				literals = more
 			}
 		}
-	case anyOfMatcher: // those of all parts together, unless one part has none
+	case anyOfMatcher: // the literals of all parts together; none if a part has none
 		for _, part := range m {
 			more := part.requiredLiterals()
 			if more == nil {

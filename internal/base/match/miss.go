@@ -48,7 +48,7 @@ func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 }
 
 // MatchedParts returns how many parts of a pattern match a text, and the number of parts.
-func (t Pattern) MatchedParts(s string) (passed, of int) {
+func (t Pattern) MatchedParts(s string) (passed, total int) {
 	parts, ok := t.m.(allMatcher)
 	if !ok {
 		parts = allMatcher{t}
@@ -120,14 +120,14 @@ func EditDistance(a, b string) int {
 func MinEditDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
 
 // prefixDistances returns the edit distances between first and each prefix of second. Each character that is skipped at
-// the start of second costs cost. With 0, first is compared with parts that may begin anywhere in second.
-func prefixDistances(first, second string, cost int) []int {
+// the start of second costs skipCost. If skipCost is 0, first is compared with parts that may begin anywhere in second.
+func prefixDistances(first, second string, skipCost int) []int {
 	const most = 300
 	a, b := []rune(first), []rune(second)
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
 	row := make([]int, len(b)+1)
 	for j := range row {
-		row[j] = j * cost
+		row[j] = j * skipCost
 	}
 	for i := range a {
 		diagonal := row[0]

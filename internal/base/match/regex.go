@@ -17,7 +17,7 @@ func Regex(expr string) (Pattern, error) {
 	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
 		return Contains(expr), nil
 	}
-	if simple, ok := scanSimple(expr); ok {
+	if simple, ok := parseSimpleRegex(expr); ok {
 		return Pattern{simple}, nil
 	}
 	if what := findRustSyntax(expr); what != "" {

@@ -7,8 +7,8 @@ import (
 )
 
 // regexScan parses a simple regular expression, which consists of only ASCII literals, `.`, \w \d \s, classes, anchors,
-// groups, alternatives and single quantifiers. Such an expression is valid, so that scenarios with thousands of them
-// load without the full parser.
+// groups, alternatives and single quantifiers. Such an expression is always valid, so scenarios with thousands of them
+// load without the slower full parser.
 type regexScan struct {
 	expr      string
 	at, depth int
@@ -19,7 +19,7 @@ type regexScan struct {
 	found          *regex
 }
 
-func scanSimple(expr string) (found *regex, ok bool) {
+func parseSimpleRegex(expr string) (found *regex, ok bool) {
 	s := &regexScan{expr: expr, runStart: -1, found: &regex{expr: expr}}
 	for s.at < len(expr) {
 		if !s.readElement() {

@@ -74,16 +74,16 @@ func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 
 // ReplaceFile replaces a file atomically. After a crash of the machine, the file may have its old content again.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
-	return replace(path, data, mode, func(*os.File) error { return nil })
+	return replaceAtomically(path, data, mode, func(*os.File) error { return nil })
 }
 
 // ReplaceFileDurably is like [ReplaceFile], but the new content is on the disk before it replaces the old content.
 func ReplaceFileDurably(path string, data []byte, mode fs.FileMode) error {
-	return replace(path, data, mode, (*os.File).Sync)
+	return replaceAtomically(path, data, mode, (*os.File).Sync)
 }
 
-// replace gives the temporary file a random name, because a name derived from that of the file may be too long.
-func replace(path string, data []byte, mode fs.FileMode, flush func(*os.File) error) error {
+// replaceAtomically gives the temporary file a random name, because a name derived from that of the file may be too long.
+func replaceAtomically(path string, data []byte, mode fs.FileMode, flush func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new.*")
 	if err != nil {
 		return err

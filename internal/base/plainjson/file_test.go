@@ -21,7 +21,7 @@ func TestReplaceDurably(t *testing.T) {
 		}
 		return full
 	}
-	if err := replace(path, []byte("new"), 0o600, flush); !errors.Is(err, full) {
+	if err := replaceAtomically(path, []byte("new"), 0o600, flush); !errors.Is(err, full) {
 		t.Errorf("error %v, want %v", err, full)
 	}
 	if got, err := os.ReadFile(path); string(got) != "old" {

@@ -15,7 +15,7 @@ func SyntaxError(raw []byte) error {
 	if json.Valid(raw) {
 		return nil
 	}
-	s := scanner{rest: raw}
+	s := syntaxScanner{rest: raw}
 	err := s.scanValue()
 	if err == nil {
 		err = syntaxError("Unable to parse JSON string")
@@ -28,10 +28,10 @@ type syntaxError string
 
 func (f syntaxError) Error() string { return string(f) }
 
-type scanner struct{ rest []byte }
+type syntaxScanner struct{ rest []byte }
 
 // peek returns the next byte that is not a space; 0 at the end.
-func (s *scanner) peek() byte {
+func (s *syntaxScanner) peek() byte {
 	s.rest = bytes.TrimLeft(s.rest, " \t\r\n")
 	if len(s.rest) == 0 {
 		return 0
@@ -39,7 +39,7 @@ func (s *scanner) peek() byte {
 	return s.rest[0]
 }
 
-func (s *scanner) takeByte(c byte) bool {
+func (s *syntaxScanner) takeByte(c byte) bool {
 	if s.peek() != c || len(s.rest) == 0 {
 		return false
 	}
@@ -47,7 +47,7 @@ func (s *scanner) takeByte(c byte) bool {
 	return true
 }
 
-func (s *scanner) scanValue() error {
+func (s *syntaxScanner) scanValue() error {
 	switch c := s.peek(); {
 	case len(s.rest) == 0:
 		return syntaxError("Unexpected EOF")
@@ -67,7 +67,7 @@ func (s *scanner) scanValue() error {
 	return s.scanLiteral()
 }
 
-func (s *scanner) scanObject() error {
+func (s *syntaxScanner) scanObject() error {
 	if s.takeByte('}') {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (s *scanner) scanObject() error {
 	}
 }
 
-func (s *scanner) scanArray() error {
+func (s *syntaxScanner) scanArray() error {
 	if s.takeByte(']') {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *scanner) scanArray() error {
 	}
 }
 
-func (s *scanner) scanString() error {
+func (s *syntaxScanner) scanString() error {
 	for i := 0; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {
 		case c == '"':
@@ -153,7 +153,7 @@ func checkEscape(rest []byte) error {
 	return nil
 }
 
-func (s *scanner) scanNumber() error {
+func (s *syntaxScanner) scanNumber() error {
 	s.takeByte('-')
 	whole := s.scanDigits()
 	switch {
@@ -168,7 +168,7 @@ func (s *scanner) scanNumber() error {
 		}
 	}
 	if len(s.rest) > 1 && (s.rest[0] == 'e' || s.rest[0] == 'E') {
-		exponent := scanner{rest: bytes.TrimLeft(s.rest[1:], "+-")}
+		exponent := syntaxScanner{rest: bytes.TrimLeft(s.rest[1:], "+-")}
 		if exponent.scanDigits() != "" {
 			s.rest = exponent.rest
 		}
@@ -176,14 +176,14 @@ func (s *scanner) scanNumber() error {
 	return nil
 }
 
-func (s *scanner) scanDigits() string {
+func (s *syntaxScanner) scanDigits() string {
 	end := len(s.rest) - len(bytes.TrimLeft(s.rest, "0123456789"))
 	taken := string(s.rest[:end])
 	s.rest = s.rest[end:]
 	return taken
 }
 
-func (s *scanner) scanLiteral() error {
+func (s *syntaxScanner) scanLiteral() error {
 	end := bytes.IndexFunc(s.rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' })
 	if end < 0 {
 		end = len(s.rest)

@@ -17,7 +17,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
 // isGroupRunning reports whether a group has a running member that is not one of the guards. Zombies do not count: they
 // remain in containers whose first process does not reap them.
-func isGroupRunning(pgid int, guards ...int) bool {
+func isGroupRunning(pgid int, guardPIDs ...int) bool {
 	if !groupAlive(pgid) {
 		return false
 	}
@@ -30,7 +30,7 @@ func isGroupRunning(pgid int, guards ...int) bool {
 		// The name may contain any characters. State, parent and group follow it.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X" &&
-			!slices.ContainsFunc(guards, func(pid int) bool { return strconv.Itoa(pid) == entry.Name() })
+			!slices.ContainsFunc(guardPIDs, func(pid int) bool { return strconv.Itoa(pid) == entry.Name() })
 	})
 }
 

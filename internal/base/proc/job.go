@@ -221,7 +221,8 @@ func (a *Attached) CPU() time.Duration {
 func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
 
 // Stop stops the command and all remaining processes of its group, with SIGTERM and, after grace, with SIGKILL. It
-// returns when they have exited. If the command was in the foreground of a terminal, this program is again.
+// returns when they have exited. If the command was in the foreground of its terminal, this program returns to the
+// foreground.
 func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.end() // otherwise the group would never be empty

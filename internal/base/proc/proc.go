@@ -43,8 +43,8 @@ type Options struct {
 const (
 	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// groupWaitLimit limits the wait for a killed group. It exists until its last zombie is reaped, which may take
-	// long.
+	// A killed group exists until its last zombie is reaped, which may take long. groupWaitLimit limits the wait for
+	// that.
 	groupWaitLimit  = 100 * time.Millisecond
 	stderrTailBytes = 64 << 10
 )
@@ -93,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p.guard = startGuard(p.pid)
 	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
 	go p.copyStderr(o.Stderr) // returns at the end of standard error; Stop closes it
-	go p.wait(cmd)            // returns when the child exits
+	go p.recordExit(cmd)      // returns when the child exits
 	return p, nil
 }
 
@@ -200,7 +200,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func (p *Process) wait(cmd *exec.Cmd) {
+func (p *Process) recordExit(cmd *exec.Cmd) {
 	_ = cmd.Wait() // cmd.ProcessState says more than the error
 	p.exit = exitOf(cmd.ProcessState)
 	close(p.done)
@@ -276,12 +276,12 @@ func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
 		p.stdin.CloseWhenSent()
-		if !p.waitFor(ctx, p.grace) {
+		if !p.exitsWithin(ctx, p.grace) {
 			signalGroup(p.pid, sigTerm)
-			p.waitFor(ctx, p.termGrace)
+			p.exitsWithin(ctx, p.termGrace)
 		}
 		endGroup(p.guard, p.pid)
-		p.waitFor(context.WithoutCancel(ctx), groupWaitLimit)
+		p.exitsWithin(context.WithoutCancel(ctx), groupWaitLimit)
 		_ = p.stdin.Close() // the reader of the pipe may have exited
 		p.stdout.Close()
 		p.stderr.Close()
@@ -291,7 +291,7 @@ func (p *Process) Stop(ctx context.Context) {
 	<-p.stopped
 }
 
-func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
+func (p *Process) exitsWithin(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-p.done:
 		return true
@@ -308,12 +308,12 @@ func endGroup(g guard, pgid int) {
 	g.end()
 }
 
-// WaitWhile waits while a condition holds, but at most for the time most.
-func WaitWhile(is func() bool, most time.Duration) {
-	over := time.After(most)
+// WaitWhile waits while condition returns true, but not longer than limit.
+func WaitWhile(condition func() bool, limit time.Duration) {
+	over := time.After(limit)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for is() {
+	for condition() {
 		select {
 		case <-tick.C:
 		case <-over:
@@ -380,7 +380,8 @@ func (t *TailBuffer) String() string {
 }
 
 // ReplaceProcess replaces this process with the command. The current directory stays, and so do open files that may be
-// inherited. Replace returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
+// inherited. ReplaceProcess returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do
+// this.
 func ReplaceProcess(c Command) error {
 	path, err := c.LookPath()
 	if err != nil {

@@ -90,7 +90,7 @@ func (q *Queue) run() {
 	defer close(q.done)
 	defer q.w.Close()
 	for {
-		batch, ok := q.take()
+		batch, ok := q.takeChunks()
 		if !ok {
 			return
 		}
@@ -108,8 +108,8 @@ func (q *Queue) run() {
 	}
 }
 
-// take waits for chunks; ok is false when the queue is closed and empty.
-func (q *Queue) take() (batch [][]byte, ok bool) {
+// takeChunks waits for chunks; ok is false when the queue is closed and empty.
+func (q *Queue) takeChunks() (batch [][]byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.chunks) == 0 {

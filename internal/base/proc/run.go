@@ -22,11 +22,12 @@ type RunOptions struct {
 	// Tee receives a copy of standard output as it is written, without a limit.
 	// Write is called from one goroutine and must not fail; nil means no copy.
 	Tee io.Writer
-	// Timeout ends the command; 0 means none.
+	// Timeout is how long the command may run; 0 means no limit.
 	Timeout time.Duration
 	// KillAfter is the time between SIGTERM and SIGKILL for the group; 0 means 500 ms.
 	KillAfter time.Duration
-	// NoteFD, unless 0, is a descriptor (3 or more) for a note apart from the output. Windows does not support it.
+	// NoteFD is the descriptor (3 or more) to which the command writes a note, apart from its output; 0 means no note.
+	// Windows does not support it.
 	NoteFD int
 }
 

@@ -146,8 +146,8 @@ func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
 // Stop stops the relaying and cancels the context of [System.WatchSignals].
 func (w *Signals) Stop() { w.stop() }
 
-// CancelOnInterrupt sets the function that the next SIGINT calls; that SIGINT does not end the run. The returned function
-// reports whether this has happened. After it is called, every SIGINT ends the run again.
+// CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run. The returned function reports whether
+// that has happened. After the returned function is called, every SIGINT ends the run again.
 func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
 	w.interrupt.Store(&cancel)
 	return func() bool { return w.interrupt.Swap(nil) == nil }

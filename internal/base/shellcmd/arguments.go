@@ -8,13 +8,14 @@ import (
 )
 
 var (
-	positional     = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
-	quotedVariable = LazyPattern(`'[^']*\$[^']*'`)
-	movesArgument  = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
+	positionalPattern        = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	quotedVariablePattern    = LazyPattern(`'[^']*\$[^']*'`)
+	untrackedArgumentPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
-// HasUnclearScript reports whether the command passes a script to a shell that refers to one of the variables, quoted or
-// not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with 2.1.330).
+// HasUnclearScript reports whether the command passes to a shell a script that refers to one of the variables, quoted
+// or not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with
+// 2.1.330).
 func (c Command) HasUnclearScript(variables []string) bool {
 	inner := c.Innermost()
 	i := scriptArgumentIndex(inner.Args)
@@ -23,9 +24,9 @@ func (c Command) HasUnclearScript(variables []string) bool {
 	}
 	script := inner.Args[i]
 	if inner.Words[i].IsDynamic {
-		return quotedVariable().MatchString(script)
+		return quotedVariablePattern().MatchString(script)
 	}
-	return len(inner.Args) > i+1 && movesArgument().MatchString(script) || slices.ContainsFunc(variables, func(name string) bool {
+	return len(inner.Args) > i+1 && untrackedArgumentPattern().MatchString(script) || slices.ContainsFunc(variables, func(name string) bool {
 		return regexp.MustCompile(`\$\{?#?` + regexp.QuoteMeta(name) + `\b`).MatchString(script)
 	})
 }
@@ -39,7 +40,7 @@ func withArguments(script string, args []Word) string {
 	var quote byte
 	for i := 0; i < len(script); i++ {
 		c := script[i]
-		found := positional().FindString(script[i:])
+		found := positionalPattern().FindString(script[i:])
 		switch {
 		case quote != '\'' && c == '\\' && i+1 < len(script):
 			b.WriteByte(c)

@@ -18,7 +18,7 @@ const (
 	Unread             // the real CLI does not read the words of this command
 )
 
-var unreadWord = LazyPattern(`^=([A-Za-z_]|$)|\\\n|\\\\$|['"].*\\[ \t].*['"]`)
+var unreadWordPattern = LazyPattern(`^=([A-Za-z_]|$)|\\\n|\\\\$|['"].*\\[ \t].*['"]`)
 
 func (r *scriptReader) clarityOf(w *syntax.Word) Clarity {
 	values := r.values
@@ -27,7 +27,7 @@ func (r *scriptReader) clarityOf(w *syntax.Word) Clarity {
 	}
 	source := strings.TrimSuffix(r.sourceText(w), "\\\n")
 	switch {
-	case unreadWord().MatchString(source) || slices.ContainsFunc(w.Parts, isUnreadPart):
+	case unreadWordPattern().MatchString(source) || slices.ContainsFunc(w.Parts, isUnreadPart):
 		return Unread
 	case isObscureWord(w, source):
 		return Obscure

@@ -13,7 +13,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.Stmt:
 		return r.statementObstacle(n)
 	case *syntax.BinaryCmd:
-		if r.hasHiddenComment(n) {
+		if r.hasCommentAfterOperator(n) {
 			return Obstacle{Kind: ObstacleUnparsed}
 		}
 	case *syntax.Subshell:
@@ -61,9 +61,9 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	return Obstacle{}
 }
 
-// hasHiddenComment reports whether a comment follows the operator of a list. The real CLI then ignores the commands before
+// hasCommentAfterOperator reports whether a comment follows the operator of a list. The real CLI then ignores the commands before
 // the operator (observed with 2.1.330).
-func (r *scriptReader) hasHiddenComment(n *syntax.BinaryCmd) bool {
+func (r *scriptReader) hasCommentAfterOperator(n *syntax.BinaryCmd) bool {
 	at := n.OpPos.Offset()
 	return n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[at:max(at, n.Y.Pos().Offset())], "#")
 }
@@ -81,7 +81,7 @@ func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
 	}
 	switch {
 	case open:
-		return Obstacle{Kind: ObstacleOpenHeredoc}
+		return Obstacle{Kind: ObstacleExpandedHeredoc}
 	case followed, len(s.Redirs) > 0 && isCompound(s.Cmd):
 		return Obstacle{Kind: ObstacleUnclearRedirect}
 	case s.Background:
@@ -106,9 +106,9 @@ func isCompound(cmd syntax.Command) bool {
 	return false
 }
 
-// substitutionObstacle returns the obstacle that the current command substitution is. An unquoted substitution in an
-// assignment, as in a=$(date), is not an obstacle, because its commands are judged instead.
-// The output of a simple command inside other quoted text of an argument is none either (observed with 2.1.330).
+// substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an
+// assignment, as in a=$(date), is not an obstacle, because its commands are judged instead. The output of a simple
+// command inside other quoted text of an argument is not one either (observed with 2.1.330).
 func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
@@ -255,9 +255,9 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	return Obstacle{}
 }
 
-// isHidden reports whether a statement, whose parents are the current ones, is part of a function, a case, a select or counting loop, or a group
-// inside another construct, but not of a substitution in it. inFunction is true if the innermost of them is a function, a
-// case or a timed subshell (observed with 2.1.330).
+// isHidden reports whether s is part of a function, a case, a select or counting loop, or a group inside another
+// construct. The parents of s are r.parents; those outside of the innermost substitution do not count. inFunction is
+// true if the innermost construct is a function, a case or a timed subshell (observed with 2.1.330).
 func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
@@ -268,7 +268,7 @@ func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 				return true, true
 			}
 		case *syntax.BinaryCmd:
-			hidden = hidden || r.hasHiddenComment(n) && append(slices.Clip(r.parents), s)[i+1] == syntax.Node(n.X)
+			hidden = hidden || r.hasCommentAfterOperator(n) && append(slices.Clip(r.parents), s)[i+1] == syntax.Node(n.X)
 		case *syntax.CaseItem:
 			return true, true
 		case *syntax.ForClause:
@@ -291,12 +291,12 @@ func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 	return hidden, false
 }
 
-// followsList reports whether the last node, which is below the first one, belongs to a command after && or another
-// operator. The parser treats such a command after a function as part of the function.
-func followsList(below []syntax.Node) bool {
-	for ; len(below) > 2; below = below[2:] {
-		list, ok := below[1].(*syntax.BinaryCmd)
-		if !ok || below[2] == syntax.Node(list.Y) {
+// followsList reports whether the last node of path belongs to a command after && or another operator; each node
+// contains the next. The parser treats such a command after a function as part of the function.
+func followsList(path []syntax.Node) bool {
+	for ; len(path) > 2; path = path[2:] {
+		list, ok := path[1].(*syntax.BinaryCmd)
+		if !ok || path[2] == syntax.Node(list.Y) {
 			return ok
 		}
 	}
@@ -361,11 +361,11 @@ func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 	r.values[a.Name.Value] = value
 }
 
-// directorySource matches the working directory and directories found from it or a variable (observed with 2.1.330).
-var directorySource = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
+// directoryValuePattern matches the working directory and directories found from it or a variable (observed with 2.1.330).
+var directoryValuePattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 
-// rootSource matches a value that is the root or a system directory if the variable in it is empty.
-var rootSource = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
+// rootValuePattern matches a value that is the root or a system directory if the variable in it is empty.
+var rootValuePattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
 // forgetDirectory removes the variable of a loop, which is not a select, from the directories.
 func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
@@ -375,7 +375,7 @@ func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
 }
 
 func (r *scriptReader) recordDirectory(a *syntax.Assign) {
-	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && unclearValue().MatchString(r.sourceText(a.Value))) {
+	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && unclearValuePattern().MatchString(r.sourceText(a.Value))) {
 		r.script.Unclear = append(r.script.Unclear, a.Name.Value)
 	}
 	call, isCall := r.parents[len(r.parents)-1].(*syntax.CallExpr)
@@ -385,10 +385,10 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	found := false
 	if a.Value != nil {
 		source := r.sourceText(a.Value)
-		found = rootSource().MatchString(source) && r.resolvedText(a.Value) == "" || directorySource().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
+		found = rootValuePattern().MatchString(source) && r.resolvedText(a.Value) == "" || directoryValuePattern().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
 	}
 	switch {
-	case r.isSkipped(found):
+	case r.isAssignmentIgnored(found):
 	case found:
 		r.directories[a.Name.Value] = r.scope()
 	default:
@@ -396,18 +396,18 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	}
 }
 
-// isSkipped reports whether the real CLI ignores the current assignment. It ignores a constant that is assigned after
-// || or in the background, and a directory that is assigned in a subshell (observed with 2.1.330).
-func (r *scriptReader) isSkipped(ofDirectory bool) bool {
+// isAssignmentIgnored reports whether the real CLI ignores the current assignment. It ignores a constant that is
+// assigned after || or in the background, and a directory that is assigned in a subshell (observed with 2.1.330).
+func (r *scriptReader) isAssignmentIgnored(isOfDirectory bool) bool {
 	for i, parent := range r.parents {
 		skipped := false
 		switch n := parent.(type) {
 		case *syntax.Subshell:
-			skipped = ofDirectory
+			skipped = isOfDirectory
 		case *syntax.Stmt:
-			skipped = n.Background && !ofDirectory
+			skipped = n.Background && !isOfDirectory
 		case *syntax.BinaryCmd:
-			skipped = n.Op == syntax.OrStmt && i+1 < len(r.parents) && r.parents[i+1] == syntax.Node(n.Y) && !ofDirectory
+			skipped = n.Op == syntax.OrStmt && i+1 < len(r.parents) && r.parents[i+1] == syntax.Node(n.Y) && !isOfDirectory
 		}
 		if skipped {
 			return true
@@ -416,5 +416,5 @@ func (r *scriptReader) isSkipped(ofDirectory bool) bool {
 	return false
 }
 
-// unclearValue matches a value that the real CLI does not determine (observed with 2.1.330).
-var unclearValue = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
+// unclearValuePattern matches a value that the real CLI does not determine (observed with 2.1.330).
+var unclearValuePattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)

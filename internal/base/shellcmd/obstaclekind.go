@@ -21,7 +21,7 @@ const (
 	ObstacleArithmetic                       // $((NAME+1)); Text = NAME
 	ObstacleBraces                           // {a,b}
 	ObstacleEscapedSpace                     // a\ b, or a continued line inside a word
-	ObstacleOpenHeredoc                      // << EOF, in which the text is expanded
+	ObstacleExpandedHeredoc                  // << EOF, in which the text is expanded
 	ObstacleUnclearRedirect                  // a redirection of a compound command, << EOF followed by other text on the line, or a descriptor above 9
 	ObstacleHiddenRedirect                   // <> FILE or {name}> FILE
 	ObstacleEval                             // eval and similar commands; Text is the command

@@ -16,7 +16,7 @@ const maxCommentRepairs = 64
 // parser's result: the shell may run other commands than Parse returns.
 var ErrUncertain = errors.New("the shell may run other commands than those that were checked")
 
-var errOpenEnd = errors.New("the last line ends in a backslash")
+var errFinalBackslash = errors.New("the last line ends in a backslash")
 
 // parse returns the statements of a script and the text they were parsed from, which [parseRepaired] may have changed.
 func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
@@ -53,15 +53,15 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 		case err == nil && seen.misplaced != nil:
 			err = syntax.ParseError{Pos: seen.misplaced.Pos(), Text: "the word can only be used to continue or end a command"}
 		case err == nil && seen.hasOpenEnd():
-			err = errOpenEnd
+			err = errFinalBackslash
 		}
 		return stmts, err
 	}
 	return nil, ErrUncertain
 }
 
-// plainWord matches words in a statement that has a syntax error, see [replaceWord].
-var plainWord = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
+// plainWordPattern matches words in a statement that has a syntax error, see [replaceReservedWord].
+var plainWordPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
 func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
@@ -77,15 +77,15 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 				stmts = append(stmts, stmt)
 			}
 		}
-		text, replaced = replaceWord(text, stmts, mistake)
+		text, replaced = replaceReservedWord(text, stmts, mistake)
 	}
 	return stmts, mistake
 }
 
-// replaceWord replaces the second letter of the word coproc, or of time before a compound command except a subshell. These
+// replaceReservedWord replaces the second letter of the word coproc, or of time before a compound command except a subshell. These
 // words are names of commands for the parser of the real CLI (observed with 2.1.330). In the statements of a text without
 // such words, it restores the names.
-func replaceWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
+func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {
 		switch n := node.(type) {
@@ -105,7 +105,7 @@ func replaceWord(text string, stmts []*syntax.Stmt, mistake error) (replaced str
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, visit)
 	}
-	if word := plainWord().FindStringSubmatchIndex(text); mistake != nil && word != nil {
+	if word := plainWordPattern().FindStringSubmatchIndex(text); mistake != nil && word != nil {
 		at = max(word[2], word[4])
 	}
 	if at < 0 {
@@ -332,7 +332,7 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 		next, ok := repairFirstError(text, mistake)
 		if !ok {
 			unclear = true
-			next, ok = skipMisplaced(text, mistake)
+			next, ok = skipMisplacedWord(text, mistake)
 		}
 		if !ok {
 			return "", nil, false, false
@@ -341,7 +341,7 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 		stmts, mistake = parseConfirmed(text)
 		if mistake == nil {
 			return text, stmts, unclear, true
-		} else if errors.Is(mistake, errOpenEnd) {
+		} else if errors.Is(mistake, errFinalBackslash) {
 			return text, stmts, true, true
 		} else if errors.Is(mistake, ErrUncertain) {
 			return "", nil, true, false
@@ -351,20 +351,20 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 }
 
 var (
-	misplaced     = LazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
-	openList      = LazyPattern(`^[\s;]*(#|$)`)
-	statementText = LazyPattern(`^[^;&|)\n]+`)
-	misplacedText = LazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
+	misplacedErrorPattern = LazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
+	openListPattern       = LazyPattern(`^[\s;]*(#|$)`)
+	statementPattern      = LazyPattern(`^[^;&|)\n]+`)
+	misplacedWordPattern  = LazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
 )
 
-// skipMisplaced replaces by spaces the word or operator in whose place the syntax error is. Between two statements on
-// one line, it adds a semicolon.
-func skipMisplaced(text string, mistake error) (string, bool) {
+// skipMisplacedWord replaces the word or operator at the position of the syntax error by spaces. Between two statements
+// on one line, it adds a semicolon.
+func skipMisplacedWord(text string, mistake error) (string, bool) {
 	var wrong syntax.ParseError
 	var foreign syntax.LangError
 	if errors.As(mistake, &foreign) && strings.Contains(foreign.Feature, "functions") { // a function without a body
 		at := int(foreign.Pos.Offset())
-		size := len(statementText().FindString(text[at:]))
+		size := len(statementPattern().FindString(text[at:]))
 		return text[:at] + ":" + strings.Repeat(" ", size-1) + text[at+size:], true
 	}
 	if !errors.As(mistake, &wrong) {
@@ -379,15 +379,15 @@ func skipMisplaced(text string, mistake error) (string, bool) {
 	case strings.HasPrefix(wrong.Text, "reached EOF without matching `<("):
 		return text + ")", true
 	}
-	size := len(misplacedText().FindString(text[at:]))
-	if strings.HasSuffix(wrong.Text, "followed by a statement") && !openList().MatchString(text[at+size:]) {
+	size := len(misplacedWordPattern().FindString(text[at:]))
+	if strings.HasSuffix(wrong.Text, "followed by a statement") && !openListPattern().MatchString(text[at+size:]) {
 		return text[:at] + strings.Repeat(" ", size) + text[at+size:], true
 	}
 	blank := strings.Repeat(" ", size)
 	if strings.HasSuffix(wrong.Text, "`)`") {
 		blank = ";"
 	}
-	return text[:at] + blank + text[at+size:], size > 0 && misplaced().MatchString(wrong.Text)
+	return text[:at] + blank + text[at+size:], size > 0 && misplacedErrorPattern().MatchString(wrong.Text)
 }
 
 func repairFirstError(text string, mistake error) (string, bool) {

@@ -22,7 +22,7 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	inner := c.WithoutPlainWrappers()
-	if isUnreadableWith(c.Args[:len(c.Args)-len(inner.Args)], inner.Args[0]) {
+	if needsPermissionBehind(c.Args[:len(c.Args)-len(inner.Args)], inner.Args[0]) {
 		return false
 	}
 	if c = inner.withHome(); slices.ContainsFunc(c.Words, func(w Word) bool { return namesUser(w.Shape) }) {
@@ -43,7 +43,7 @@ func (c Command) IsReadOnly() bool {
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
 	}
-	if isAlwaysReadOnly(c.Args[0]) { // some of them not with globs
+	if isAlwaysReadOnly(c.Args[0]) { // with globs, some of these commands are not read-only
 		return !slices.Contains(strings.Fields("seq sleep id expr true false uname nproc free cal groups uptime locale numfmt tsort type"), c.Args[0]) ||
 			!slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
 	}
@@ -58,8 +58,9 @@ func (c Command) IsReadOnly() bool {
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
-// isUnreadableWith reports whether a command that only reads is asked about behind these wrappers (observed with 2.1.330).
-func isUnreadableWith(wrappers []string, name string) bool {
+// needsPermissionBehind reports whether the real CLI asks for permission for a command that only reads because these
+// wrappers precede it (observed with 2.1.330).
+func needsPermissionBehind(wrappers []string, name string) bool {
 	return len(wrappers) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, name) || name == "test" && containsAny(wrappers, "command", "builtin") ||
 		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, name))
 }
@@ -227,7 +228,7 @@ func isReadOnlyGit(args []string) bool {
 	}
 	g, ok := gitGrammar(sub)
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
-		g.maxOperands = 0 // a name is used as a pattern
+		g.maxOperands = 0 // with --list, git takes a name for a pattern
 	}
 	return ok && g.allows(rest) && !hasUnknownGitFormat(rest)
 }
@@ -331,17 +332,17 @@ func (s Script) InputListsFiles(i int) bool {
 // The following patterns were measured with 2.1.330, which judges a sed script by its text. They also refuse many
 // harmless scripts.
 var (
-	sedOptions = LazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
-	// sedSubstitution matches a substitution with at most one digit among its flags.
-	sedSubstitution = LazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
-	// sedDanger matches scripts with comments, negations, steps, ranges or escaped delimiters, and scripts that may
+	sedOptionPattern = LazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
+	// sedSubstitutionPattern matches a substitution with at most one digit among its flags.
+	sedSubstitutionPattern = LazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
+	// sedDangerPattern matches scripts with comments, negations, steps, ranges or escaped delimiters, and scripts that may
 	// write files or execute commands.
-	sedDanger = LazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
+	sedDangerPattern = LazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
-	// sedCommand matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
+	// sedScriptPattern matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
 	// the word after the suffix as the script.
-	sedCommand = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
-	sedPrint   = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
+	sedScriptPattern = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
+	sedPrintPattern  = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
 // IsPlainSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.
@@ -355,11 +356,11 @@ func (c Command) IsPlainSubstitution() bool {
 		return true
 	}
 	file := c.Words[len(c.Words)-len(args)+1]
-	return !sedDanger().MatchString(args[1]) && (file.IsDynamic || strings.Contains(file.Source, `\ `) || !sedCommand().MatchString(args[1]))
+	return !sedDangerPattern().MatchString(args[1]) && (file.IsDynamic || strings.Contains(file.Source, `\ `) || !sedScriptPattern().MatchString(args[1]))
 }
 
 func argsAfterSedOptions(args []string) []string {
-	for len(args) > 0 && sedOptions().MatchString(args[0]) {
+	for len(args) > 0 && sedOptionPattern().MatchString(args[0]) {
 		args = args[1:]
 	}
 	return args
@@ -371,7 +372,7 @@ func isSubstitution(args []string) bool {
 		return false
 	}
 	script := strings.TrimSpace(args[0])
-	return sedSubstitution().MatchString(script) && !sedDanger().MatchString(script)
+	return sedSubstitutionPattern().MatchString(script) && !sedDangerPattern().MatchString(script)
 }
 
 // isPrintingSed reports whether sed only prints lines, as in `sed -n 10,20p FILE…`, or substitutes in standard input.
@@ -387,5 +388,5 @@ func isPrintingSed(args []string) bool {
 	silent := slices.ContainsFunc(args, func(a string) bool {
 		return a == "--quiet" || a == "--silent" || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "n")
 	})
-	return silent && sedPrint().MatchString(rest[0])
+	return silent && sedPrintPattern().MatchString(rest[0])
 }

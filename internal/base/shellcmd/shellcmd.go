@@ -164,9 +164,9 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	case *syntax.WordIter:
 		r.forgetDirectory(n)
 	case *syntax.Block:
-		r.addGroup(n.Lbrace, n.Rbrace)
+		r.addAssignmentGroup(n.Lbrace, n.Rbrace)
 	case *syntax.Subshell:
-		r.addGroup(n.Lparen, n.Rparen)
+		r.addAssignmentGroup(n.Lparen, n.Rparen)
 		r.script.SubshellList = r.script.SubshellList || r.hasListSeparator(n)
 	case *syntax.BinaryCmd:
 		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
@@ -177,7 +177,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 				cmd, ok := n.(syntax.Command)
 				return timed || ok && isCompound(cmd)
 			})
-			r.recordContinuation(n)
+			r.recordPipeContinuation(n)
 		}
 	case *syntax.Stmt:
 		r.readStatement(n)
@@ -210,9 +210,9 @@ func (r *scriptReader) isResolved(kind ObstacleKind, node syntax.Node) bool {
 	return kind == NoObstacle || kind == ObstacleBackground || kind == ObstacleAssignedVariable && r.values[variable.Param.Value] != ""
 }
 
-// addGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its text alone
+// addAssignmentGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its text alone
 // (observed with 2.1.330).
-func (r *scriptReader) addGroup(from, to syntax.Pos) {
+func (r *scriptReader) addAssignmentGroup(from, to syntax.Pos) {
 	for _, parent := range r.parents {
 		switch parent.(type) {
 		case *syntax.Stmt, *syntax.BinaryCmd:
@@ -220,14 +220,14 @@ func (r *scriptReader) addGroup(from, to syntax.Pos) {
 			return
 		}
 	}
-	if text := r.source[from.Offset()+1 : to.Offset()]; startsWithAssignment().MatchString(text) {
+	if text := r.source[from.Offset()+1 : to.Offset()]; assignmentStartPattern().MatchString(text) {
 		r.script.Groups = append(r.script.Groups, text)
 	}
 }
 
-var startsWithAssignment = LazyPattern(`^\s*\w+=`)
+var assignmentStartPattern = LazyPattern(`^\s*\w+=`)
 
-func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
+func (r *scriptReader) recordPipeContinuation(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
 	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {
 		last = pipe.Y
@@ -257,7 +257,7 @@ func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-func (r *scriptReader) isTimed() (timed, option bool) {
+func (r *scriptReader) isTimed() (timed, hasOption bool) {
 	if len(r.parents) == 0 {
 		return false, false
 	}
@@ -322,8 +322,8 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 }
 
 // readAssignment returns the name that an assignment sets, with "=~" if the value is not harmless.
-func (r *scriptReader) readAssignment(a *syntax.Assign, alone bool) string {
-	if alone {
+func (r *scriptReader) readAssignment(a *syntax.Assign, hasNoCommand bool) string {
+	if hasNoCommand {
 		r.recordAssignment(a)
 	}
 	if a.Value != nil && namesUser(wordShape(a.Value, nil)) {
@@ -366,7 +366,7 @@ func (r *scriptReader) readRedirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
 	if n.Word != nil {
 		values := r.values
-		r.values = nil // the real CLI does not know their values here (observed with 2.1.330)
+		r.values = nil // the real CLI does not know the values of variables here (observed with 2.1.330)
 		if out.Target, out.Word = r.readWord(n.Word); strings.ContainsRune(out.Word.Shape, PlaceholderOutput) {
 			out.Word.Paths = nil
 		}
@@ -403,7 +403,7 @@ func textObstacle(cmd string) Obstacle {
 		return Obstacle{Kind: ObstacleEscapedSpace}
 	case strings.Contains(cmd, "~["):
 		return Obstacle{Kind: ObstacleNamedDirectory}
-	case equalsExpansion().MatchString(cmd):
+	case equalsExpansionPattern().MatchString(cmd):
 		return Obstacle{Kind: ObstacleEqualsExpansion}
 	case hasQuotedBrace(cmd):
 		return Obstacle{Kind: ObstacleQuotedBrace}
@@ -435,7 +435,7 @@ func hasEscapedSpace(cmd string) bool {
 	return false
 }
 
-var equalsExpansion = LazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
+var equalsExpansionPattern = LazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
 
 // hasQuotedBrace looks for a quote after an open, unquoted brace.
 func hasQuotedBrace(cmd string) bool {

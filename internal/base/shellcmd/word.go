@@ -45,12 +45,12 @@ func (w Word) withVariableValues(use bool) Word {
 	return w
 }
 
-var directoryWord = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
+var directoryWordPattern = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
 // isDirectory reports whether a word is a variable in r.directories, or names what is in such a directory, as in
 // "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
 func (r *scriptReader) isDirectory(source string) bool {
-	found := directoryWord().FindStringSubmatch(source)
+	found := directoryWordPattern().FindStringSubmatch(source)
 	if found == nil || found[2] == "" && found[1] == "" {
 		return false
 	}
@@ -78,11 +78,11 @@ func (r *scriptReader) sourceText(n syntax.Node) string {
 	return r.source[from:to]
 }
 
-var obscureWord = LazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
+var obscureWordPattern = LazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
 
 // isObscureWord reports whether a word has a list in braces, $'…' or an escaped space.
 func isObscureWord(w *syntax.Word, source string) bool {
-	return obscureWord().MatchString(source) || slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) })
+	return obscureWordPattern().MatchString(source) || slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) })
 }
 
 // readWord returns a word without its quoting (for a dynamic word its source), and a description of the word.
@@ -209,7 +209,7 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 	case *syntax.Lit:
 		return s.expandLiteral(p.Value, first)
 	case *syntax.SglQuoted:
-		s.appendPlain(singleQuoted(p))
+		s.appendPlain(singleQuotedText(p))
 		return true
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
@@ -310,7 +310,7 @@ func (s *wordExpander) expandLiteral(text string, first bool) bool {
 	return true
 }
 
-func singleQuoted(p *syntax.SglQuoted) string {
+func singleQuotedText(p *syntax.SglQuoted) string {
 	if !p.Dollar {
 		return p.Value
 	}
@@ -323,7 +323,7 @@ func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	case *syntax.Lit:
 		return appendUnescaped(b, p.Value)
 	case *syntax.SglQuoted:
-		b.WriteString(singleQuoted(p))
+		b.WriteString(singleQuotedText(p))
 		return true
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
@@ -370,7 +370,7 @@ var quotedEscapes = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
 })
 
-// mayBeEmpty reports whether the value of an expansion may be empty for all that the real CLI knows (observed with
+// mayBeEmpty reports whether the value of an expansion may be empty as far as the real CLI can tell (observed with
 // 2.1.330).
 func mayBeEmpty(p *syntax.ParamExp) bool {
 	switch {
@@ -437,7 +437,7 @@ func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]str
 			}
 		}
 	case *syntax.SglQuoted:
-		b.WriteString(singleQuoted(p))
+		b.WriteString(singleQuotedText(p))
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
 			if lit, ok := inner.(*syntax.Lit); ok {

@@ -146,25 +146,25 @@ func (c Command) removeWrappers(names ...string) Command {
 }
 
 // isOpaqueWrapper reports whether a wrapper has arguments, unknown before it runs, that hide the program it wraps.
-func isOpaqueWrapper(name string, own []Word) bool {
-	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !durationPattern().MatchString(own[n-1].Shape) {
+func isOpaqueWrapper(name string, ownArguments []Word) bool {
+	if n := len(ownArguments); name == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
 	}
-	if name == "env" && slices.ContainsFunc(own, func(w Word) bool { return w.Source == "-S" }) {
+	if name == "env" && slices.ContainsFunc(ownArguments, func(w Word) bool { return w.Source == "-S" }) {
 		return true
 	}
 	return (name == "timeout" || name == "nice" || name == "stdbuf" || name == "env") &&
-		slices.ContainsFunc(own, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
+		slices.ContainsFunc(ownArguments, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
 // SourceFrom returns the part of the command that begins with word i. Word i has no quotes, and the other words are as
-// written, separated by single spaces. spaced is true if the source has other spaces between the words.
-func (c Command) SourceFrom(i int) (text string, spaced bool) {
+// written, separated by single spaces. hasExtraSpaces is true if the source has other spaces between the words.
+func (c Command) SourceFrom(i int) (text string, hasExtraSpaces bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
-		parts, spaced = append(parts, w.Source), spaced || w.HasExtraSpace
+		parts, hasExtraSpaces = append(parts, w.Source), hasExtraSpaces || w.HasExtraSpace
 	}
-	return strings.Join(parts, " "), spaced
+	return strings.Join(parts, " "), hasExtraSpaces
 }
 
 // Innermost returns the command that the wrappers run in the end. It removes all wrappers, including xargs and sudo.
@@ -317,14 +317,14 @@ func scriptOptionValue(args []string) string {
 	return ""
 }
 
-var scriptOption = LazyPattern(`^(?:-c|-S|--split-string)(.*)$`)
+var scriptOptionPattern = LazyPattern(`^(?:-c|-S|--split-string)(.*)$`)
 
 // OptionScript returns the script that is the value of an option of flock, script or env; "" means none. The real CLI
 // reads it only in scripts that it cannot analyse completely (observed with 2.1.330).
 func (s Script) OptionScript(c Command) string {
 	for s.IsComplex(c) && len(c.Args) > 1 {
 		for i, a := range c.Args[1:] {
-			found := scriptOption().FindStringSubmatch(a)
+			found := scriptOptionPattern().FindStringSubmatch(a)
 			switch isEnv := path.Base(c.Args[0]) == "env"; {
 			case found == nil || isEnv == (a == "-c") || !isEnv && c.Args[0] != "flock" && c.Args[0] != "script":
 			case found[1] != "":
@@ -378,7 +378,7 @@ func (c Command) NestedScript() string {
 			return inner.Args[1]
 		}
 	case name == "find":
-		return findScript(inner)
+		return findExecScript(inner)
 	}
 	return ""
 }
@@ -409,7 +409,7 @@ func scriptArgumentIndex(args []string) int {
 	return 0
 }
 
-func findScript(c Command) string {
+func findExecScript(c Command) string {
 	var lines []string
 	for i, a := range c.Args {
 		switch a {

@@ -16,7 +16,7 @@ type Hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-const noNewline = `\ No newline at end of file`
+const noNewlineMarker = `\ No newline at end of file`
 
 // maxEdits bounds the search for the shortest edit script. If texts differ more, everything from the first to the
 // last difference is shown as replaced.
@@ -173,22 +173,22 @@ func (d *differ) buildHunk(regions []region, context int) Hunk {
 	h := Hunk{OldStart: first.oldFrom - lead + 1, OldLines: last.oldTo + tail - first.oldFrom + lead, NewStart: first.newFrom - lead + 1, NewLines: last.newTo + tail - first.newFrom + lead}
 	at := first.oldFrom - lead
 	for _, r := range regions {
-		h.add(' ', d.a[at:r.oldFrom])
-		h.add('-', d.a[r.oldFrom:r.oldTo])
-		h.add('+', d.b[r.newFrom:r.newTo])
+		h.addLines(' ', d.a[at:r.oldFrom])
+		h.addLines('-', d.a[r.oldFrom:r.oldTo])
+		h.addLines('+', d.b[r.newFrom:r.newTo])
 		at = r.oldTo
 	}
-	h.add(' ', d.a[at:last.oldTo+tail])
+	h.addLines(' ', d.a[at:last.oldTo+tail])
 	h.Lines = slices.Clip(h.Lines)
 	return h
 }
 
-func (h *Hunk) add(sign byte, lines []string) {
+func (h *Hunk) addLines(sign byte, lines []string) {
 	for _, l := range lines {
 		text, complete := strings.CutSuffix(l, "\n")
 		h.Lines = append(h.Lines, string(sign)+text)
 		if !complete {
-			h.Lines = append(h.Lines, noNewline)
+			h.Lines = append(h.Lines, noNewlineMarker)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestHunks(t *testing.T) {
 		{"from nothing", "", "a\nb\n", []Hunk{{OldStart: 1, NewStart: 1, NewLines: 2, Lines: []string{"+a", "+b"}}}},
 		{"to nothing", "a\n", "", []Hunk{{OldStart: 1, OldLines: 1, NewStart: 1, Lines: []string{"-a"}}}},
 		{"newline added", "a\nb", "a\nb\n", []Hunk{
-			{OldStart: 1, OldLines: 2, NewStart: 1, NewLines: 2, Lines: []string{" a", "-b", noNewline, "+b"}},
+			{OldStart: 1, OldLines: 2, NewStart: 1, NewLines: 2, Lines: []string{" a", "-b", noNewlineMarker, "+b"}},
 		}},
 		{"context cut", numbers(1, 20), strings.Replace(numbers(1, 20), "10\n", "ten\n", 1), []Hunk{
 			{OldStart: 7, OldLines: 7, NewStart: 7, NewLines: 7, Lines: []string{" 7", " 8", " 9", "-10", "+ten", " 11", " 12", " 13"}},
@@ -82,7 +82,7 @@ func apply(t *testing.T, before string, hunks []Hunk) string {
 		}
 		for i, l := range h.Lines {
 			end := "\n"
-			if i+1 < len(h.Lines) && h.Lines[i+1] == noNewline {
+			if i+1 < len(h.Lines) && h.Lines[i+1] == noNewlineMarker {
 				end = ""
 			}
 			switch l[0] {

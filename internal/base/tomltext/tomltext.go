@@ -40,7 +40,7 @@ func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
 	}
 	text := compact.String()
 	switch {
-	case !fitsLiteral(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
+	case !fitsLiteralString(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
 		w.b.WriteString(key + " = " + Quote(text) + "\n")
 	case len(text) <= 100 && !strings.Contains(text, "'"):
 		w.b.WriteString(key + " = '" + text + "'\n")
@@ -49,7 +49,7 @@ func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
 	}
 }
 
-func fitsLiteral(s string) bool {
+func fitsLiteralString(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
