@@ -113,7 +113,7 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 			if len(lines.Bytes()) == 0 {
 				continue
 			}
-			e, err := parse(lines.Bytes())
+			e, err := parseEntry(lines.Bytes())
 			if err != nil {
 				err = fmt.Errorf("line %d: %w", n, err)
 			}
@@ -127,7 +127,7 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 	}
 }
 
-func parse(line []byte) (Entry, error) {
+func parseEntry(line []byte) (Entry, error) {
 	var e Entry
 	rest, ok := e.parseHead(line)
 	if !ok && (json.Unmarshal(line, &e.LineHead) != nil || e.Type == "") {

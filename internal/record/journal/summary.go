@@ -73,10 +73,10 @@ func Summarize(entries []Entry) *Summary {
 }
 
 // Add adds a line.
-func (s *Summary) Add(w LineOrigin, b Body) {
+func (s *Summary) Add(origin LineOrigin, b Body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	by := processKey{w.Source, w.PID}
+	by := processKey{origin.Source, origin.PID}
 	switch b := b.(type) {
 	case Prompt:
 		s.run.AddPrompt(b.Prompt)
@@ -95,7 +95,7 @@ func (s *Summary) Add(w LineOrigin, b Body) {
 	case MCPNotification:
 		s.run.AddNotification(scenarios.ObservedNotification{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
 	case Match:
-		s.addRule(b.Rule, b.File, b.Line)
+		s.recordRuleUse(b.Rule, b.File, b.Line)
 	case Exit:
 		s.run.AddExit(b.Code)
 	case Telemetry:
@@ -103,9 +103,9 @@ func (s *Summary) Add(w LineOrigin, b Body) {
 	case Retry:
 		setInMap(&s.retries, by, b.Attempt)
 	case Model:
-		s.addMessage(modelSource{by, b.Agent}, b, w.AfterMS)
+		s.addMessage(modelSource{by, b.Agent}, b, origin.AfterMS)
 	case Request:
-		s.addRequest(b, w.AfterMS)
+		s.addRequest(b, origin.AfterMS)
 	case Gate:
 		s.addGate(b)
 	}
@@ -132,7 +132,7 @@ func (s *Summary) Gates() []GateState {
 	return slices.Clone(s.gates)
 }
 
-func (s *Summary) addRule(name, file string, line int) {
+func (s *Summary) recordRuleUse(name, file string, line int) {
 	if name != "" {
 		s.run.AddRule(scenarios.RuleRef{Name: name, File: file, Line: line})
 	}
@@ -184,7 +184,7 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 		return
 	}
 	s.run.AddPrompt(q.Prompt)
-	s.addRule(q.Rule, q.File, q.Line)
+	s.recordRuleUse(q.Rule, q.File, q.Line)
 }
 
 func (s *Summary) addGate(g Gate) {

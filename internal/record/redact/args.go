@@ -18,7 +18,7 @@ func (r *Redactor) Args(args []string) []string {
 		case isJSON(arg):
 			out[i] = inside.String(arg)
 		default:
-			out[i] = inside.redactFindings(arg, merge(append(inside.Find(arg), found[i]...)))
+			out[i] = inside.redactFindings(arg, mergeFindings(append(inside.Find(arg), found[i]...)))
 		}
 	}
 	return out

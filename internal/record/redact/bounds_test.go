@@ -298,7 +298,7 @@ func TestMerge(t *testing.T) {
 		{[]Finding{{"A", 0, 3, true}, {"B", 2, 5, false}}, []Finding{{"A", 0, 5, true}}},
 		{[]Finding{{"A", 0, 9, false}, {"B", 2, 5, false}}, []Finding{{"A", 0, 9, false}}},
 	} {
-		if diff := cmp.Diff(tt.want, merge(tt.in)); diff != "" {
+		if diff := cmp.Diff(tt.want, mergeFindings(tt.in)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -18,8 +18,8 @@ type Finding struct {
 // minSecretTextBytes is the minimum length of a text that can contain a secret.
 const minSecretTextBytes = 6
 
-// merge sorts findings and joins those that overlap. The first certain part, or else the first, decides the kind.
-func merge(found []Finding) []Finding {
+// mergeFindings sorts findings and joins those that overlap. The first certain part, or else the first, decides the kind.
+func mergeFindings(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})

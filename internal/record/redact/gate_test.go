@@ -26,9 +26,9 @@ func TestGatesLoseNothing(t *testing.T) {
 			if !slices.ContainsFunc(strings.Split(s.rules[n].keywords, "|"), func(w string) bool { return strings.Contains(strings.ToLower(text), w) }) {
 				text += s.rules[n].keywords // such a keyword may be anywhere in the text
 			}
-			whole := s.matchIn(text, n, [2]int{0, len(text)})
+			whole := s.findRuleMatches(text, n, [2]int{0, len(text)})
 			found += len(whole)
-			near := merge(s.find(text))
+			near := mergeFindings(s.find(text))
 			for _, w := range whole {
 				if !slices.ContainsFunc(near, func(f Finding) bool { return f.Start <= w.Start && w.End <= f.End }) {
 					t.Errorf("%s is not found near its keywords %s: %q in %q", s.rules[n].id, s.rules[n].keywords, text[w.Start:w.End], text)

@@ -180,29 +180,29 @@ func findIPAddresses(s string) []Finding {
 
 // wordFinder finds many words in a text in one pass. Words must have at least three bytes.
 type wordFinder struct {
-	ignoreCase bool              // ignore the case of ASCII letters; the words are in lower case
-	prefixBits [1 << 10]uint64   // one bit per hash of a word's first three bytes; most of a text is skipped because its bit is not set
-	byPrefix   map[uint32][]word // words by their first three bytes
+	ignoreCase bool                      // ignore the case of ASCII letters; the words are in lower case
+	prefixBits [1 << 10]uint64           // one bit per hash of a word's first three bytes; most of a text is skipped because its bit is not set
+	byPrefix   map[uint32][]searchedWord // words by their first three bytes
 }
 
-type word struct {
-	text string
-	n    int
+type searchedWord struct {
+	text   string
+	number int
 }
 
-func newWordFinder(fold bool) *wordFinder {
-	return &wordFinder{ignoreCase: fold, byPrefix: map[uint32][]word{}}
+func newWordFinder(ignoreCase bool) *wordFinder {
+	return &wordFinder{ignoreCase: ignoreCase, byPrefix: map[uint32][]searchedWord{}}
 }
 
-func (d *wordFinder) add(text string, n int) {
+func (d *wordFinder) add(text string, number int) {
 	key := prefixKey(text)
 	h := hash(key)
 	d.prefixBits[h>>6] |= 1 << (h & 63)
-	d.byPrefix[key] = append(d.byPrefix[key], word{text, n})
+	d.byPrefix[key] = append(d.byPrefix[key], searchedWord{text, number})
 }
 
 func (d *wordFinder) has(text string) bool {
-	return slices.ContainsFunc(d.byPrefix[prefixKey(text)], func(w word) bool { return w.text == text })
+	return slices.ContainsFunc(d.byPrefix[prefixKey(text)], func(w searchedWord) bool { return w.text == text })
 }
 
 func prefixKey(text string) uint32 {
@@ -226,7 +226,7 @@ func (d *wordFinder) forEach(s string, found func(n, start, end int)) {
 		}
 		for _, w := range d.byPrefix[key] {
 			if d.matchesAt(s[i-2:], w.text) {
-				found(w.n, i-2, i-2+len(w.text))
+				found(w.number, i-2, i-2+len(w.text))
 			}
 		}
 	}

@@ -93,7 +93,7 @@ const (
 )
 
 // contextLength returns how many bytes before and after a keyword are searched for a secret.
-func (g keywordPrecheck) contextLength() (before, behind int) {
+func (g keywordPrecheck) contextLength() (before, after int) {
 	switch g {
 	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:
 		return 80, 240
@@ -146,17 +146,17 @@ func (g keywordPrecheck) passes(text string, start, end int) bool {
 	}
 }
 
-// Limits, in bytes, for the text behind a keyword: at most so much of the name, at most so long an assignment sign with
-// quotes, and a value that is at least so long. They only serve to exclude most texts quickly. The expressions of the
-// rules are stricter.
+// Limits, in bytes, for the text after a keyword: the most of a name, the longest assignment sign with quotes, and the
+// shortest value. They only serve to exclude most texts quickly; the expressions of the rules are stricter.
 const (
 	maxNameRestBytes       = 48
 	maxAssignmentSignBytes = 9
 	minValueBytes          = 6
 )
 
-// hasAssignment reports whether rest, the text after a keyword, assigns a value; if digit is set, one with a digit.
-func hasAssignment(rest string, digit bool) bool {
+// hasAssignment reports whether rest, the text after a keyword, assigns a value, which must have a digit if needsDigit
+// is set.
+func hasAssignment(rest string, needsDigit bool) bool {
 	i := assignmentSignAt(rest)
 	if i < 0 {
 		return false
@@ -170,7 +170,7 @@ func hasAssignment(rest string, digit bool) bool {
 	for ; i < len(rest) && rest[i] > ' ' && strings.IndexByte("\"'`\\;", rest[i]) < 0; i++ {
 		digits = digits || rest[i] >= '0' && rest[i] <= '9'
 		n++
-		if n >= minValueBytes && (digits || !digit) {
+		if n >= minValueBytes && (digits || !needsDigit) {
 			return true
 		}
 	}

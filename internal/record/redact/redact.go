@@ -80,7 +80,7 @@ func (r *Redactor) Find(s string) []Finding {
 	if r.personal != nil {
 		found = append(found, r.personal.find(s)...)
 	}
-	return merge(found)
+	return mergeFindings(found)
 }
 
 // Finder finds the positions of secrets. It makes its redactor on first use. It may be used by many goroutines.
@@ -164,9 +164,9 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// redactString redacts a string of JSON. If whole is true, the complete string is secret, because of its key.
-func (r *Redactor) redactString(text string, whole bool) string {
-	if whole && text != "" && !isPlaceholder(text) {
+// redactString redacts a string of JSON. isSecret means that the key of the string makes it secret as a whole.
+func (r *Redactor) redactString(text string, isSecret bool) string {
+	if isSecret && text != "" && !isPlaceholder(text) {
 		return r.label.Placeholder("VALUE", text)
 	}
 	return r.String(text)

@@ -37,13 +37,13 @@ var additionalRules = [...]rule{
 	{id: "discord-webhook", expr: `\bapi(?:/v[0-9]+)?/webhooks/[0-9]+/([A-Za-z0-9_-]{20,})`, keywords: "/webhooks/"},
 	{id: "connection-string", expr: `(?i)\b(?:host|server|data source|user|username|user id|uid|dbname|database)\s*=[^\n"(){}]{1,48}?\b(?:password|pwd) ?=\s*'?([^\s'";(){}]{2,})|\b(?:password|pwd) ?=\s*'?([^\s'";(){}]{2,})'?[;\s]+(?:host|server|user|uid|dbname|database)\s*=`, keywords: "password=|password =|pwd=|pwd =", usesContext: true},
 	{id: "pgpass", expr: `(?m)(?:^|[\s"'>]|\\n)[^\s:"'/]+:(?:[0-9]{1,5}|\*):[^\s:"'/]+:[^\s:"'/]+:((?:\\[:\\]|[^\s"'\\:]){3,})`, keywords: "pgpass|:5432:|:*:"},
-	{id: "netrc", expr: `(?i)\b(?:machine` + netrcSeparator + `[^\s\\]{1,100}|default` + netrcSeparator + `login` + netrcSeparator + `[^\s\\]{1,100})` + netrcSeparator + `(?:(?:login|account)` + netrcSeparator + `[^\s\\]{1,100}` + netrcSeparator + `){0,2}password` + netrcSeparator + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
+	{id: "netrc", expr: `(?i)\b(?:machine` + netrcSeparatorPattern + `[^\s\\]{1,100}|default` + netrcSeparatorPattern + `login` + netrcSeparatorPattern + `[^\s\\]{1,100})` + netrcSeparatorPattern + `(?:(?:login|account)` + netrcSeparatorPattern + `[^\s\\]{1,100}` + netrcSeparatorPattern + `){0,2}password` + netrcSeparatorPattern + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
 	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", isCommandOption: true},
 	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+|openssl\b[^\n|;&]*?\s-(?:k\s+|pass(?:in|out)?\s+pass:)|aws\s+configure\s+set\s+[^\n|;&]*?(?:secret_access_key|session_token)\s+` +
 		`|(?:podman|nerdctl|buildah|skopeo|crane|helm|oc|az|cf|ibmcloud|twine|poetry|expo|eas)\s(?:[^\n|;&]*?\s)?(?:login|upload|publish)\b[^\n|;&]*?\s-p(?:\s+|=)|mongo[a-z]*\s[^\n|;&]*?\s-p\s*|(?:un)?zip\s[^\n|;&]*?-P\s+|7z\s[^\n|;&]*?\s-p` +
 		`|ldap[a-z]+\s[^\n|;&]*?-w\s+|sqlcmd\s[^\n|;&]*?-P\s*|(?:plink|pscp|psftp)\s[^\n|;&]*?-pw\s+|\bhttps?\s[^\n|;&]*?(?:-a|--auth)(?:\s+|=)[^\s:]+:|[wx]?freerdp\S*\s[^\n|;&]*?/p:|smbclient\s[^\n|;&]*?-U\s+[^\s%]+%|lftp\s[^\n|;&]*?-u\s+[^\s,]+,|sqlplus\s+(?:-\S+\s+)*[^\s/@]+/|(?:keytool|jarsigner)\s[^\n|;&]*?-[a-z]*pass\s+` +
 		`|tailscale\s[^\n|;&]*?--auth-?key(?:\s+|=)|gh\s+secret\s+set\s[^\n|;&]*?(?:-b|--body)(?:\s+|=)|kubectl\s[^\n|;&]*?--from-literal=[^\s=]+=)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker|openssl|configure|login|upload|publish|plink|pscp|psftp|http -|https -|freerdp|mongo|zip|ldap|sqlcmd|smbclient|lftp|sqlplus|keytool|jarsigner|tailscale|secret|kubectl|7z ", usesContext: true, isCommandOption: true},
-	{id: "login-operand", expr: commandStart + `(?:vault\s+(?:login|unwrap|operator\s+unseal|token\s+(?:lookup|renew|revoke))(?:\s+-[^\s|;&]+)*(?:(?:\s+\w+=\S+)*?\s+(?:token|password)=|\s+)|(?:(?:cargo|wandb)\s+login|snyk\s+auth|ngrok\s+(?:config\s+add-)?authtoken|bw\s+unlock|rclone\s+obscure|poetry\s+config\s+(?:\S*token\S*|http-basic\S*\s+\S+)|doppler\s+configure\s+set\s+token` +
+	{id: "login-operand", expr: commandStartPattern + `(?:vault\s+(?:login|unwrap|operator\s+unseal|token\s+(?:lookup|renew|revoke))(?:\s+-[^\s|;&]+)*(?:(?:\s+\w+=\S+)*?\s+(?:token|password)=|\s+)|(?:(?:cargo|wandb)\s+login|snyk\s+auth|ngrok\s+(?:config\s+add-)?authtoken|bw\s+unlock|rclone\s+obscure|poetry\s+config\s+(?:\S*token\S*|http-basic\S*\s+\S+)|doppler\s+configure\s+set\s+token` +
 		`|(?:bw\s+login|cf\s+auth|rabbitmqctl\s+(?:add_user|change_password|authenticate_user)|htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+)\s+[^\s-]\S*)(?:\s+-[^\s|;&]+)*\s+|(?:npm|yarn|pnpm)\s+(?:config\s+)?set\s+[^\s=]*(?:_authToken|_password|_auth|npmAuthToken|npmAuthIdent)(?:\s+|=))(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$=\\-][^\s"'|;&<>()=\\]{2,}=*))`, keywords: "vault|cargo|wandb|snyk|ngrok|unlock|rclone|doppler|poetry|bw login|cf auth|rabbitmqctl|htpasswd|_auth|_password|npmauth", usesContext: true, isCommandOption: true},
 	{id: "password-input", expr: `(?:\b(?:echo|printf)\s{1,4}(?:-[neE]{1,3}\s{1,3}|["']?%s(?:\\n)?["']?\s{1,3}){0,3}(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\-][^\s"'|;&<>()\\]*))\s*\|[^|\n;&]*?(?:--(?:password|token|api-key)-stdin|--with-token|\blogin -(?:\s|["']|$)|\bsudo\s+-[a-zA-Z]*S|\bchpasswd|--passphrase-fd\s+0|\bpasswd\s+--stdin)` +
 		`|(?:--(?:password|token|api-key)-stdin|--with-token|\blogin -|\bsudo\s+-[a-zA-Z]*S\b[^\n|;&<]*?)\s*<<<\s*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\]+)))`, keywords: "-stdin|--with-token|login -|sudo|chpasswd|passphrase-fd|--stdin", usesContext: true},
@@ -52,11 +52,11 @@ var additionalRules = [...]rule{
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", isGuess: true},
 }
 
-// commandStart matches the beginning of a command in a script or a JSON text.
-const commandStart = `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`
+// commandStartPattern matches the beginning of a command in a script or a JSON text.
+const commandStartPattern = `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`
 
-// netrcSeparator separates the words of a netrc file, even if a shell or JSON escapes the line ends.
-const netrcSeparator = `(?:\s|\\[nt]){1,9}`
+// netrcSeparatorPattern separates the words of a netrc file, even if a shell or JSON escapes the line ends.
+const netrcSeparatorPattern = `(?:\s|\\[nt]){1,9}`
 
 // secretFormFinder finds secrets by their form. Expressions are compiled when their keywords first occur.
 type secretFormFinder struct {
@@ -124,14 +124,14 @@ func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 }
 
 func (s *secretFormFinder) find(text string) []Finding {
-	return append(s.findMatching(text, func(rule) bool { return true }), findDiscordTokens(text)...)
+	return append(s.findWithRules(text, func(rule) bool { return true }), findDiscordTokens(text)...)
 }
 
 func (s *secretFormFinder) findInCommandLine(text string) []Finding {
-	return s.findMatching(text, func(r rule) bool { return r.isCommandOption })
+	return s.findWithRules(text, func(r rule) bool { return r.isCommandOption })
 }
 
-func (s *secretFormFinder) findMatching(text string, chosen func(rule) bool) []Finding {
+func (s *secretFormFinder) findWithRules(text string, chosen func(rule) bool) []Finding {
 	spans := s.candidateSpans(text)
 	var found []Finding
 	for _, n := range slices.Sorted(maps.Keys(spans)) {
@@ -139,19 +139,19 @@ func (s *secretFormFinder) findMatching(text string, chosen func(rule) bool) []F
 			continue
 		}
 		for _, span := range spans[n] {
-			found = append(found, s.matchIn(text, n, span)...)
+			found = append(found, s.findRuleMatches(text, n, span)...)
 		}
 	}
 	return found
 }
 
-func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
-	r, part := s.rules[n], text[span[0]:span[1]]
+func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]int) []Finding {
+	r, part := s.rules[ruleIndex], text[span[0]:span[1]]
 	var found []Finding
-	for _, m := range s.compiledPattern(n).FindAllStringSubmatchIndex(part, -1) {
+	for _, m := range s.compiledPattern(ruleIndex).FindAllStringSubmatchIndex(part, -1) {
 		if m[1] == len(part) && span[1] < len(text) { // the part may have cut the match
 			const more = 64 << 10
-			return s.matchIn(text, n, [2]int{span[0], min(span[1]+more, len(text))})
+			return s.findRuleMatches(text, ruleIndex, [2]int{span[0], min(span[1]+more, len(text))})
 		}
 		start, end := r.secretSpan(m)
 		secret := part[start:end]
@@ -187,29 +187,29 @@ func isWord(secret string) bool {
 	return len(secret) <= longestWord && (!lower || !upper)
 }
 
-func (r rule) secretSpan(m []int) (start, end int) {
+func (r rule) secretSpan(match []int) (start, end int) {
 	if r.group > 0 {
-		return m[2*r.group], m[2*r.group+1]
+		return match[2*r.group], match[2*r.group+1]
 	}
-	for i := 2; i < len(m); i += 2 {
-		if m[i] < m[i+1] {
-			return m[i], m[i+1]
+	for i := 2; i < len(match); i += 2 {
+		if match[i] < match[i+1] {
+			return match[i], match[i+1]
 		}
 	}
-	return m[0], m[1]
+	return match[0], match[1]
 }
 
-func (s *secretFormFinder) compiledPattern(n int) *regexp.Regexp {
+func (s *secretFormFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.exprs[n] == nil {
-		expr := s.rules[n].expr
+	if s.exprs[ruleIndex] == nil {
+		expr := s.rules[ruleIndex].expr
 		if rest, ok := strings.CutPrefix(expr, namePrefixPattern); ok {
 			expr = "(?i)" + rest
 		}
-		s.exprs[n] = regexp.MustCompile(expr)
+		s.exprs[ruleIndex] = regexp.MustCompile(expr)
 	}
-	return s.exprs[n]
+	return s.exprs[ruleIndex]
 }
 
 // namePrefixPattern is the beginning of the gitleaks rules for a name with a value. It matches the part of the name
