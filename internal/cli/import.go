@@ -68,7 +68,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		if err != nil {
 			return fmt.Errorf("finding the path of the claudeless binary: %w", err)
 		}
-		o.Check = &importer.Player{Self: self, Environ: s.Environ}
+		o.Check = &importer.ScenarioPlayer{Executable: self, Environ: s.Environ}
 	}
 	out, err := importer.Run(ctx, o)
 	if shown.line {

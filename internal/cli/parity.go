@@ -59,7 +59,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	o := suite.Options{
 		Cases: c.Cases, Known: c.Known, ShowNormalised: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,
-		IsolatedArgs: []string{"parity", "--isolated"}, Self: self, System: s,
+		IsolatedArgs: []string{"parity", "--isolated"}, Executable: self, System: s,
 	}
 	if err := c.findPrograms(ctx, s, &o); err != nil {
 		if errors.Is(err, suite.ErrNoClaude) {
@@ -118,7 +118,7 @@ func (c *parityCmd) findPrograms(ctx context.Context, s *process.System, o *suit
 				return err
 			}
 		}
-		o.Right, err = suite.FindClaude(ctx, s, path, o.Self)
+		o.Right, err = suite.FindClaude(ctx, s, path, o.Executable)
 	}
 	return err
 }

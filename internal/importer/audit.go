@@ -37,7 +37,7 @@ func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
 	defer file.Close()
 	const chunk = 256 << 10
 	ext := filepath.Ext(name)
-	a := &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
+	a := &fileAudit{name: name, hasEscapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
 	in := bufio.NewReaderSize(file, chunk)
 	var text []byte
 	for err == nil {
@@ -54,20 +54,20 @@ func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
 	return a.leaks, err
 }
 
-type audit struct {
-	name      string
-	escapes   bool // strings in the file have JSON escapes
-	redactor  *redact.Redactor
-	line      int    // line number at which tail begins
-	tail      string // the end of the text so far: a secret may continue in the next part
-	lastFound int    // offset in tail of the last secret found; negative if no secret begins in tail
-	leaks     []Leak
+type fileAudit struct {
+	name       string
+	hasEscapes bool // strings in the file have JSON escapes
+	redactor   *redact.Redactor
+	line       int    // line number at which tail begins
+	tail       string // the end of the text so far: a secret may continue in the next part
+	lastFound  int    // offset in tail of the last secret found; negative if no secret begins in tail
+	leaks      []Leak
 }
 
-func (a *audit) searchLines(more string) {
+func (a *fileAudit) searchLines(more string) {
 	raw := a.tail + more
 	text, at := raw, []int32(nil)
-	if a.escapes && strings.Contains(raw, `\`) {
+	if a.hasEscapes && strings.Contains(raw, `\`) {
 		text, at = unescape(raw)
 	}
 	place := func(i int) int {

@@ -20,7 +20,7 @@ func events(sessions []*session.Session, paths map[string]string, o CompareOptio
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.IsNotice { // a notification may come in its own turn or in the current one
-				t.add(p.At, "prompt")
+				t.addEvent(p.At, "prompt")
 			}
 			t.addMessages("", p.Messages)
 		}
@@ -34,7 +34,7 @@ type eventCollector struct {
 	events     []event
 }
 
-func (t *eventCollector) add(at session.Place, text string) {
+func (t *eventCollector) addEvent(at session.Place, text string) {
 	t.events = append(t.events, event{at, text})
 }
 
@@ -42,7 +42,7 @@ func (t *eventCollector) addMessages(indent string, messages []*session.Message)
 	for _, m := range messages {
 		if m.Failure != nil {
 			_, message := m.Failure.APIError()
-			t.add(m.At, indent+"failure "+t.normaliser.Text(message))
+			t.addEvent(m.At, indent+"failure "+t.normaliser.Text(message))
 			continue
 		}
 		for _, b := range m.Blocks {
@@ -51,9 +51,9 @@ func (t *eventCollector) addMessages(indent string, messages []*session.Message)
 				t.addCall(indent, b.Call)
 			case indent != "": // the stream contains only the calls of sub-agents
 			case b.Thinking && t.o.Thinking && b.Text != "":
-				t.add(m.At, indent+"thinking "+t.normaliser.Text(b.Text))
+				t.addEvent(m.At, indent+"thinking "+t.normaliser.Text(b.Text))
 			case !b.Thinking && b.Text != "":
-				t.add(m.At, indent+"text "+t.normaliser.Text(b.Text))
+				t.addEvent(m.At, indent+"text "+t.normaliser.Text(b.Text))
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	if c.Tool == "Bash" { // file names are absolute when the scenario is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")
 	}
-	t.add(c.At, indent+"call "+c.Tool+" "+input)
+	t.addEvent(c.At, indent+"call "+c.Tool+" "+input)
 	if c.Agent != nil {
 		t.addMessages(indent+"  ", c.Agent.Messages)
 	}
@@ -85,7 +85,7 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	case c.Result.Denied, strings.HasSuffix(text, RefusalText(c.Tool)):
 		kind, text = "denied", ""
 	}
-	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
+	t.addEvent(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
 // Truncate cuts a text, which must be longer, to at most limit bytes and appends the number of omitted bytes.
@@ -102,7 +102,7 @@ func RefusalText(tool string) string { return "The user does not want " + tool +
 
 const maxDifferences = 20
 
-func compare(recorded, played []event) []string {
+func compareEvents(recorded, played []event) []string {
 	var out []string
 	for i := range max(len(recorded), len(played)) {
 		var want, got string

@@ -79,11 +79,11 @@ func TestDifferences(t *testing.T) {
 			`in:1: recorded "text …` + strings.Repeat("a", 20) + `1", played "text …` + strings.Repeat("a", 20) + `2"`,
 		}},
 	} {
-		if diff := cmp.Diff(tt.want, compare(tt.recorded, tt.played)); diff != "" {
+		if diff := cmp.Diff(tt.want, compareEvents(tt.recorded, tt.played)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	if got := compare(list(many...), nil); len(got) != 21 || got[20] != "and more" {
+	if got := compareEvents(list(many...), nil); len(got) != 21 || got[20] != "and more" {
 		t.Errorf("%d differences, the last %q", len(got), got[len(got)-1])
 	}
 }

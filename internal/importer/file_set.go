@@ -82,7 +82,7 @@ func (k *FileSet) WriteFile(name string, data []byte) {
 // Err returns the first write failure.
 func (k *FileSet) Err() error { return k.err }
 
-func (k *FileSet) fail(name string, err error) {
+func (k *FileSet) recordFailure(name string, err error) {
 	if err != nil && k.err == nil {
 		k.err = fmt.Errorf("writing %s: %w", name, err)
 	}
@@ -97,7 +97,7 @@ func (k *FileSet) Create(name string) *OutputFile {
 	if err == nil {
 		f.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	}
-	k.fail(name, err)
+	k.recordFailure(name, err)
 	return f
 }
 
@@ -114,7 +114,7 @@ type OutputFile struct {
 func (f *OutputFile) Write(data []byte) {
 	if f.file != nil {
 		_, err := f.file.Write(data)
-		f.set.fail(f.name, err)
+		f.set.recordFailure(f.name, err)
 	}
 }
 
@@ -123,11 +123,11 @@ func (f *OutputFile) Close() {
 	if f.file == nil {
 		return
 	}
-	f.set.fail(f.name, f.file.Close())
+	f.set.recordFailure(f.name, f.file.Close())
 	f.file = nil
 	if f.set.redactor != nil {
 		leaks, err := auditFile(f.set.path(f.name), f.name, f.set.redactor)
-		f.set.fail(f.name, err)
+		f.set.recordFailure(f.name, err)
 		f.set.leaks = append(f.set.leaks, leaks...)
 	}
 }

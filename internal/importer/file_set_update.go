@@ -37,12 +37,12 @@ func (s *section) isEdited() bool { return textDigest(s.body) != s.stamp }
 
 func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
 
-var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
+var stampedTitlePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
 // splitSections splits a text into the sections that [StampedSection] wrote; before is the text above them. The key of
 // a section is the first word of its title and a number: "files 2" is the second one that begins with "files".
 func splitSections(text string) (before string, all []section) {
-	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
+	places := stampedTitlePattern().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
 		return text, nil
 	}
@@ -175,7 +175,7 @@ func (k *FileSet) Stamps() string {
 	return b.String()
 }
 
-var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
+var stampLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
 // parseStamps returns the stamps in the section "files", by file name. If the text has any sections, the map also has
 // an entry with an empty name. So an empty map means that the text has no sections.
@@ -184,7 +184,7 @@ func parseStamps(text string) map[string]string {
 	out := map[string]string{}
 	for i := range all {
 		if strings.HasPrefix(all[i].key, "files ") {
-			for _, m := range stampLine().FindAllStringSubmatch(all[i].body, -1) {
+			for _, m := range stampLinePattern().FindAllStringSubmatch(all[i].body, -1) {
 				out[m[2]] = m[1]
 			}
 		}

@@ -34,9 +34,9 @@ type Environment struct {
 
 // RedactionCount counts the replacements of one kind.
 type RedactionCount struct {
-	Kind  string `json:"kind"`
-	Times int    `json:"times"`
-	First string `json:"first"` // file:line
+	Kind       string `json:"kind"`
+	Times      int    `json:"times"`
+	FirstPlace string `json:"first"` // file:line
 }
 
 // Redactor replaces secrets and personal data in sessions. Equal values get equal replacements. The types of blocks and
@@ -52,7 +52,7 @@ type Redactor struct {
 func (h *Redactor) Placeholder(kind, secret string) string {
 	i := slices.IndexFunc(h.seen, func(s RedactionCount) bool { return s.Kind == kind })
 	if i < 0 {
-		h.seen = append(h.seen, RedactionCount{Kind: kind, First: h.at.String()})
+		h.seen = append(h.seen, RedactionCount{Kind: kind, FirstPlace: h.at.String()})
 		i = len(h.seen) - 1
 	}
 	h.seen[i].Times++
@@ -257,9 +257,10 @@ func readFileOrNil(dir, name string) []byte {
 
 type knownSecretReader struct{ environ, values []string }
 
-// add records a value and its name, which may show that it is secret. If [ordinaryValue] does not match the value, it
-// counts as a secret. Of a URL, add records only the password, or else a user name of more than eight characters.
-func (k *knownSecretReader) add(name, value string) {
+// addValue records a value and its name, which may show that it is secret. If [ordinaryValuePattern] does not match the
+// value, it counts as a secret. Of a URL, addValue records only the password, or else a user name of more than eight
+// characters.
+func (k *knownSecretReader) addValue(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
 			k.values = append(k.values, password)
@@ -269,13 +270,13 @@ func (k *knownSecretReader) add(name, value string) {
 		return
 	}
 	k.environ = append(k.environ, name+"="+value)
-	if !ordinaryValue().MatchString(value) {
+	if !ordinaryValuePattern().MatchString(value) {
 		k.values = append(k.values, value)
 	}
 }
 
-// ordinaryValue matches values that are not secrets: numbers, switches, paths, addresses without a password, words.
-var ordinaryValue = sync.OnceValue(func() *regexp.Regexp {
+// ordinaryValuePattern matches values that are not secrets: numbers, switches, paths, addresses without a password, words.
+var ordinaryValuePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:.{0,7}|[A-Za-z]+|[a-z]+(?:[-_ .][a-z]+)*|[0-9.:]+|[~./$].*|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)$`)
 })
 
@@ -288,7 +289,7 @@ func (k *knownSecretReader) readAssignments(data []byte) {
 			continue
 		}
 		value = strings.Trim(strings.TrimSpace(value), `"'`)
-		k.add(strings.TrimSpace(name), value)
+		k.addValue(strings.TrimSpace(name), value)
 	}
 }
 
@@ -307,29 +308,29 @@ func (k *knownSecretReader) readConfigSecrets(data []byte) {
 	}
 	for _, s := range servers {
 		for name, value := range s.Env {
-			k.add(name, value)
+			k.addValue(name, value)
 		}
 		for name, value := range s.Headers {
 			if _, token, ok := strings.Cut(value, " "); ok {
 				value = token
 			}
-			k.add(name, value)
+			k.addValue(name, value)
 		}
 	}
 }
 
 var (
-	gitRemote = sync.OnceValue(func() *regexp.Regexp {
+	gitRemotePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^\s*(?:push)?url\s*=\s*\w+://(?:[^\s:@/]*:)?([^\s:@/]+)@`)
 	})
-	gitHeader = sync.OnceValue(func() *regexp.Regexp {
+	gitHeaderPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?mi)^\s*extraheader\s*=\s*.*?:\s*(?:\w+\s+)?(\S+)\s*$`)
 	})
 	netrcPasswordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
 func (k *knownSecretReader) readGitConfig(data []byte) {
-	for _, expr := range []*regexp.Regexp{gitRemote(), gitHeader()} {
+	for _, expr := range []*regexp.Regexp{gitRemotePattern(), gitHeaderPattern()} {
 		for _, m := range expr.FindAllSubmatch(data, -1) {
 			if secret := string(m[1]); secret != "git" {
 				k.values = append(k.values, secret)

@@ -47,7 +47,7 @@ type Options struct {
 	Update         bool // keep edits in Out since the last import
 
 	// Check plays the written scenario; nil means not played.
-	Check *Player
+	Check *ScenarioPlayer
 
 	Environment Environment
 	Stdout      io.Writer
@@ -147,7 +147,7 @@ func buildScenario(o Options, k *FileSet, sessions []*session.Session, out *Outc
 	if err != nil {
 		return err
 	}
-	w := &scenarioWriter{options: &o, files: k, patterns: newPatternChooser(typed, rival, o.ExactPatterns), plans: newPlayPlans(o, sessions)}
+	w := &scenarioWriter{options: &o, files: k, patterns: newPatternChooser(typed, rival, o.ExactPatterns), plans: newReplayPlans(o, sessions)}
 	if err := w.writeFixtures(sessions); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (o *Outcome) text() string {
 		fmt.Fprintf(w, "skipped: %d lines of the unknown type %q\n", u.Lines, u.Type)
 	}
 	for _, h := range o.Redacted {
-		fmt.Fprintf(w, "redacted: %s %d times, first at %s\n", h.Kind, h.Times, h.First)
+		fmt.Fprintf(w, "redacted: %s %d times, first at %s\n", h.Kind, h.Times, h.FirstPlace)
 	}
 	for _, l := range o.Leaks {
 		fmt.Fprintf(w, "%s\n", l)
@@ -208,13 +208,13 @@ func DefaultName(files []string) string {
 	}
 	base := filepath.Base(files[0])
 	name := strings.TrimSuffix(base, filepath.Ext(base))
-	if transcriptName().MatchString(name) {
+	if transcriptNamePattern().MatchString(name) {
 		return "session"
 	}
 	return name
 }
 
-var transcriptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
+var transcriptNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
 
 // IsInputError reports whether an error concerns an input.
 func IsInputError(err error) bool {

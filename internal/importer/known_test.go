@@ -140,7 +140,7 @@ func TestPatternsOfLongPrompts(t *testing.T) {
 	p := newPatternChooser([]string{long, "say alpha now", "say beta now", "say the same now", "say the same now"}, nil, false)
 	got := map[string]pattern{}
 	for _, prompt := range []string{"say alpha now", "say beta now", "say the same now"} {
-		got[prompt] = p.choose(prompt, prompt)
+		got[prompt] = p.choosePattern(prompt, prompt)
 	}
 	want := map[string]pattern{
 		"say alpha now": {"contains", "text", "alpha"}, "say beta now": {"contains", "text", "beta"}, "say the same now": {"contains", "text", "say the same now"},

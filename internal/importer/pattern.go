@@ -57,24 +57,24 @@ func (p pattern) toml() string {
 	return fmt.Sprintf("{ type = %q, %s = %s }", p.kind, p.key, oneLine(p.text))
 }
 
-// choose returns a short pattern that matches a prompt and, if possible, no other. typed is the original prompt, shown
-// is the prompt after redaction. The pattern contains no text that redaction removed.
-func (p *patternChooser) choose(typed, shown string) pattern {
+// choosePattern returns a short pattern that matches a prompt and, if possible, no other. original is the prompt before
+// redaction. The pattern contains no text that redaction removed.
+func (p *patternChooser) choosePattern(original, redacted string) pattern {
 	switch {
-	case strings.TrimSpace(typed) == "":
+	case strings.TrimSpace(original) == "":
 		return pattern{kind: "any"}
-	case p.exact && typed == shown:
-		return pattern{"exact", "text", typed}
+	case p.exact && original == redacted:
+		return pattern{"exact", "text", original}
 	case p.exact:
-		return pattern{"regex", "pattern", volatileRegexp(shown)}
+		return pattern{"regex", "pattern", volatileRegexp(redacted)}
 	}
 	const most = 8
 	for n := 1; n <= most; n++ {
-		if part := p.longestDistinctWords(typed, shown, n); part != "" {
+		if part := p.longestDistinctWords(original, redacted, n); part != "" {
 			return pattern{"contains", "text", part}
 		}
 	}
-	return pattern{"regex", "pattern", volatileRegexp(shown)}
+	return pattern{"regex", "pattern", volatileRegexp(redacted)}
 }
 
 // isVolatile reports whether a word would differ in the next run: numbers, ids, dates, paths, placeholders.
@@ -82,20 +82,20 @@ func isVolatile(part string) bool {
 	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
 }
 
-// longestDistinctWords returns the longest run of n words that no other prompt has, from the first line with one; empty
-// means none.
-func (p *patternChooser) longestDistinctWords(typed, shown string, n int) string {
+// longestDistinctWords returns the longest run of wordCount words that no other prompt has, from the first line with
+// one; empty means none.
+func (p *patternChooser) longestDistinctWords(original, redacted string, wordCount int) string {
 	best := ""
-	for line := range strings.Lines(shown) {
+	for line := range strings.Lines(redacted) {
 		words := strings.Split(strings.TrimSpace(line), " ")
-		for i := 0; i+n <= len(words); i++ {
-			run := strings.Join(words[i:i+n], " ")
+		for i := 0; i+wordCount <= len(words); i++ {
+			run := strings.Join(words[i:i+wordCount], " ")
 			trimmed := strings.Trim(run, ".,;:!?\"'`()[] ")
 			const shortestPart = 4
-			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isVolatile(trimmed) || !strings.Contains(typed, trimmed) {
+			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isVolatile(trimmed) || !strings.Contains(original, trimmed) {
 				continue
 			}
-			if p.isDistinct(trimmed, words[i:i+n], typed) {
+			if p.isDistinct(trimmed, words[i:i+wordCount], original) {
 				best = trimmed
 			}
 		}
@@ -106,15 +106,15 @@ func (p *patternChooser) longestDistinctWords(typed, shown string, n int) string
 	return best
 }
 
-func (p *patternChooser) isDistinct(part string, words []string, typed string) bool {
-	if slices.ContainsFunc(p.rivalPatterns, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
+func (p *patternChooser) isDistinct(part string, words []string, original string) bool {
+	if slices.ContainsFunc(p.rivalPatterns, func(r string) bool { return strings.Contains(original, r) && strings.Contains(r, part) }) {
 		return false
 	}
 	if p.index == nil {
 		const enough = 4
 		return len(words) >= enough || slices.ContainsFunc(words, func(w string) bool { return p.words[w] <= 1 })
 	}
-	own := countOccurrences(typed, part)
+	own := countOccurrences(original, part)
 	return len(p.index.Lookup([]byte(part), own+1)) <= own
 }
 
@@ -131,9 +131,9 @@ func countOccurrences(text, part string) int {
 var digitsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
 // volatileRegexp returns a regular expression that matches the prompt with other ids, dates and numbers.
-func volatileRegexp(shown string) string {
+func volatileRegexp(prompt string) string {
 	const longest = 200
-	line, _, more := strings.Cut(strings.TrimSpace(shown), "\n")
+	line, _, more := strings.Cut(strings.TrimSpace(prompt), "\n")
 	runes := []rune(line)
 	cut := more || len(runes) > longest
 	line = string(runes[:min(longest, len(runes))])

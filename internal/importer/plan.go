@@ -15,19 +15,19 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-type playMethod int
+type replayMethod int
 
 const (
-	playCanned        playMethod = iota // return the recorded result
-	playByFixture                       // answered by the fixture of its MCP server
-	playBySubAgent                      // answered by the script of its sub-agent
-	playDenied                          // denied, as recorded
-	playLive                            // executed: the call only reads, and the file set contains the file that it reads
-	playWithoutResult                   // without a result
+	replayRecorded      replayMethod = iota // return the recorded result
+	replayByFixture                         // answered by the fixture of its MCP server
+	replayBySubAgent                        // answered by the script of its sub-agent
+	replayDenied                            // denied, as recorded
+	replayLive                              // executed: the call only reads, and the file set contains the file that it reads
+	replayWithoutResult                     // without a result
 )
 
-// playPlans decide how calls are played. Calls that change something are never executed.
-type playPlans struct {
+// replayPlans decide how the scenario answers recorded calls. Calls that change something are never executed.
+type replayPlans struct {
 	ran, denied map[string]bool    // names of tools whose calls ran, and of tools whose calls were denied
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
@@ -36,8 +36,8 @@ type playPlans struct {
 	cwds        []string
 }
 
-func newPlayPlans(o Options, sessions []*session.Session) *playPlans {
-	p := &playPlans{
+func newReplayPlans(o Options, sessions []*session.Session) *replayPlans {
+	p := &replayPlans{
 		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
 		files: map[string]*string{}, keepFiles: o.KeepFiles, cwds: []string{CWDPlaceholder},
 	}
@@ -52,7 +52,7 @@ func newPlayPlans(o Options, sessions []*session.Session) *playPlans {
 	return p
 }
 
-func (p *playPlans) addCall(c *session.Call) {
+func (p *replayPlans) addCall(c *session.Call) {
 	if c.Result == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (p *playPlans) addCall(c *session.Call) {
 }
 
 // relativePath returns the path of a file relative to the working directory of a session.
-func (p *playPlans) relativePath(name string) (rel string, ok bool) {
+func (p *replayPlans) relativePath(name string) (rel string, ok bool) {
 	for _, dir := range p.cwds {
 		if rest, found := strings.CutPrefix(name, dir+"/"); found {
 			rest = path.Clean(rest)
@@ -90,30 +90,30 @@ func (p *playPlans) relativePath(name string) (rel string, ok bool) {
 	return "", false
 }
 
-func (p *playPlans) methodFor(c *session.Call) playMethod {
+func (p *replayPlans) methodFor(c *session.Call) replayMethod {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
-		return playWithoutResult
+		return replayWithoutResult
 	case r != nil && r.Denied && !p.ran[c.Tool]:
-		return playDenied
+		return replayDenied
 	case r != nil && r.Denied:
-		return playCanned // the tool is allowed for other calls
+		return replayRecorded // the tool is allowed for other calls
 	case c.Agent != nil && (r == nil || !r.IsError):
-		return playBySubAgent
+		return replayBySubAgent
 	}
 	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.canUseFixture(c) {
-		return playByFixture
+		return replayByFixture
 	}
 	if _, _, ok := p.readsFile(c); ok {
-		return playLive
+		return replayLive
 	}
-	return playCanned
+	return replayRecorded
 }
 
 // readsFile recognizes a call that only reads one imported file, so that it can be executed. key is the member of the
 // input that names the file, such as file_path; value is its value in the directory where the scenario is played.
-func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
+func (p *replayPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
 		return "", "", false
@@ -146,7 +146,7 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
 			name, content = p.importedFile(p.cwds[i] + "/" + file)
 		}
-		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.apply(*content))
+		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.visiblePart(*content))
 	}
 	return "", "", false
 }
@@ -187,7 +187,7 @@ func parseFileView(line string) (s fileView, file string, ok bool) {
 	return s, file, true
 }
 
-func (s fileView) apply(content string) string {
+func (s fileView) visiblePart(content string) string {
 	lines := slices.Collect(strings.Lines(content))
 	switch {
 	case s.lineCount > 0:
@@ -199,7 +199,7 @@ func (s fileView) apply(content string) string {
 }
 
 // importedFile returns the path of a file when the scenario is played, and its content; nil means not in the set.
-func (p *playPlans) importedFile(file string) (name string, content *string) {
+func (p *replayPlans) importedFile(file string) (name string, content *string) {
 	rel, ok := p.relativePath(file)
 	if !ok {
 		return "", nil
@@ -207,13 +207,13 @@ func (p *playPlans) importedFile(file string) (name string, content *string) {
 	return CWDPlaceholder + "/files/" + rel, p.files[rel]
 }
 
-var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
+var lineNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
 // containsLines reports whether an imported file contains all lines of found, with or without line numbers.
 func containsLines(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")
-		if !strings.Contains(content, line) && !strings.Contains(content, lineNumber().ReplaceAllString(line, "")) {
+		if !strings.Contains(content, line) && !strings.Contains(content, lineNumberPattern().ReplaceAllString(line, "")) {
 			return false
 		}
 	}
@@ -222,7 +222,7 @@ func containsLines(found, content string) bool {
 
 // canUseFixture reports whether a fixture can return the recorded result of a call: it is complete, the same for all
 // calls with this input, and neither it nor the input contains a placeholder.
-func (p *playPlans) canUseFixture(c *session.Call) bool {
+func (p *replayPlans) canUseFixture(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
@@ -241,7 +241,7 @@ type expectedCall struct {
 }
 
 // addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
-func (e *expectedCalls) addMessages(p *playPlans, messages []*session.Message) {
+func (e *expectedCalls) addMessages(p *replayPlans, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			if b.Call != nil {
@@ -251,18 +251,18 @@ func (e *expectedCalls) addMessages(p *playPlans, messages []*session.Message) {
 	}
 }
 
-func (e *expectedCalls) addCall(p *playPlans, c *session.Call) {
+func (e *expectedCalls) addCall(p *replayPlans, c *session.Call) {
 	how := p.methodFor(c)
-	if how == playBySubAgent {
+	if how == replayBySubAgent {
 		e.addMessages(p, c.Agent.Messages)
 	}
-	if how == playDenied || how == playWithoutResult {
+	if how == replayDenied || how == replayWithoutResult {
 		return
 	}
-	x := expectedCall{tool: c.Tool, input: map[string]any{}, fromFixture: how == playByFixture}
+	x := expectedCall{tool: c.Tool, input: map[string]any{}, fromFixture: how == replayByFixture}
 	_ = json.Unmarshal(c.Input, &x.fullInput) // an input that is not an object has no members
 	changed := ""
-	if how == playLive {
+	if how == replayLive {
 		changed, _, _ = p.readsFile(c)
 	}
 	for name, value := range x.fullInput {

@@ -23,14 +23,14 @@ type CompareOptions struct {
 	MaxResultBytes int  // number of bytes of a result to compare; 0 means all
 }
 
-// Player plays an imported scenario with this program.
-type Player struct {
-	Self    string   // the binary, run under the name claude
-	Environ []string // only PATH is passed on
+// ScenarioPlayer plays an imported scenario with this program.
+type ScenarioPlayer struct {
+	Executable string   // the binary, run under the name claude
+	Environ    []string // only PATH is passed on
 }
 
 // Prepare copies a file set to a temporary directory; done removes it.
-func (p *Player) Prepare(k *FileSet) (at PlayDirs, done func(), err error) {
+func (p *ScenarioPlayer) Prepare(k *FileSet) (at PlayDirs, done func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
 		return at, nil, err
@@ -39,7 +39,7 @@ func (p *Player) Prepare(k *FileSet) (at PlayDirs, done func(), err error) {
 	dir, err := filepath.EvalSymlinks(tmp.Path)
 	if err == nil {
 		at = PlayDirs{dir: dir, scenario: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
-		err = errors.Join(k.CopyTo(at.scenario), os.MkdirAll(at.home, 0o755), os.Symlink(p.Self, at.claude))
+		err = errors.Join(k.CopyTo(at.scenario), os.MkdirAll(at.home, 0o755), os.Symlink(p.Executable, at.claude))
 	}
 	if err != nil {
 		done()
@@ -48,7 +48,7 @@ func (p *Player) Prepare(k *FileSet) (at PlayDirs, done func(), err error) {
 }
 
 // Differences plays the scenario with the recorded prompts and returns the differences; nil means none.
-func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
+func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.play(ctx, at, sessions)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*sessi
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the scenario's run: %w", err)
 	}
-	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
+	return compareEvents(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }
 
 // PlayDirs are the directories in which an imported scenario is played.
@@ -79,7 +79,7 @@ func recordedPaths(sessions []*session.Session) map[string]string {
 	return paths
 }
 
-func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
+func (p *ScenarioPlayer) play(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
 	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
 		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {

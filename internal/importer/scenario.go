@@ -21,7 +21,7 @@ type scenarioWriter struct {
 	files            *FileSet
 	file             *OutputFile // the scenario
 	patterns         *patternChooser
-	plans            *playPlans
+	plans            *replayPlans
 	notes            []string
 	toml             tomltext.Writer
 	prompt           int // number of the prompt over all sessions
@@ -69,7 +69,7 @@ func (w *scenarioWriter) writeSection(title string) {
 	w.toml.Reset()
 }
 
-func (w *scenarioWriter) origin(s *session.Session) string {
+func (w *scenarioWriter) originComment(s *session.Session) string {
 	var from []string
 	for _, f := range s.Files {
 		base := filepath.Base(f)
@@ -96,13 +96,13 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
-			w.toml.WriteRaw("# " + w.origin(s) + "\n")
+			w.toml.WriteRaw("# " + w.originComment(s) + "\n")
 		}
 		for _, at := range s.Compacted {
 			w.toml.WriteRaw(commentLine(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
 		}
 	}
-	return w.origin(sessions[0])
+	return w.originComment(sessions[0])
 }
 
 func commentLine(text string) string { return "# " + commentText(text) + "\n" }
@@ -125,7 +125,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		w.prompt++
 		w.resultFiles = 0
 		title := commentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedContentText(p.OtherParts)))
-		match := w.patterns.choose(typed, p.Text)
+		match := w.patterns.choosePattern(typed, p.Text)
 		switch {
 		case p.TextMissing:
 			match = pattern{kind: "not"}
@@ -263,21 +263,21 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	tool := c.Tool
 	how := w.plans.methodFor(c)
 	switch {
-	case how == playCanned && c.IsHarmless():
+	case how == replayRecorded && c.IsHarmless():
 		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
-	case how == playCanned:
+	case how == replayRecorded:
 		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is canned"))
-	case how == playDenied:
+	case how == replayDenied:
 		w.toml.WriteRaw(commentLine("the call was denied; see tool_execution below"))
 	}
 	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
-	if how == playLive {
+	if how == replayLive {
 		key, value, _ := w.plans.readsFile(c)
 		input = withValue(input, key, value)
 	}
 	w.toml.WriteRaw("input = " + w.inputTOML(input) + "\n")
-	if how == playCanned {
+	if how == replayRecorded {
 		w.toml.WriteRaw("result = " + w.resultTOML(c.Result.Text) + "\n")
 		if c.Result.IsError {
 			w.toml.WriteRaw("is_error = true\n")
@@ -286,7 +286,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which were left out")
 		}
 	}
-	if how == playBySubAgent {
+	if how == replayBySubAgent {
 		w.toml.WriteRaw("[" + prefix + ".subagent]\n")
 		w.toml.WriteString("type", c.Agent.Type)
 		w.toml.WriteRaw(fmt.Sprintf("background = %t\n", c.Agent.Background))

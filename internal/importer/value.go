@@ -34,10 +34,10 @@ func oneLine(s string) string {
 	return `"` + strings.Join(parts, `\n`) + `"`
 }
 
-var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
+var bareKeyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 func quoteKey(s string) string {
-	if bareKey().MatchString(s) {
+	if bareKeyPattern().MatchString(s) {
 		return s
 	}
 	return oneLine(s)

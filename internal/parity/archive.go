@@ -94,7 +94,7 @@ func (c *Case) readArchive(src []byte) (problems diag.List) {
 }
 
 // splitNumber splits a name such as argv.2 into name and number. The number is 1 if the name has none.
-func splitNumber(name string) (of string, n int) {
+func splitNumber(name string) (base string, number int) {
 	if of, digit, ok := strings.Cut(name, "."); ok && len(digit) == 1 && digit[0] >= '1' && digit[0] <= '9' {
 		return of, int(digit[0] - '0')
 	}

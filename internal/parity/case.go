@@ -115,9 +115,9 @@ func unreadable(name string, err error) diag.Diagnostic {
 	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.Reason(err)}
 }
 
-// readCase reads one file. listed is true if the file was found in a directory, not named by the user. A listed
-// scenario without a [parity] table is simply not a case: readCase then returns nil and no problem.
-func readCase(file, name string, listed bool) (*Case, diag.List) {
+// readCase reads one file. isFromDirectory means that the user named only the file's directory. A scenario without a
+// [parity] table is then simply not a case: readCase returns nil and no problem.
+func readCase(file, name string, isFromDirectory bool) (*Case, diag.List) {
 	src, err := os.ReadFile(file)
 	if err != nil {
 		return nil, diag.List{unreadable(file, err)}
@@ -131,11 +131,11 @@ func readCase(file, name string, listed bool) (*Case, diag.List) {
 	}
 	s, err := scenarios.Parse(file, src, scenarios.LoadOptions{})
 	switch {
-	case err != nil && listed && !strings.Contains(string(src), "[parity]"):
+	case err != nil && isFromDirectory && !strings.Contains(string(src), "[parity]"):
 		return nil, nil // a fixture, or another file with this extension
 	case err != nil:
 		return nil, diagnosticsOf(file, err)
-	case len(s.Parity.Argv) == 0 && listed:
+	case len(s.Parity.Argv) == 0 && isFromDirectory:
 		return nil, nil
 	case len(s.Parity.Argv) == 0:
 		return nil, diag.List{{Pos: diag.Position{File: file}, Message: "the scenario has no [parity] table", Hint: `argv = ["-p", "hello"] below [parity] sets the arguments of claude`}}

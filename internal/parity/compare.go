@@ -30,7 +30,7 @@ func Compare(ours, theirs *Recording) []Difference {
 		several[0] = sortByAgent(a, rank[0]) || several[0]
 		several[1] = sortByAgent(b, rank[1]) || several[1]
 		c.compareEvents("stdout", a, b, rank)
-		c.event = 0
+		c.eventNumber = 0
 		c.compareText("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
 		c.compareText("exit", ours.Runs[i].exitStatus(), theirs.Runs[i].exitStatus())
 	}
@@ -40,7 +40,7 @@ func Compare(ours, theirs *Recording) []Difference {
 	}
 	c.compareTranscripts(ours, theirs, rank)
 	c.compareEvents("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
-	c.event = 0
+	c.eventNumber = 0
 	here, there := renameFiles(ours.Files, c.pair.ours), renameFiles(theirs.Files, c.pair.theirs)
 	for _, name := range keysOf(here, there) {
 		a, inA := here[name]
@@ -162,7 +162,7 @@ type comparison struct {
 	pair        *normaliserPair
 	differences []Difference
 	seen        map[differenceKey]int // position in differences, for each difference that was found
-	event       int
+	eventNumber int
 }
 
 // differenceKey identifies differences that are reported as one: same path, and the same side, if any, lacks the value.
@@ -180,13 +180,13 @@ func (c *comparison) addDifference(path, ours, theirs string) {
 		return
 	}
 	c.seen[form] = len(c.differences)
-	c.differences = append(c.differences, Difference{Path: path, Ours: Shorten(ours, maxShownChars), Real: Shorten(theirs, maxShownChars), Event: c.event, Count: 1})
+	c.differences = append(c.differences, Difference{Path: path, Ours: Shorten(ours, maxShownChars), Real: Shorten(theirs, maxShownChars), Event: c.eventNumber, Count: 1})
 }
 
-// Shorten cuts a text to a number of characters.
-func Shorten(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
+// Shorten cuts a text to at most maxChars characters.
+func Shorten(s string, maxChars int) string {
+	if r := []rune(s); len(r) > maxChars {
+		return string(r[:maxChars]) + "…"
 	}
 	return s
 }
@@ -206,7 +206,7 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 		}
 	}
 	for n, p := range pairs {
-		c.event = n + 1
+		c.eventNumber = n + 1
 		switch {
 		case p[1] < 0:
 			c.addDifference(name+"."+a[p[0]].kind, c.pair.ours.formatValue(a[p[0]].value), "")
@@ -229,7 +229,7 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[str
 	for _, name := range keysOf(a, b) {
 		x, inA := a[name]
 		y, inB := b[name]
-		c.event = 0
+		c.eventNumber = 0
 		if inA != inB {
 			c.addDifference("transcript", textIf(inA, name), textIf(inB, name))
 			continue

@@ -214,15 +214,15 @@ func (f *KnownDifferenceFile) hasComparedAll(version string) bool {
 	return true
 }
 
-// unusedWords describes the patterns of the entry that matched no difference. whole is true if the run compared all
-// cases; otherwise case patterns with a `*` are left out.
-func (k *KnownDifference) unusedWords(whole bool) (words []string) {
+// unusedWords describes the patterns of the entry that matched no difference. comparedAll means that the run compared
+// all cases; otherwise case patterns with a `*` are left out.
+func (k *KnownDifference) unusedWords(comparedAll bool) (words []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {
 		cases = Globs{"*"}
 	}
 	for _, c := range cases {
-		judged := k.comparedWords[c] && (whole || !strings.Contains(c, "*"))
+		judged := k.comparedWords[c] && (comparedAll || !strings.Contains(c, "*"))
 		all = all && judged
 		if judged && !k.usedWords[c] {
 			words = append(words, fmt.Sprintf("%s of %s", strings.Join(k.Path, ", "), caseName(c)))

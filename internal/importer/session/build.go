@@ -41,7 +41,7 @@ func newBuilder(id string) *builder {
 	}
 }
 
-func (s *sessionSet) session(id, source string) *builder {
+func (s *sessionSet) builderFor(id, source string) *builder {
 	key := id + "\x00" + source
 	b := s.byID[key]
 	if b == nil {
@@ -110,11 +110,11 @@ func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
 	}
 }
 
-func (b *builder) agentFor(call string) *Agent {
-	a := b.agents[call]
+func (b *builder) agentFor(callID string) *Agent {
+	a := b.agents[callID]
 	if a == nil {
 		a = &Agent{}
-		b.agents[call] = a
+		b.agents[callID] = a
 	}
 	return a
 }
@@ -188,16 +188,16 @@ func (w *wireBlocks) UnmarshalJSON(raw []byte) error {
 }
 
 // plainText returns the text of the blocks and the number of blocks that are not text.
-func (w wireBlocks) plainText() (text string, other int) {
+func (w wireBlocks) plainText() (text string, otherCount int) {
 	var texts []string
 	for _, b := range w {
 		if b.Type == "text" {
 			texts = append(texts, b.Text)
 			continue
 		}
-		other++
+		otherCount++
 	}
-	return strings.Join(texts, "\n"), other
+	return strings.Join(texts, "\n"), otherCount
 }
 
 // addResult records the result of a call. It replaces an earlier result of the call.
@@ -236,7 +236,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 		b := s.byID[key]
 		b.attachResultsAndAgents()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
-			first.join(b)
+			first.mergeFrom(b)
 			continue
 		}
 		joined[b.ID] = b
@@ -264,7 +264,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 // sourcesByDetail lists the kinds of input. A later one describes a session in more detail than an earlier one.
 var sourcesByDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
-func (b *builder) join(other *builder) {
+func (b *builder) mergeFrom(other *builder) {
 	rich, poor := b, other
 	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourcesByDetail[:], other.source) > slices.Index(sourcesByDetail[:], b.source) {
 		rich, poor = other, b

@@ -92,8 +92,8 @@ func withAgentFiles(files []string) []string {
 	return once
 }
 
-// format parses the lines of one kind of file.
-type format interface {
+// lineFormat parses the lines of one kind of file.
+type lineFormat interface {
 	// parseLine parses one line. The error explains why the line does not have this format.
 	parseLine(at Place, raw []byte) error
 }
@@ -159,7 +159,7 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 
 type lineReader struct {
 	*recordingReader
-	format format // nil until the first line is known
+	format lineFormat // nil until the first line is known
 	lines  int
 	damage DamagedLines
 }
@@ -176,7 +176,7 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 		if tooLong {
 			return &Error{at, errTooLong.Error()}
 		}
-		if l.format = l.detect(at, raw); l.format == nil {
+		if l.format = l.detectFormat(at, raw); l.format == nil {
 			return &Error{Place{File: at.File}, describeLine(raw) + expectedFormats}
 		}
 	}
@@ -214,8 +214,8 @@ func describeLine(raw []byte) string {
 	return "is JSON in an unknown format: "
 }
 
-// detect recognizes the format of a file by its first line; nil means unknown.
-func (r *recordingReader) detect(at Place, raw []byte) format {
+// detectFormat recognizes the format of a file by its first line; nil means unknown.
+func (r *recordingReader) detectFormat(at Place, raw []byte) lineFormat {
 	stream := &streamReader{set: r.set, source: "stream"}
 	if raw[0] == '[' {
 		return arrayReader{stream}

@@ -65,7 +65,7 @@ var knownEvents = [...]string{
 
 func (r *streamReader) parseLine(at Place, raw []byte) error {
 	var ev streamEvent
-	if err := decode(raw, &ev); err != nil {
+	if err := decodeLine(raw, &ev); err != nil {
 		return err
 	}
 	r.current = cmp.Or(ev.SessionID, r.current)
@@ -75,7 +75,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 		}
 		return nil
 	}
-	b := r.set.session(r.current, r.source)
+	b := r.set.builderFor(r.current, r.source)
 	b.addIDs(r.current, ev.UUID)
 	b.addSourceFile(at.File)
 	if b.Date == "" && len(ev.Timestamp) >= 10 {
@@ -207,7 +207,7 @@ type tapeReader struct{ *streamReader }
 func (r tapeReader) parseLine(at Place, raw []byte) error {
 	frame := unwrapFrame(raw)
 	if frame == nil {
-		return decode(raw, &struct{}{}) // a header or a note
+		return decodeLine(raw, &struct{}{}) // a header or a note
 	}
 	return r.streamReader.parseLine(at, frame)
 }

@@ -34,7 +34,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	named := cmp.Or(e.Session, sessionIDFromMetadata(request.Metadata))
 	id := named
 	id = cmp.Or(id, "the conversation that begins with "+request.Messages[0].FirstText())
-	b := r.set.session(id, "traffic")
+	b := r.set.builderFor(id, "traffic")
 	b.ID = named
 	b.addSourceFile(at.File)
 	b.Date = cmp.Or(b.Date, date)
@@ -117,7 +117,7 @@ func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group
 	}
 	for _, g := range groups[min(from, len(groups)):] {
 		if g.Assistant {
-			w.addBlocks(w.at, assistantOf(g), w.agent)
+			w.addBlocks(w.at, assistantMessage(g), w.agent)
 			continue
 		}
 		for i := range g.Steps {
@@ -127,8 +127,8 @@ func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group
 	t.groups = len(groups)
 }
 
-// assistantOf returns the model's message in a group of the history, in the form of a response of the API.
-func assistantOf(g history.Group) wireMessage {
+// assistantMessage returns the model's message in a group of the history, in the form of a response of the API.
+func assistantMessage(g history.Group) wireMessage {
 	var m wireMessage
 	if g.Text != "" {
 		m.Content = append(m.Content, wireBlock{Type: "text", Text: g.Text})
@@ -196,7 +196,7 @@ func (r *trafficReader) finish() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failure != nil {
-			w := trafficWriter{builder: r.set.session(id, "traffic"), agent: agent}
+			w := trafficWriter{builder: r.set.builderFor(id, "traffic"), agent: agent}
 			w.recordFailure(t)
 		}
 	}
@@ -237,7 +237,7 @@ func (r *journalReader) parseLine(at Place, raw []byte) error {
 		if e.SessionID == "" {
 			continue
 		}
-		b := r.set.session(e.SessionID, "journal")
+		b := r.set.builderFor(e.SessionID, "journal")
 		b.addIDs(e.SessionID)
 		b.addSourceFile(at.File)
 		b.CWD, b.Mode, b.Environ = r.cwd[e.PID], r.mode[e.PID], r.environ[e.PID]

@@ -171,7 +171,7 @@ var ignoredTypes = [...]string{
 
 func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	var l transcriptLine
-	if err := decode(raw, &l); err != nil {
+	if err := decodeLine(raw, &l); err != nil {
 		return err
 	}
 	if l.UUID != "" {
@@ -189,7 +189,7 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	if l.SessionID == "" {
 		return nil
 	}
-	b := t.set.session(l.SessionID, "transcript")
+	b := t.set.builderFor(l.SessionID, "transcript")
 	b.addMeta(at, &l, t.agent)
 	switch {
 	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
@@ -226,8 +226,8 @@ func (t *transcriptReader) intern(text string) string {
 	return text
 }
 
-// decode parses a line; members of an unexpected type are skipped.
-func decode(raw []byte, target any) error {
+// decodeLine parses a line; members of an unexpected type are skipped.
+func decodeLine(raw []byte, target any) error {
 	err := json.Unmarshal(raw, target)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return errors.New("not valid JSON: " + syntax.Error())
@@ -252,7 +252,7 @@ func (t *transcriptReader) resolveBranch(branch string) error {
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		l := n.line
-		b := t.set.session(l.SessionID, "transcript")
+		b := t.set.builderFor(l.SessionID, "transcript")
 		if t.agent != "" || l.IsSidechain {
 			b.addAgentLine(n, t.agent, t.startingCall)
 			continue
@@ -377,12 +377,12 @@ func (b *builder) addToolResult(n *conversationLine, block wireBlock) {
 	b.addResultDetails(r, block.ToolUseID, l.ToolUseResult)
 }
 
-func (b *builder) addResultDetails(r *Result, call string, u *toolUseResult) {
+func (b *builder) addResultDetails(r *Result, callID string, u *toolUseResult) {
 	if f := u.File; f.FilePath != "" && b.keepContents {
 		r.File = &File{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
 	if u.AgentID != "" {
-		a := b.agentFor(call)
+		a := b.agentFor(callID)
 		a.ID, a.Background = u.AgentID, u.IsAsync
 	}
 }

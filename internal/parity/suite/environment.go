@@ -98,7 +98,7 @@ func (p *laneRun) writeFiles() error {
 	all := map[string][]byte{p.path("scenario.toml"): p.Case.Scenario}
 	seed, err := json.Marshal(map[string]any{
 		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
-		"customApiKeyResponses": map[string]any{"approved": []string{dummyKey}, "rejected": []string{}},
+		"customApiKeyResponses": map[string]any{"approved": []string{dummyAPIKey}, "rejected": []string{}},
 		"projects":              map[string]any{p.path("cwd"): map[string]any{"hasTrustDialogAccepted": true}},
 	})
 	if err != nil {
@@ -132,12 +132,12 @@ func (p *laneRun) writeFiles() error {
 	return nil
 }
 
-const dummyKey = "dummy"
+const dummyAPIKey = "dummy"
 
 // installPrograms writes the programs that are first on PATH. claude is this binary. claudeless makes fixtures record
 // their traffic. record-hook is a hook that records its input and prints its argument.
 func (p *laneRun) installPrograms() error {
-	quoted := "'" + strings.ReplaceAll(p.Self, "'", `'\''`) + "'"
+	quoted := "'" + strings.ReplaceAll(p.Executable, "'", `'\''`) + "'"
 	protocol := ""
 	if p.Protocol != "" {
 		protocol = " --protocol '" + p.Protocol + "'"
@@ -150,7 +150,7 @@ func (p *laneRun) installPrograms() error {
 			return err
 		}
 	}
-	return errors.Join(os.Symlink(p.Self, p.path("bin", "claude")), os.WriteFile(p.path("bin", "claudeless"), []byte(fixture), 0o755), os.WriteFile(p.path("bin", "record-hook"), []byte(hook), 0o755))
+	return errors.Join(os.Symlink(p.Executable, p.path("bin", "claude")), os.WriteFile(p.path("bin", "claudeless"), []byte(fixture), 0o755), os.WriteFile(p.path("bin", "record-hook"), []byte(hook), 0o755))
 }
 
 func (p *laneRun) scenarioFile() string {
@@ -165,7 +165,7 @@ func (p *laneRun) setEnviron(addr string) {
 	p.env = []string{
 		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.configDir(), "TMPDIR=" + p.path("tmp"),
 		"TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=somebody", "TZ=UTC", "IS_SANDBOX=1",
-		"ANTHROPIC_API_KEY=" + dummyKey, "ANTHROPIC_BASE_URL=" + addr,
+		"ANTHROPIC_API_KEY=" + dummyAPIKey, "ANTHROPIC_BASE_URL=" + addr,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 	}
 	if p.Case.InertShell { // the real CLI uses SHELL, claudeless the first bash in PATH

@@ -27,8 +27,8 @@ type Job struct {
 	Lanes []Lane       `json:"lanes"`
 	// Dir is a new directory. The lanes run one after the other in one subdirectory, so that all see the same paths.
 	Dir string `json:"dir"`
-	// Self is the claudeless binary, which is also used for fixtures.
-	Self string `json:"self"`
+	// Executable is the claudeless binary, which is also used for fixtures.
+	Executable string `json:"self"`
 	// Timeout bounds each run of a program.
 	Timeout time.Duration `json:"timeout"`
 	// DefaultURL lets the programs use the default URL of the API. This needs a separate network, in which the host of
@@ -118,7 +118,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	const most = 512 << 20
 	limit := time.Duration(len(job.Lanes)*max(1, len(job.Case.Runs)))*(job.Timeout+5*time.Second) + 30*time.Second
-	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Self, Args: words, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Executable, Args: words, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
 	if err != nil {
 		return nil, errors.Join(ErrNotIsolated, err)
 	}

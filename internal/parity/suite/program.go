@@ -32,9 +32,9 @@ var ErrNoClaude = errors.New("no usable real claude")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH, but never claudeless.
-func FindClaude(ctx context.Context, s *process.System, given, self string) (Program, error) {
-	path, err := runner.FindRealClaude(given, s.Getenv, self)
+// FindClaude returns the real claude: the program at explicitPath, at CLAUDE_BIN, or on PATH, but never claudeless.
+func FindClaude(ctx context.Context, s *process.System, explicitPath, ownPath string) (Program, error) {
+	path, err := runner.FindRealClaude(explicitPath, s.Getenv, ownPath)
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
@@ -46,7 +46,7 @@ func FindClaude(ctx context.Context, s *process.System, given, self string) (Pro
 	return identify(ctx, s, path)
 }
 
-var versionLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`) })
+var versionLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`) })
 
 func identify(ctx context.Context, s *process.System, path string) (Program, error) {
 	res, err := runOption(ctx, s, path, "--version")
@@ -54,7 +54,7 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
 	said := strings.TrimSpace(string(res.Stdout) + string(res.Stderr))
-	switch m := versionLine().FindStringSubmatch(string(res.Stdout)); {
+	switch m := versionLinePattern().FindStringSubmatch(string(res.Stdout)); {
 	case res.TimedOut:
 		return Program{}, fmt.Errorf("%w: %s --version did not exit within 20 s", ErrNoClaude, path)
 	case m != nil:
@@ -75,7 +75,7 @@ func runOption(ctx context.Context, s *process.System, path, option string) (pro
 	return proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: path, Args: []string{option}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path}, Timeout: 20 * time.Second})
 }
 
-var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
+var helpWordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
 
 // readHelp returns the options and commands that a program lists in its help; it returns none if there is no help.
 func readHelp(ctx context.Context, s *process.System, p Program) parity.HelpWords {
@@ -84,7 +84,7 @@ func readHelp(ctx context.Context, s *process.System, p Program) parity.HelpWord
 	if err != nil || res.TimedOut {
 		return line
 	}
-	for _, m := range helpWords().FindAllStringSubmatch(string(res.Stdout), -1) {
+	for _, m := range helpWordPattern().FindAllStringSubmatch(string(res.Stdout), -1) {
 		if m[1] != "" {
 			line.Words["options"] = append(line.Words["options"], m[1])
 		} else {

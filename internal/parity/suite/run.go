@@ -93,7 +93,7 @@ func collectOutput(child *proc.Process) *programOutput {
 		for {
 			line, err := r.ReadString('\n')
 			if line != "" {
-				o.add(line)
+				o.addLine(line)
 			}
 			if err != nil {
 				return
@@ -103,7 +103,7 @@ func collectOutput(child *proc.Process) *programOutput {
 	return o
 }
 
-func (o *programOutput) add(line string) {
+func (o *programOutput) addLine(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lines = append(o.lines, line)
@@ -162,7 +162,7 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *pro
 		_, _ = stdin.Write(r.Stdin) // the program may ignore its input
 		return ""
 	}
-	h := &host{ctx: ctx, child: child, output: out}
+	h := &dialogueHost{ctx: ctx, child: child, output: out}
 	for _, s := range r.Steps {
 		if s.Verb == "close" {
 			stdin.CloseWhenSent()
@@ -205,28 +205,28 @@ func stringField(line, path string) (value string, ok bool) {
 	return string(raw), err == nil && v != nil
 }
 
-type host struct {
+type dialogueHost struct {
 	ctx    context.Context // context of the run; a host exists only while one run is executed
 	child  *proc.Process
 	output *programOutput
 
 	position     int    // number of lines processed so far
-	id           string // id of the request that the last wait received
-	rpc          string // id of the MCP message that the request of the last wait contains
-	task         string // id of the task of the last wait for an event of a task
+	requestID    string // id of the request that the last wait received
+	mcpMessageID string // id of the MCP message that the request of the last wait contains
+	taskID       string // id of the task of the last wait for an event of a task
 	input        json.RawMessage
 	requestCount int
 }
 
 // executeStep executes one step. It returns a description of the expected event that did not happen, or "".
-func (h *host) executeStep(s parity.CaseStep, text string) string {
+func (h *dialogueHost) executeStep(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":
 		h.send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
 	case "send":
-		_, _ = h.child.Stdin().Write([]byte(strings.ReplaceAll(text, "$id", h.id) + "\n"))
+		_, _ = h.child.Stdin().Write([]byte(strings.ReplaceAll(text, "$id", h.requestID) + "\n"))
 	case "ask", "request":
-		text = strings.ReplaceAll(text, "$task", h.task)
+		text = strings.ReplaceAll(text, "$task", h.taskID)
 		h.requestCount++
 		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
@@ -247,7 +247,7 @@ func (h *host) executeStep(s parity.CaseStep, text string) string {
 			return "no result"
 		}
 	case "answer":
-		h.respond(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.rpc)))
+		h.respond(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.mcpMessageID)))
 	case "signal":
 		h.child.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
 	}
@@ -255,7 +255,7 @@ func (h *host) executeStep(s parity.CaseStep, text string) string {
 }
 
 // denyAll denies every permission request until a result arrives. It returns false if no result arrives.
-func (h *host) denyAll() bool {
+func (h *dialogueHost) denyAll() bool {
 	for {
 		next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 			kind := parity.KindOf(json.RawMessage(line))
@@ -269,13 +269,13 @@ func (h *host) denyAll() bool {
 		if !asks {
 			return true
 		}
-		h.id = id
+		h.requestID = id
 		h.respond(h.permissionAnswer("deny", ""))
 	}
 }
 
 // permissionAnswer answers a permission request. For "deny", text is the message; for "allow", the new input, if any.
-func (h *host) permissionAnswer(verb, text string) any {
+func (h *dialogueHost) permissionAnswer(verb, text string) any {
 	switch {
 	case verb == "deny" && text == "":
 		return map[string]any{"behavior": "deny", "message": "no"}
@@ -287,11 +287,11 @@ func (h *host) permissionAnswer(verb, text string) any {
 	return map[string]any{"behavior": "allow", "updatedInput": json.RawMessage(text)}
 }
 
-func (h *host) respond(body any) {
-	h.send(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": h.id, "response": body}})
+func (h *dialogueHost) respond(body any) {
+	h.send(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": h.requestID, "response": body}})
 }
 
-func (h *host) send(v any) {
+func (h *dialogueHost) send(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // cannot happen: v contains only strings and valid JSON
@@ -300,7 +300,7 @@ func (h *host) send(v any) {
 }
 
 // waitForEvent waits for an event whose kind has this prefix and which meets the conditions.
-func (h *host) waitForEvent(kind string, where ...string) bool {
+func (h *dialogueHost) waitForEvent(kind string, where ...string) bool {
 	next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
 			return false
@@ -318,13 +318,13 @@ func (h *host) waitForEvent(kind string, where ...string) bool {
 		return false
 	}
 	if id, ok := stringField(line, "task_id"); ok {
-		h.task = id
+		h.taskID = id
 	}
 	if id, asks := stringField(line, "request_id"); asks {
-		h.id = id
+		h.requestID = id
 		input, _ := stringField(line, "request.input")
 		h.input = json.RawMessage(input)
-		h.rpc, _ = stringField(line, "request.message.id")
+		h.mcpMessageID, _ = stringField(line, "request.message.id")
 	}
 	return true
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Options configure a comparison. System, Self and Cases are required.
+// Options configure a comparison. System, Executable and Cases are required.
 type Options struct {
 	Cases []string // files and directories
 	// Left and Right are the lanes; the zero value is claudeless.
@@ -44,9 +44,9 @@ type Options struct {
 	// Retries is how often a case that differs is repeated. Only differences that occur every time are reported,
 	// because races can cause a difference by chance.
 	Retries int
-	// IsolatedArgs are the arguments with which Self calls [ServeJob].
+	// IsolatedArgs are the arguments with which Executable calls [ServeJob].
 	IsolatedArgs []string
-	Self         string
+	Executable   string
 	System       *process.System
 }
 
@@ -131,7 +131,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 		v.Status, v.Reasons = parity.StatusNotComparable, c.Incomparable
 		return v
 	}
-	recordings, err := r.play(ctx, r.Timeout, func(string) (*parity.Case, error) { return c, nil })
+	recordings, err := r.playLanes(ctx, r.Timeout, func(string) (*parity.Case, error) { return c, nil })
 	if err != nil {
 		v.Differences = append(v.Differences, parity.Difference{Path: "run", Real: err.Error(), Count: 1})
 		v.Judge()
@@ -216,7 +216,7 @@ func newLaneRunner(o Options) laneRunner {
 }
 
 func (r *laneRunner) checkIsolation(ctx context.Context) {
-	_, err := PlayIsolated(ctx, r.System, &Job{Case: &parity.Case{}, Self: r.Self}, r.IsolatedArgs...)
+	_, err := PlayIsolated(ctx, r.System, &Job{Case: &parity.Case{}, Executable: r.Executable}, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
 	}
@@ -254,8 +254,8 @@ func (r *laneRunner) retry(ctx context.Context, n int, do func(i int), needed fu
 	}
 }
 
-// play runs a case with both programs. makeCase is called with the new directory of the job.
-func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*parity.Case, error)) (recordings []*parity.Recording, err error) {
+// playLanes runs a case with both programs. makeCase is called with the new directory of the job.
+func (r *laneRunner) playLanes(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*parity.Case, error)) (recordings []*parity.Recording, err error) {
 	dir, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 	if err != nil {
 		return nil, err
 	}
-	job := &Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
+	job := &Job{Case: c, Dir: dir.Path, Executable: r.Executable, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
 		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
 	}}
 	if !r.isIsolated {
