@@ -92,7 +92,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 		c.Path += ".exe"
 	}
 	setup := runner.ClaudeSetup{
-		Self: self, Scenario: s.scenarioPath(), Journal: s.journalPath(), Config: filepath.Join(s.dir, "config"),
+		Executable: self, Scenario: s.scenarioPath(), Journal: s.journalPath(), Config: filepath.Join(s.dir, "config"),
 		RunID: s.runID(), ExtraVariables: []string{playClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const structuredTool = "StructuredOutput"
+const structuredOutputTool = "StructuredOutput"
 
 // BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
 func (f *replay) BuildMessage(now time.Time) *wire.Message {
@@ -74,11 +74,11 @@ func (f *replay) hidesThinking() bool {
 // completeCall fills in a scripted call for this request: the name under which the request offers the tool and, if they
 // are missing, an id and an empty input. If the call starts a sub-agent with a script, completeCall remembers the
 // script for the sub-agent.
-func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
+func (f *replay) completeCall(b protocol.ToolUse, index int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.offeredToolName(b.Name)
 	if b.ID == "" {
-		b.ID = f.replayer.ID("toolu", key, fmt.Sprint(at))
+		b.ID = f.replayer.ID("toolu", key, fmt.Sprint(index))
 	}
 	if len(b.Input) == 0 {
 		b.Input = json.RawMessage("{}")
@@ -124,8 +124,8 @@ func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 	if a.structured == nil {
 		return
 	}
-	if slices.Contains(f.request.Tools.Names, structuredTool) {
-		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.replayer.ID("toolu", f.HistoryDigest(), structuredTool), Name: structuredTool, Input: a.structured})
+	if slices.Contains(f.request.Tools.Names, structuredOutputTool) {
+		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.replayer.ID("toolu", f.HistoryDigest(), structuredOutputTool), Name: structuredOutputTool, Input: a.structured})
 		return
 	}
 	var config struct {

@@ -53,10 +53,10 @@ func (x *exchange) serveConversation() error {
 	}
 	defer x.writeJournal() // deferred, because closing the connection may panic
 	if fails {
-		x.playFailure(t)
+		x.simulateFailure(t)
 	} else {
 		x.setHeaders(t.id)
-		x.send(r, x.streamEvents(t, t.message), t.message)
+		x.sendMessage(r, x.streamEvents(t, t.message), t.message)
 	}
 	x.recordEvents(t)
 	return nil
@@ -75,7 +75,7 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	m := &wire.Message{ID: x.server.replayer.ID("msg", key), Model: r.Model, StopReason: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.setHeaders(x.server.replayer.ID("req", key))
-	x.send(r, m.Events(wire.StreamOptions{Pad: x.server.Scenario.API.Pad, Seed: key}), m)
+	x.sendMessage(r, m.Events(wire.StreamOptions{Pad: x.server.Scenario.API.Pad, Seed: key}), m)
 	x.server.recordJournalLine(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
 	})
@@ -217,7 +217,7 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 	}
 }
 
-func (x *exchange) playFailure(t *conversationTurn) {
+func (x *exchange) simulateFailure(t *conversationTurn) {
 	fail := t.reply.Failure
 	x.setHeaders(t.id)
 	x.journalLine.Error = string(fail.Type)
@@ -236,7 +236,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 		}
 		x.sendBytes(http.StatusOK, []byte(fail.Raw))
 	case scenarios.FailPartialResponse:
-		x.sendPartial(t, fail)
+		x.sendPartialStream(t, fail)
 	case scenarios.FailStreamError:
 		if !t.request.Stream { // an event needs a stream
 			x.answerFailure(fail, t.id)
@@ -244,14 +244,14 @@ func (x *exchange) playFailure(t *conversationTurn) {
 		}
 		broken := *fail
 		broken.Cut = "error"
-		x.sendPartial(t, &broken)
+		x.sendPartialStream(t, &broken)
 	case scenarios.FailStreamFault:
 		s := x.streamEvents(t, t.message)
 		silent := s.ApplyFault(fail.Fault)
 		if t.request.Stream && x.sendEvents(s) && silent {
 			x.waitForClient()
 		} else if !t.request.Stream {
-			x.send(t.request, s, t.message)
+			x.sendMessage(t.request, s, t.message)
 		}
 	default:
 		x.answerFailure(fail, t.id)
@@ -279,7 +279,7 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	x.sendJSON(e.Status, wire.NewError(e, code, id))
 }
 
-func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
+func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failure) {
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
 	if !t.request.Stream {

@@ -30,7 +30,7 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 	}
 	if a.structured != nil {
 		if len(g.Uses) == len(calls)+1 {
-			calls = append(calls, history.ToolUse{Name: structuredTool, Input: a.structured})
+			calls = append(calls, history.ToolUse{Name: structuredOutputTool, Input: a.structured})
 		} else if len(calls) == 0 && sameJSON(a.structured, json.RawMessage(g.Text)) {
 			return ""
 		}
@@ -54,16 +54,16 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 // equalWithDefaults reports whether a call in the history equals the scripted call. The call in the history may also
 // contain defaults of its schema (Claude Code returns an Edit with `replace_all: false`), and texts that Claude Code
 // has rewritten.
-func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema json.RawMessage) bool {
+func equalWithDefaults(scripted json.RawMessage, actual history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
-	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(has.Input, &y) != nil {
+	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(actual.Input, &y) != nil {
 		return false
 	}
-	if len(schema) == 0 && has.Name == "Edit" {
+	if len(schema) == 0 && actual.Name == "Edit" {
 		schema = json.RawMessage(`{"properties":{"replace_all":{"default":false}}}`)
 	}
 	for name, value := range x {
-		if text, ok := value.(string); ok && isRewritten(has.Name+"."+name, text, y[name]) {
+		if text, ok := value.(string); ok && isRewritten(actual.Name+"."+name, text, y[name]) {
 			x[name] = y[name]
 		}
 	}
@@ -84,13 +84,13 @@ func isRewritten(input, text string, value any) bool {
 			dir, rest, _ := strings.Cut(text, " && ")
 			return strings.ReplaceAll(text, `\\;`, `\;`) == value || strings.HasPrefix(dir, "cd ") && strings.ReplaceAll(rest, `\\;`, `\;`) == value
 		case "Edit.new_string", "Write.content":
-			return trailingSpace().ReplaceAllString(text, "") == value
+			return trailingSpacePattern().ReplaceAllString(text, "") == value
 		}
 	}
 	return false
 }
 
-var trailingSpace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[ \t]+$`) })
+var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[ \t]+$`) })
 
 // equalIgnoringDefaults reports whether y equals x. y may also have keys that x lacks, with the defaults of the schema.
 func equalIgnoringDefaults(x, y any, schema map[string]any) bool {

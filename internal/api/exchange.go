@@ -68,13 +68,13 @@ func (x *exchange) setHeaders(id string) string {
 	return id
 }
 
-func (x *exchange) refuse(no *history.RefusalError) {
+func (x *exchange) refuse(refusal *history.RefusalError) {
 	id := x.setHeaders("")
-	if no.NoRetry {
+	if refusal.NoRetry {
 		x.w.Header().Set("X-Should-Retry", "false")
 	}
-	x.journalLine.Error = no.Message
-	x.sendJSON(no.Status, wire.NewError(scenarios.APIError{Status: no.Status, Message: no.Message}, no.Code, id))
+	x.journalLine.Error = refusal.Message
+	x.sendJSON(refusal.Status, wire.NewError(scenarios.APIError{Status: refusal.Status, Message: refusal.Message}, refusal.Code, id))
 	x.writeJournal()
 }
 

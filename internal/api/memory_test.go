@@ -398,7 +398,7 @@ response = "rest"
 		want   []string
 	}{
 		"a run": {
-			[]func(*api.Options){func(o *api.Options) { o.Run, o.Gates = true, filepath.Join(t.TempDir(), "gates") }},
+			[]func(*api.Options){func(o *api.Options) { o.IsPartOfRun, o.Gates = true, filepath.Join(t.TempDir(), "gates") }},
 			[]string{"once", "twice", "once", "twice", "rest", "rest", "rest"},
 		},
 		"no run": {nil, []string{"once", "once", "once", "twice", "twice", "twice", "once"}},

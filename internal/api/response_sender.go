@@ -47,7 +47,7 @@ func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	return s.w
 }
 
-func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wire.Message) {
+func (s *responseSender) sendMessage(r *history.Request, script *wire.EventList, m *wire.Message) {
 	if r.Stream {
 		s.sendEvents(script)
 		return

@@ -132,7 +132,7 @@ func (f *replay) applyStep(ctx context.Context, st *conversationState, g *replay
 	applyAPIFault(&reply)
 	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
 	st.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
-	st.answer.append(reply)
+	st.answer.appendReply(reply)
 	return f.continueAnswer(ctx, st, g)
 }
 
@@ -193,7 +193,7 @@ func (f *replay) continueAnswer(ctx context.Context, st *conversationState, g *r
 		}
 		req.Vars, req.Counter = scenarios.Vars{}, nil
 		a.lastRequest = req
-		a.append(reply)
+		a.appendReply(reply)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (s *Server) Err() error {
 	return s.journal.Err()
 }
 
-// UnmetExpectations lists the expectations a namespace's conversations have not met, one per line; "" is the default.
+// UnmetExpectations lists the expectations that the conversations of a namespace have not met, one per line.
 func (s *Server) UnmetExpectations(namespace string) []string {
 	return s.namespaceState(s.namespaceFor(namespace)).Unmet
 }

@@ -57,9 +57,9 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run means that all requests without a namespace belong to one run. In these requests, rules with a limit count
-	// their matches over the whole run. The processes of the run share the directory Gates, which must be set.
-	Run bool
+	// IsPartOfRun means that all requests without a namespace belong to one run. In these requests, rules with a limit
+	// count their matches over the whole run. The processes of the run share the directory Gates, which must be set.
+	IsPartOfRun bool
 }
 
 // Server handles the Messages API. It is safe for concurrent use.
@@ -111,7 +111,7 @@ func (s *Server) namespaceFor(name string) *requestNamespace {
 		if s.State != "" {
 			ns.memory.counter = s.sharedAttemptCounter(name)
 		}
-		if name == "" && s.Run {
+		if name == "" && s.IsPartOfRun {
 			ns.memory.ruleClaims = gate.NameClaims{Dir: s.Gates}
 		}
 		s.namespaces[name] = ns

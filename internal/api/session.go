@@ -214,11 +214,11 @@ func (f *replay) TakeFindings() []string {
 	return found
 }
 
-// Reply returns the first request of the last group, and the reply of the scenario to it; ok is false if the scenario
-// gave no answer. Run must be called before.
-func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {
+// Reply returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
+// ok is false if the scenario gave no reply. Call Run first.
+func (f *replay) Reply() (request scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.finalState == nil || f.finalState.answer == nil {
-		return asked, reply, false
+		return request, reply, false
 	}
 	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }

@@ -36,8 +36,7 @@ func (a *scriptedAnswer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// pendingGate is a gate at which a part of an answer waits. Gate is the gate of the part itself, and After is the gate
-// of another step.
+// pendingGate is a gate at which a part of an answer waits: Gate belongs to the part itself, After to another step.
 type pendingGate struct {
 	Gate, After string // exactly one of the two is set
 	Rule        scenarios.RuleRef
@@ -48,7 +47,7 @@ type missingValue struct {
 	Path string
 }
 
-func (a *scriptedAnswer) append(reply scenarios.Reply) {
+func (a *scriptedAnswer) appendReply(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
 	a.stopReason, a.hasMoreSteps = reply.StopReason, reply.HasMore
 	if a.stopReason == "end_turn" {

@@ -51,8 +51,7 @@ const (
 	addedPromptPrefix = "The user sent a new message while you were working:\n"
 	addedPromptSuffix = "\n\nThis is how Claude Code surfaces messages"
 
-	// hookReminderPrefix begins a reminder that contains the output of a hook, after its first line (observed since
-	// 2.1.331).
+	// hookReminderPrefix begins a reminder with the output of a hook, after its first line (observed since 2.1.331).
 	hookReminderPrefix = "<system-reminder>\nThe text below is the output of a hook"
 )
 

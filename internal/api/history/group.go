@@ -125,9 +125,9 @@ func (g *Group) countLoadedSkills() int {
 }
 
 // resolveSteps changes steps whose meaning depends on other steps of the group. For example, an interruption closes all
-// results, and a notice next to results is removed. last means that the group ends the history. If none of its steps
-// then needs an answer, resolveSteps adds a prompt.
-func (g *Group) resolveSteps(last bool) {
+// results, and a notice next to results is removed. endsHistory means that the group ends the history. If none of its
+// steps then needs an answer, resolveSteps adds a prompt.
+func (g *Group) resolveSteps(endsHistory bool) {
 	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.sideTexts {
 		g.Context = append(g.Context, a.text)
@@ -160,7 +160,7 @@ func (g *Group) resolveSteps(last bool) {
 			}
 		}
 	}
-	if last && !has(KindResults, KindPrompt, KindInjectedText, KindRetryText, KindResumeText, KindNotice) {
+	if endsHistory && !has(KindResults, KindPrompt, KindInjectedText, KindRetryText, KindResumeText, KindNotice) {
 		text := ""
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]

@@ -261,8 +261,7 @@ func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// VisibleHeaders returns the headers that expressions may use, with names in lower case and credentials replaced by
-// "[redacted]".
+// VisibleHeaders returns the headers for expressions, with names in lower case and credentials as "[redacted]".
 func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {

@@ -215,8 +215,7 @@ func (m *Message) HideThinking() {
 // CacheTokens holds the input tokens of a message that were read from the prompt cache and those written to it.
 type CacheTokens struct{ Read, Created5m, Created1h int }
 
-// wireUsage is the usage of a response, with keys in the order of the API. At the end of a stream, it has only the
-// counts.
+// wireUsage is the usage of a response, in the API's order of keys. At the end of a stream, it has only the counts.
 type wireUsage struct {
 	Input         int                 `json:"input_tokens"`
 	CacheCreated  int                 `json:"cache_creation_input_tokens"`

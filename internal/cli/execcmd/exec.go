@@ -57,7 +57,7 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	if err != nil {
 		return runner.ClaudeSetup{}, fmt.Errorf("finding the path of the claudeless binary: %w", err)
 	}
-	out := runner.ClaudeSetup{Self: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
+	out := runner.ClaudeSetup{Executable: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
 	for _, c := range f.MCPConfig {
 		out.MCPConfig = append(out.MCPConfig, resolveScenarioArg(dir, c))
 	}
@@ -150,7 +150,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	if c.Real.isSet {
-		if setup.Real.Path, err = runner.FindRealClaude(c.Real.path, s.Getenv, setup.Self); err != nil {
+		if setup.Real.Path, err = runner.FindRealClaude(c.Real.path, s.Getenv, setup.Executable); err != nil {
 			return err
 		}
 	}

@@ -72,16 +72,16 @@ func CheckName(name string) error {
 
 // AwaitReached waits until a step has reached a gate.
 func AwaitReached(ctx context.Context, dir, name string, timeout time.Duration) error {
-	return await(ctx, timeout, filepath.Join(dir, name+".reached"))
+	return awaitFile(ctx, timeout, filepath.Join(dir, name+".reached"))
 }
 
 // AwaitReleased waits until a gate is open.
 func AwaitReleased(ctx context.Context, dir, name string, timeout time.Duration) error {
-	return await(ctx, timeout, filepath.Join(dir, name+".released"))
+	return awaitFile(ctx, timeout, filepath.Join(dir, name+".released"))
 }
 
-// await waits for a file to appear. It returns the error of ctx, or [ErrTimeout].
-func await(ctx context.Context, timeout time.Duration, file string) error {
+// awaitFile waits for a file to appear. It returns the error of ctx, or [ErrTimeout].
+func awaitFile(ctx context.Context, timeout time.Duration, file string) error {
 	over := time.NewTimer(timeout)
 	defer over.Stop()
 	tick := time.NewTicker(pollInterval)

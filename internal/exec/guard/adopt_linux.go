@@ -24,12 +24,12 @@ type Reaper struct {
 	once         sync.Once
 }
 
-// StartReaper starts to collect the exit status of adopted processes. It leaves out the processes in own, because this
-// program waits for them itself. notify subscribes to a signal, as signal.Notify does, and returns a function that ends
-// the subscription; StartReaper uses it to learn when a process exits. If notify is nil, only Stop collects processes.
-// The caller must call Stop.
-func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
-	r := &Reaper{ownProcesses: own, done: make(chan struct{})}
+// StartReaper starts to collect the exit status of adopted processes. It leaves out ownPIDs, because this program waits
+// for them itself. notify subscribes to a signal, as signal.Notify does, and returns a function that ends the
+// subscription; StartReaper uses it to learn when a process exits. If notify is nil, only Stop collects processes. The
+// caller must call Stop.
+func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), ownPIDs []int) *Reaper {
+	r := &Reaper{ownProcesses: ownPIDs, done: make(chan struct{})}
 	if notify == nil {
 		return r
 	}
@@ -40,7 +40,7 @@ func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) 
 		for {
 			select {
 			case <-ended:
-				reap(own)
+				reap(ownPIDs)
 			case <-r.done:
 				return
 			}
@@ -62,9 +62,9 @@ func (r *Reaper) Stop() {
 	})
 }
 
-func reap(own []int) {
+func reap(ownPIDs []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
-		if !slices.Contains(own, pid) && HasEnded(pid) {
+		if !slices.Contains(ownPIDs, pid) && HasEnded(pid) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have collected the process
 		}
 	}

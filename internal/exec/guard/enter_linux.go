@@ -21,21 +21,22 @@ import (
 func checkStrictSupport() error { return nil }
 
 // ExecWatched prepares this process for a command and then becomes the command. Before that, it sends a descriptor to
-// the parent process over the socket link, and waits until the parent agrees; with the descriptor, the parent watches
-// the system calls. It returns only if it fails: nil if it has sent the failure over the link, otherwise the error.
-func ExecWatched(link int, path string, argv, env []string) error {
-	return setUpAndExec(link, false, func() error { return syscall.Exec(path, argv, env) })
+// the parent process over the socket linkFD, and waits until the parent agrees; with the descriptor, the parent watches
+// the system calls. ExecWatched returns only if it fails: nil if it has sent the failure over the socket, otherwise the
+// error.
+func ExecWatched(linkFD int, path string, argv, env []string) error {
+	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
 // ExecInNetwork is like ExecWatched, but for a process that was started in its own network namespace. It also brings up
 // loopback, and sends the parent the sockets that it has opened in the namespace.
-func ExecInNetwork(link int, path string, argv, env []string) error {
-	return setUpAndExec(link, true, func() error { return syscall.Exec(path, argv, env) })
+func ExecInNetwork(linkFD int, path string, argv, env []string) error {
+	return setUpAndExec(linkFD, true, func() error { return syscall.Exec(path, argv, env) })
 }
 
-func setUpAndExec(link int, ownNetwork bool, become func() error) error {
+func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 	runtime.LockOSThread() // the watch belongs to a thread
-	unix.CloseOnExec(link)
+	unix.CloseOnExec(linkFD)
 	var files []int
 	var err error
 	watched := false
@@ -52,12 +53,12 @@ func setUpAndExec(link int, ownNetwork bool, become func() error) error {
 		}
 	}
 	if err != nil {
-		return sendOverLink(link, err.Error(), false, nil)
+		return sendOverLink(linkFD, err.Error(), false, nil)
 	}
-	if err := sendOverLink(link, "", watched, files); err != nil {
+	if err := sendOverLink(linkFD, "", watched, files); err != nil {
 		return err
 	}
-	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
+	if n, err := unix.Read(linkFD, make([]byte, 1)); n != 1 {
 		return errors.Join(errors.New("cannot start the command: the process of claudeless exec has ended"), err)
 	}
 	// Drop the capabilities that the set-up needed.
@@ -70,12 +71,12 @@ func setUpAndExec(link int, ownNetwork bool, become func() error) error {
 const linkHeaderBytes = 2
 
 // sendOverLink sends an error or files over the link. watched means that the last file is the descriptor of a watch.
-func sendOverLink(link int, text string, watched bool, files []int) error {
+func sendOverLink(linkFD int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
 		head[1] = 1
 	}
-	err := unix.Sendmsg(link, append(head, text...), unix.UnixRights(files...), nil, 0)
+	err := unix.Sendmsg(linkFD, append(head, text...), unix.UnixRights(files...), nil, 0)
 	if err != nil {
 		return fmt.Errorf("passing network sockets out of the namespace: %w", err)
 	}
@@ -231,12 +232,12 @@ func bytesOf[T any](v *T) []byte {
 }
 
 // installSyscallFilter installs a seccomp filter for this thread and its descendants. The kernel notifies the returned
-// descriptor before they start a program; if connections is true, also before they connect. In this case, no_new_privs
-// is set if needed, which disables setuid programs. EBUSY means that an outer run watches already.
-func installSyscallFilter(connections bool) (int, error) {
+// descriptor before they start a program; if watchConnections is true, also before they connect. In this case,
+// no_new_privs is set if needed, which disables setuid programs. EBUSY means that an outer run watches already.
+func installSyscallFilter(watchConnections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
-	if connections {
+	if watchConnections {
 		asked = append(asked, unix.SYS_CONNECT)
 	}
 	n := uint8(len(asked))
@@ -259,7 +260,7 @@ func installSyscallFilter(connections bool) (int, error) {
 	}
 	const waitKillable = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat the system call; since Linux 5.19
 	fd, errno := set(waitKillable)
-	if errno == unix.EACCES && connections {
+	if errno == unix.EACCES && watchConnections {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return 0, err
 		}

@@ -110,8 +110,8 @@ func (l *Log) findPeer(addr string) process {
 	return 0
 }
 
-// add records a breach, unless it is recorded already or 100 breaches are recorded.
-func (l *Log) add(b Breach) {
+// addBreach records a breach, unless it is recorded already or 100 breaches are recorded.
+func (l *Log) addBreach(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 100
@@ -132,10 +132,10 @@ func (l *Log) Breaches() []Breach {
 func (l *Log) RecordRequest(addr, agent string) {
 	who := l.findPeer(addr)
 	if who == 0 {
-		l.add(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + agent})
+		l.addBreach(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + agent})
 		return
 	}
-	l.add(Breach{Kind: BreachRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
+	l.addBreach(Breach{Kind: BreachRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
 // recordConnection records that a process tried to connect to an external address. name is empty if it is not known.
@@ -152,7 +152,7 @@ func (l *Log) recordConnection(caller process, name, addr string, own OwnFiles) 
 	case isVendorHost(name) || isVendorAddr(addr):
 		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
 	}
-	l.add(b)
+	l.addBreach(b)
 }
 
 // Poller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits
@@ -214,7 +214,7 @@ func (p *Poller) scan() int {
 		words := append([]string{exe}, who.argv()...)
 		words = slices.Delete(words, 1, min(2, len(words)))
 		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxCommandWords)], dir); file != "" {
-			p.log.add(Breach{Kind: BreachRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
+			p.log.addBreach(Breach{Kind: BreachRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}
 	return len(all)

@@ -322,7 +322,7 @@ func TestOwnFiles(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	own := OwnFiles{Self: "/bin/claudeless", ShimDir: "/run/shims"}
+	own := OwnFiles{Executable: "/bin/claudeless", ShimDir: "/run/shims"}
 	for _, tt := range []struct {
 		own  OwnFiles
 		path string
@@ -395,8 +395,8 @@ func TestPrintableArgv(t *testing.T) {
 func TestLogIsBounded(t *testing.T) {
 	var l Log
 	for i := range 150 {
-		l.add(Breach{PID: i})
-		l.add(Breach{PID: i})
+		l.addBreach(Breach{PID: i})
+		l.addBreach(Breach{PID: i})
 	}
 	if got := l.Breaches(); len(got) != 100 || got[99].PID != 99 {
 		t.Errorf("%d breaches", len(got))
@@ -489,7 +489,7 @@ func TestIsCopyOfSelf(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]bool{self: true, long: true, tooLong: false, t.TempDir(): false, "/no/such/file": false} {
-		if got := isCopyOfSelf(path); got != want {
+		if got := isCopyOfThisProgram(path); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}

@@ -135,7 +135,7 @@ func TestIsClaude(t *testing.T) {
 		{"an argument", []string{"sh", "-e", script}, OwnFiles{}, false},
 		{"an argument that is real", []string{"sh", "-e", genuine}, OwnFiles{}, true},
 		{"a real one further on", []string{"sh", "-c", waits, "x", genuine}, OwnFiles{}, false},
-		{"the double", []string{"sh", script}, OwnFiles{Self: script}, false},
+		{"the double", []string{"sh", script}, OwnFiles{Executable: script}, false},
 		{"a shim", []string{"sh", script}, OwnFiles{ShimDir: dir}, false},
 		{"another program", []string{"sh", "-c", waits}, OwnFiles{}, false},
 		{"below a claude", []string{"/x/claude", "-c", "sh -c '" + waits + "'; :"}, OwnFiles{}, true},

@@ -28,7 +28,7 @@ func (p *programCache) realProgram(own OwnFiles, words []string, dir string) str
 	if own.contains(words[0]) {
 		return ""
 	}
-	if p.isReal(own, file) {
+	if p.isRealCLIFile(own, file) {
 		return file
 	}
 	if isLoader(filepath.Base(file)) {
@@ -42,7 +42,7 @@ func (p *programCache) realProgram(own OwnFiles, words []string, dir string) str
 		return ""
 	}
 	script := resolveFile(words[1+at], dir)
-	if own.contains(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isReal(own, script) {
+	if own.contains(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isRealCLIFile(own, script) {
 		return ""
 	}
 	return script
@@ -83,20 +83,19 @@ func (p *programCache) loadedProgram(own OwnFiles, words []string, dir string) s
 	return ""
 }
 
-// isCLIProgram reports whether name is that of a program in a package of the real CLI, such as cli.js. Helper scripts
-// have other names.
+// isCLIProgram reports whether name is that of a program of the real CLI, such as cli.js, not of a helper script.
 func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
-// isReal reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
-func (p *programCache) isReal(own OwnFiles, file string) bool {
+// isRealCLIFile reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
+func (p *programCache) isRealCLIFile(own OwnFiles, file string) bool {
 	is, known := p.known[file]
 	if known {
 		return is
 	}
 	placed := IsRealCLI(file) && !strings.Contains(file, "/vendor/")
-	is = !own.contains(file) && (placed && !isCopyOfSelf(file) || hasSignature(file))
+	is = !own.contains(file) && (placed && !isCopyOfThisProgram(file) || hasSignature(file))
 	if p.known == nil {
 		p.known = map[string]bool{}
 	}
@@ -104,8 +103,8 @@ func (p *programCache) isReal(own OwnFiles, file string) bool {
 	return is
 }
 
-// signature is a text that every build of the real CLI contains.
-const signature = "(c) Anthropic PBC"
+// realCLISignature is a text that every build of the real CLI contains.
+const realCLISignature = "(c) Anthropic PBC"
 
 // hasSignature reports whether a file is a script with the signature at its beginning, or a binary that contains one.
 func hasSignature(path string) bool {
@@ -117,7 +116,7 @@ func hasSignature(path string) bool {
 	head := make([]byte, 512)
 	n, _ := io.ReadFull(file, head)
 	if bytes.HasPrefix(head, []byte("#!")) {
-		return bytes.Contains(head[:n], []byte(signature))
+		return bytes.Contains(head[:n], []byte(realCLISignature))
 	}
 	info, err := file.Stat()
 	const least = 20 << 20 // a binary with an embedded engine is larger
@@ -129,7 +128,7 @@ func hasSignature(path string) bool {
 		return false
 	}
 	carried := program.Section(".bun")
-	return carried != nil && contains(carried.Open(), signature)
+	return carried != nil && contains(carried.Open(), realCLISignature)
 }
 
 func contains(r io.Reader, text string) bool {
@@ -148,8 +147,8 @@ func contains(r io.Reader, text string) bool {
 	}
 }
 
-// isCopyOfSelf reports whether a file is a copy of this program, possibly installed instead of the real CLI.
-func isCopyOfSelf(file string) bool {
+// isCopyOfThisProgram reports whether a file is a copy of this program, possibly installed instead of the real CLI.
+func isCopyOfThisProgram(file string) bool {
 	const most = 200 << 20 // larger files are not copies, and reading them takes long
 	if info, err := os.Stat(file); err != nil || info.Size() > most {
 		return false
@@ -206,11 +205,11 @@ func IsShim(path string) bool {
 // OwnFiles are the files that are named claude but are not a real claude: the binary that simulates claude, and the
 // shims. A file with the marker of shims, see [IsShim], always counts as one of them.
 type OwnFiles struct {
-	Self    string // the binary that plays claude
-	ShimDir string // directory of the shims
+	Executable string // the binary that plays claude
+	ShimDir    string // directory of the shims
 }
 
 func (o OwnFiles) contains(path string) bool {
 	inside := o.ShimDir != "" && strings.HasPrefix(path, o.ShimDir+string(filepath.Separator))
-	return path != "" && path == o.Self || inside || filepath.IsAbs(path) && IsShim(path)
+	return path != "" && path == o.Executable || inside || filepath.IsAbs(path) && IsShim(path)
 }

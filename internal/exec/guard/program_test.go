@@ -45,7 +45,7 @@ func TestPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := OwnFiles{Self: filepath.Join(dir, "self"), ShimDir: filepath.Join(dir, "own")}
+	own := OwnFiles{Executable: filepath.Join(dir, "self"), ShimDir: filepath.Join(dir, "own")}
 	for line, want := range map[string]string{
 		pkg + "cli.js -p hi": pkg + "cli.js", "bin/claude": pkg + "cli.js", pkg + "bin/claude.exe": pkg + "bin/claude.exe",
 		"node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude": "node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude",
@@ -223,12 +223,12 @@ func TestProgramsAreKnown(t *testing.T) {
 	before := files()
 	var known, fresh programCache
 	for _, want := range []bool{true, true} {
-		if got := known.isReal(OwnFiles{}, path); got != want {
+		if got := known.isRealCLIFile(OwnFiles{}, path); got != want {
 			t.Errorf("%v, want %v", got, want)
 		}
 		writeFile(t, path, "#!/bin/sh\n")
 	}
-	if fresh.isReal(OwnFiles{}, path) || IsShim(path) {
+	if fresh.isRealCLIFile(OwnFiles{}, path) || IsShim(path) {
 		t.Error("a script without a signature is real")
 	}
 	if after := files(); after > before {

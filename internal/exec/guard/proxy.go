@@ -59,9 +59,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
 		case isVendorHost(bare) || isVendorAddr(q.Host):
-			p.Log.add(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address " + q.Host})
+			p.Log.addBreach(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile
-			p.Log.add(Breach{Kind: BreachOtherAddress, Text: q.Host + " was blocked"})
+			p.Log.addBreach(Breach{Kind: BreachOtherAddress, Text: q.Host + " was blocked"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is blocked during this run", http.StatusForbidden)
 		return

@@ -62,7 +62,7 @@ type syscallWatcher struct {
 // link. If StartWatching fails, link is already closed.
 func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newResolver()}}
-	files, err := n.w.receive()
+	files, err := n.w.receiveFiles()
 	if err == nil {
 		err = n.w.start(n, files)
 	}
@@ -76,9 +76,9 @@ func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receive reads one message of [sendOverLink] and returns its files, except the descriptor of a watch, which it stores
+// receiveFiles reads one message of [sendOverLink] and returns its files, except the descriptor of a watch, which it stores
 // in w.notifications. The caller must close the files even if the message is an error.
-func (w *syscallWatcher) receive() (files []*os.File, err error) {
+func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
 	messages, _ := unix.ParseSocketControlMessage(oob[:max(rights, 0)]) // files that are missing are noticed below
@@ -207,7 +207,7 @@ func (w *syscallWatcher) run() {
 			continue // the caller has exited
 		}
 		v := syscallDecision{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		if errno := w.decide(&c); errno != 0 {
+		if errno := w.decideSyscall(&c); errno != 0 {
 			v.Flags, v.Error = 0, -int32(errno)
 		}
 		// An error means that the caller has exited.
@@ -215,8 +215,8 @@ func (w *syscallWatcher) run() {
 	}
 }
 
-// decide decides about a call; 0 means allowed.
-func (w *syscallWatcher) decide(c *watchedSyscall) unix.Errno {
+// decideSyscall decides about a call; 0 means allowed.
+func (w *syscallWatcher) decideSyscall(c *watchedSyscall) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:
@@ -297,7 +297,7 @@ func (w *syscallWatcher) examineStartedProgram(caller process, path string, argv
 	}
 	if file := w.programs.realProgram(w.OwnFiles, words, dir); file != "" {
 		caller = caller.threadLeader()
-		w.Log.add(Breach{Kind: BreachRealClaude, PID: int(caller), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, caller)})
+		w.Log.addBreach(Breach{Kind: BreachRealClaude, PID: int(caller), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, caller)})
 	}
 }
 

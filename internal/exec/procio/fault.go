@@ -9,8 +9,7 @@ import (
 
 // Fault is a defect that the real CLI has shown to its callers.
 type Fault struct {
-	// Name is the name by which users select the fault: in the key `fault` of a scenario, in CLAUDELESS_FAILURE and
-	// with --faults.
+	// Name selects the fault: in the key `fault` of a scenario, in CLAUDELESS_FAILURE and with --faults.
 	Name string `json:"name"`
 	// BugReport describes the problem in a few words, with its source if known.
 	BugReport string `json:"bug"`

@@ -125,7 +125,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	}
 	line := p
 	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
-	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // if there is only one line, it is never written
+	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the result itself never arrives, even if it is the first line
 		s.hang()
 		return 0, errStalled
 	}

@@ -110,10 +110,10 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// serverStartFindings returns a finding for each MCP server that a real claude could not start, from its logs. name is
-// the journal of the run, which tells where they are. Older logs than began, and other sessions, are ignored.
-func serverStartFindings(name string, began time.Time) ([]journal.Body, error) {
-	file, err := os.Open(name)
+// serverStartFindings returns a finding for each MCP server that a real claude could not start, from its logs. The
+// journal tells where they are. Older logs than began, and other sessions, are ignored.
+func serverStartFindings(journalFile string, began time.Time) ([]journal.Body, error) {
+	file, err := os.Open(journalFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the journal: %w", err)
 	}

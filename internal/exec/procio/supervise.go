@@ -78,7 +78,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 func (w *supervisor) end(err error) int {
 	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, err), refusalMessage(err))
 	if w.journal != nil && w.judgesItself {
-		code = cmp.Or(code, w.judge())
+		code = cmp.Or(code, w.judgeSetUp())
 	}
 	if w.file != nil {
 		_ = w.file.Close() // everything has been written
@@ -87,8 +87,8 @@ func (w *supervisor) end(err error) int {
 	return code
 }
 
-// judge applies the rules of --strict to the set-up of this process and prints one line on stderr for each violation.
-func (w *supervisor) judge() int {
+// judgeSetUp applies the rules of --strict to the set-up of this process and prints one line on stderr for each violation.
+func (w *supervisor) judgeSetUp() int {
 	in := verdict.Input{Environ: w.sys.Environ, OnlyProcess: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)

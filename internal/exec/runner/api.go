@@ -38,7 +38,8 @@ type apiService struct {
 	err    error
 }
 
-// newAPI creates the servers of a run, which do not listen yet. The proxy does not report own as a real claude.
+// newAPI creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real
+// claude.
 func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.newModelHandler(o, journal)
@@ -77,7 +78,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	cwd, _ := s.Getwd() // expressions can also be evaluated without a working directory
 	return api.New(api.Options{
 		Scenario: scenario, Clock: systemClock{s}, Capture: a.capture,
-		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, Run: true,
+		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, IsPartOfRun: true,
 	})
 }
 
@@ -109,13 +110,13 @@ func (a *apiService) listen(ctx context.Context) error {
 	return nil
 }
 
-// serve serves until close is called. trap, the listener of the proxy, may be nil.
-func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
+// serve serves until close is called. proxyListener may be nil: then there is no proxy.
+func (a *apiService) serve(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
 		a.setError(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
 	})
-	if trap == nil {
+	if proxyListener == nil {
 		return
 	}
 	server := &http.Server{Handler: a.vendorProxy, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -124,7 +125,7 @@ func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 		a.setError(server.Close())
 	})
 	a.tasks.Go(func() { // returns after close
-		if err := server.Serve(trap); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(proxyListener); !errors.Is(err, http.ErrServerClosed) {
 			a.setError(err)
 		}
 	})

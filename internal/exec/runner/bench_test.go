@@ -30,7 +30,7 @@ func BenchmarkRun(b *testing.B) {
 		s.Stdin, s.Stdout, s.Stderr, s.StdinIsTTY = nil, io.Discard, io.Discard, false
 		for b.Loop() {
 			report, _, err := runner.Run(b.Context(), runner.Options{
-				Command: []string{"true"}, Setup: runner.ClaudeSetup{Self: os.Args[0], Scenario: file, Lenient: true}, System: s,
+				Command: []string{"true"}, Setup: runner.ClaudeSetup{Executable: os.Args[0], Scenario: file, Lenient: true}, System: s,
 			})
 			if err != nil || report.ExitCode() != 0 {
 				b.Fatal(report, err)

@@ -90,12 +90,12 @@ func noProxyValue(s *process.System) string {
 	return value + "," + local
 }
 
-// FindRealClaude returns the real claude's path: given, else CLAUDE_BIN, else the claude on PATH that is not this
-// program.
-func FindRealClaude(given string, getenv func(string) string, self string) (string, error) {
-	given = cmp.Or(given, getenv("CLAUDE_BIN"))
-	if given != "" {
-		path, err := filepath.Abs(given)
+// FindRealClaude returns the real claude's path: explicitPath, else CLAUDE_BIN, else the claude on PATH that is not
+// this program.
+func FindRealClaude(explicitPath string, getenv func(string) string, ownPath string) (string, error) {
+	explicitPath = cmp.Or(explicitPath, getenv("CLAUDE_BIN"))
+	if explicitPath != "" {
+		path, err := filepath.Abs(explicitPath)
 		if err == nil {
 			_, err = os.Stat(path)
 		}
@@ -107,7 +107,7 @@ func FindRealClaude(given string, getenv func(string) string, self string) (stri
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		path := filepath.Join(dir, "claude")
 		target, err := filepath.EvalSymlinks(path)
-		if err != nil || target == self || guard.IsShim(target) {
+		if err != nil || target == ownPath || guard.IsShim(target) {
 			continue
 		}
 		return path, nil
@@ -133,7 +133,7 @@ func (r *run) prepareRealHome() error {
 			return fmt.Errorf("preparing the real claude: %w", err)
 		}
 	}
-	raw, err := scenario.ServerConfig(r.Setup.Self, r.serverRecordsDir())
+	raw, err := scenario.ServerConfig(r.Setup.Executable, r.serverRecordsDir())
 	if raw == nil || err != nil {
 		return err
 	}

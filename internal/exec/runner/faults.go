@@ -28,14 +28,14 @@ const (
 	maxParallelFaults = 4
 )
 
-func faultTimeLimit(plain time.Duration) time.Duration {
-	return max(min(maxFaultRunTime, plain+maxFaultExtraTime), slowMachineFactor*plain)
+func faultTimeLimit(baseline time.Duration) time.Duration {
+	return max(min(maxFaultRunTime, baseline+maxFaultExtraTime), slowMachineFactor*baseline)
 }
 
 // parallelRuns returns how many faults are tried at the same time, given the duration and processor time of the run
 // without a fault. Too many parallel runs would be slow and look like hangs.
-func (o Options) parallelRuns(plain, cpu time.Duration) int {
-	if o.Setup.Real.Path != "" || 2*cpu > plain {
+func (o Options) parallelRuns(baseline, cpu time.Duration) int {
+	if o.Setup.Real.Path != "" || 2*cpu > baseline {
 		return min(maxParallelFaults, runtime.NumCPU())
 	}
 	return maxParallelFaults

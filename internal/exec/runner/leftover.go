@@ -21,9 +21,9 @@ type leftoverProcess struct {
 }
 
 // leftovers returns the processes that the command left running: descendants of this program or, if it runs other
-// commands too, processes with this run's mark in their environment. Helpers of this program are omitted.
-func (c *startedCommand) leftovers(run string) []leftoverProcess {
-	mark := "CLAUDELESS_RUN=" + run
+// commands too, processes with runID in their environment. Helpers of this program are omitted.
+func (c *startedCommand) leftovers(runID string) []leftoverProcess {
+	mark := "CLAUDELESS_RUN=" + runID
 	all := guard.Descendants(os.Getpid())
 	if c.hasOtherRuns {
 		all = guard.ProcessesWithVariable(mark)
@@ -50,11 +50,11 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 }
 
 // KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds a finding for each
-// to in. run is the value of CLAUDELESS_RUN in their environment. A process that exits within half a second
-// is neither killed nor reported.
-func KillLeftovers(run string, in *verdict.Input) {
+// to in. runID is the value of CLAUDELESS_RUN in their environment. A process that exits within half a second is
+// neither killed nor reported.
+func KillLeftovers(runID string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
-	mark := "CLAUDELESS_RUN=" + run
+	mark := "CLAUDELESS_RUN=" + runID
 	var left []leftoverProcess
 	for _, pid := range guard.ProcessesWithVariable(mark) {
 		if p := identifyLeftover(pid, mark); (p.isClaude || p.role != "") && !guard.HasEnded(pid) {

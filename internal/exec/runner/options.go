@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
-// Options configure a run. Command, Setup.Self and System are required.
+// Options configure a run. Command, Setup.Executable and System are required.
 type Options struct {
 	Command []string
 	// Setup describes the simulated claude. The runner itself sets Journal, Config and RunID.

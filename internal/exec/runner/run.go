@@ -32,7 +32,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
 	names := make(chan []string, 1)
-	go func() { names <- RealCLINames(o.System.Getenv("PATH"), o.Setup.Self) }() // returns after the search
+	go func() { names <- RealCLINames(o.System.Getenv("PATH"), o.Setup.Executable) }() // returns after the search
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
@@ -116,7 +116,7 @@ func (r *run) createShims() error {
 }
 
 func (r *run) ownFiles() guard.OwnFiles {
-	return guard.OwnFiles{Self: r.Setup.Self, ShimDir: r.shimDir()}
+	return guard.OwnFiles{Executable: r.Setup.Executable, ShimDir: r.shimDir()}
 }
 
 func (r *run) shimDir() string { return filepath.Join(r.dir, "bin") }

@@ -65,9 +65,9 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	return report, in, judgeErr
 }
 
-// runCommand runs the command until it ends. left lists the processes that the command left running. seen is the
+// runCommand runs the command until it ends. left lists the processes that the command left running. screens is the
 // content of the command's pseudo-terminal; nil means that it has none.
-func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
+func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, screens *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console
 	if r.Terminal != nil {
@@ -76,7 +76,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 		}
 		defer func() {
 			var closed error
-			seen, closed = closeTerminal(terminal)
+			screens, closed = closeTerminal(terminal)
 			err = errors.Join(err, closed)
 		}()
 	}

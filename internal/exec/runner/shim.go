@@ -20,8 +20,8 @@ import (
 
 // ClaudeSetup is the configuration that a shim passes to claude.
 type ClaudeSetup struct {
-	// Self is the path of this binary, which plays claude.
-	Self string
+	// Executable is the path of this binary, which plays claude.
+	Executable string
 	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude looks for one itself.
 	Scenario string
 	// MCPConfig are additional configurations of MCP servers, as for --mcp-config.
@@ -87,7 +87,7 @@ const shimProgramDir = ".claudeless"
 
 // MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
 func MakeShims(dir string, s ClaudeSetup, path string) error {
-	return s.createShims(dir, RealCLINames(path, s.Self))
+	return s.createShims(dir, RealCLINames(path, s.Executable))
 }
 
 func (s ClaudeSetup) createShims(dir string, names []string) error {
@@ -99,7 +99,7 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	}
 	target := filepath.Join(dir, shimProgramDir, "claude")
 	_ = os.Remove(target) // an earlier shim may have created a file in this directory
-	if err := os.Symlink(s.Self, target); err != nil {
+	if err := os.Symlink(s.Executable, target); err != nil {
 		return fmt.Errorf("creating the claude command for PATH: %w", err)
 	}
 	script := s.script(target)
@@ -127,23 +127,23 @@ func (s ClaudeSetup) script(target string) string {
 	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
 	for _, kv := range s.variables() {
 		name, value, _ := strings.Cut(kv, "=")
-		fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+		fmt.Fprintf(&b, "export %s=%s\n", name, quoteForShell(value))
 	}
-	fmt.Fprintf(&b, "[ -n \"${CLAUDE_CONFIG_DIR-}\" ] || export CLAUDE_CONFIG_DIR=%s\n", quote(s.Config))
+	fmt.Fprintf(&b, "[ -n \"${CLAUDE_CONFIG_DIR-}\" ] || export CLAUDE_CONFIG_DIR=%s\n", quoteForShell(s.Config))
 	if s.Real.Path == "" {
-		fmt.Fprintf(&b, "exec %s \"$@\"\n", quote(target))
+		fmt.Fprintf(&b, "exec %s \"$@\"\n", quoteForShell(target))
 		return b.String()
 	}
 	return b.String() + s.realCommandLine()
 }
 
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+func quoteForShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // createWindowsShims creates claude.cmd and claude.exe. [procio.ApplyShimSettings] reads their settings in [EnvFile].
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
-		copyFile(s.Self, exe),
+		copyFile(s.Executable, exe),
 		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.envFileText()), 0o600),
 		os.WriteFile(filepath.Join(dir, "claude.cmd"), []byte("@\"%~dp0claude.exe\" %*\r\n"), 0o700),
 	)
@@ -184,7 +184,7 @@ func copyFile(from, to string) error {
 }
 
 // RealCLINames returns the names on path that are links into a package of the real CLI.
-func RealCLINames(path, self string) []string {
+func RealCLINames(path, ownPath string) []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
 		if at, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, at) { // /bin is often a link to /usr/bin
@@ -194,7 +194,7 @@ func RealCLINames(path, self string) []string {
 	found := make([][]string, len(dirs))
 	var all sync.WaitGroup
 	for i, dir := range dirs {
-		all.Go(func() { found[i] = realCLINamesIn(dir, self) })
+		all.Go(func() { found[i] = realCLINamesIn(dir, ownPath) })
 	}
 	all.Wait()
 	var names []string
@@ -206,7 +206,7 @@ func RealCLINames(path, self string) []string {
 	return names
 }
 
-func realCLINamesIn(dir, self string) []string {
+func realCLINamesIn(dir, ownPath string) []string {
 	file, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -223,7 +223,7 @@ func realCLINamesIn(dir, self string) []string {
 		if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
 			continue
 		}
-		if target, err := filepath.EvalSymlinks(file); err == nil && target != self && guard.IsRealCLI(target) {
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownPath && guard.IsRealCLI(target) {
 			names = append(names, e.Name())
 		}
 	}
@@ -238,7 +238,7 @@ func realCLINamesIn(dir, self string) []string {
 func (s ClaudeSetup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
-		configs.WriteString(" " + quote("--mcp-config="+c))
+		configs.WriteString(" " + quoteForShell("--mcp-config="+c))
 	}
 	fault := procio.FaultNone
 	if s.Real.StaysParent {
@@ -247,7 +247,7 @@ func (s ClaudeSetup) realCommandLine() string {
 	if f := procio.FaultByName(s.Fault); f != nil && f.Interface == "cli" {
 		fault = s.Fault
 	}
-	claude := quote(s.Self) + " exec --spoil=" + quote(fault) + " -- " + quote(s.Real.Path)
+	claude := quoteForShell(s.Executable) + " exec --spoil=" + quoteForShell(fault) + " -- " + quoteForShell(s.Real.Path)
 	if configs.Len() == 0 {
 		return fmt.Sprintf("exec %s \"$@\"\n", claude)
 	}
@@ -267,7 +267,7 @@ func writePackageManagerShims(dir, path string) error {
 		for _, at := range filepath.SplitList(path) {
 			program := filepath.Join(at, name)
 			if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-				errs = append(errs, writeProgram(filepath.Join(dir, name), fmt.Sprintf(packageManagerScript, quote(program))))
+				errs = append(errs, writeProgram(filepath.Join(dir, name), fmt.Sprintf(packageManagerScript, quoteForShell(program))))
 				break
 			}
 		}

@@ -20,7 +20,7 @@ func TestWindowsShims(t *testing.T) {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := ClaudeSetup{Self: self, Scenario: `C:\s.toml`, Journal: `C:\j.jsonl`, Config: `C:\config`, RunID: "r", MCPConfig: []string{"a", "b"}}
+	s := ClaudeSetup{Executable: self, Scenario: `C:\s.toml`, Journal: `C:\j.jsonl`, Config: `C:\config`, RunID: "r", MCPConfig: []string{"a", "b"}}
 	if err := s.createWindowsShims(bin); err != nil {
 		t.Fatal(err)
 	}

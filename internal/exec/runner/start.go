@@ -107,7 +107,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 		words = append(words, "--own-network")
 	}
 	o.Args = append(append(words, "--", path), r.Command...)
-	o.Path, o.Files = r.Setup.Self, []*os.File{theirs}
+	o.Path, o.Files = r.Setup.Executable, []*os.File{theirs}
 	c.Attached, err = proc.Attach(ctx, o)
 	theirs.Close()
 	if err != nil {

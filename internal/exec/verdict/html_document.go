@@ -28,7 +28,7 @@ type commandView struct {
 	Line, Outcome, Duration string
 }
 
-// problem is a finding, an expectation or an unmatched prompt.
+// problem is an entry of the page: a finding, an expectation (met or unmet) or an unmatched prompt.
 type problem struct {
 	ID                 string // id of the finding, or "expect" for an expectation
 	Level              string // "error", "warn", "info" or "met"
@@ -47,7 +47,7 @@ func buildDocument(in HTMLInput) document {
 	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}
 	d.addProblems(in.Verdict, files)
 	if c := in.Verdict.Command; c != nil {
-		d.Command = &commandView{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: milliseconds(c.MS)}
+		d.Command = &commandView{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
 		if c.Code != 0 {
 			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
@@ -120,9 +120,9 @@ func (d *document) anchorOf(f Finding) string {
 			continue
 		}
 		best = r.ID
-		at := r.Start + float64(when.Sub(r.startedAt).Microseconds())/1000
+		at := r.StartMS + float64(when.Sub(r.startedAt).Microseconds())/1000
 		for _, e := range r.Events {
-			if e.At <= at && (e.Status == "error" || e.Status == "denied") {
+			if e.AtMS <= at && (e.Status == "error" || e.Status == "denied") {
 				best = e.ID
 			}
 		}
@@ -152,7 +152,7 @@ func exitText(code *int, signal string) string {
 	return fmt.Sprintf("exited with code %d", *code)
 }
 
-func milliseconds(ms float64) string {
+func formatMilliseconds(ms float64) string {
 	if ms >= 1000 {
 		return fmt.Sprintf("%.2f s", ms/1000)
 	}

@@ -21,8 +21,8 @@ type run struct {
 	Outcome string    `json:"outcome"`
 	Failed  bool      `json:"failed"`
 	Facts   []runFact `json:"facts"`
-	Start   float64   `json:"start"` // milliseconds from the first entry
-	End     float64   `json:"end"`
+	StartMS float64   `json:"start"` // times are milliseconds since the first entry
+	EndMS   float64   `json:"end"`
 	Events  []*event  `json:"events"`
 	Stdout  string    `json:"stdout"`
 	Stderr  string    `json:"stderr"`
@@ -39,7 +39,7 @@ type runFact struct {
 
 type event struct {
 	ID     string    `json:"id"`
-	At     float64   `json:"at"`
+	AtMS   float64   `json:"at"`
 	MS     float64   `json:"ms"`
 	Kind   string    `json:"kind"`
 	Title  string    `json:"title"`
@@ -73,7 +73,7 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 		r := known[key]
 		if r == nil {
 			r = &run{
-				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, Start: after(e.When), Facts: []runFact{}, Events: []*event{},
+				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, StartMS: after(e.When), Facts: []runFact{}, Events: []*event{},
 				startedAt: e.When, calls: map[string]*event{}, files: files,
 			}
 			known[key] = r
@@ -111,7 +111,7 @@ func (r *run) appendEvent(e *event) *event {
 }
 
 func (r *run) addEntry(e journal.Entry, at float64) {
-	r.End = max(r.End, at)
+	r.EndMS = max(r.EndMS, at)
 	switch {
 	case e.Start != nil:
 		r.addStart(e.Start)
@@ -139,7 +139,7 @@ func (r *run) addStart(s *journal.Start) {
 	r.addFact("fault", s.Fault)
 	r.addFact("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
 	r.addFact("inherited from another session", strings.Join(s.InheritedVariables, ", "))
-	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok", At: r.Start})
+	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok", AtMS: r.StartMS})
 }
 
 func (r *run) addSetup(s *journal.Run) {
@@ -177,9 +177,9 @@ func (r *run) addOutput(o *journal.Output) {
 
 func (r *run) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
-	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, At: at, Status: statusText(x.Code != 0)})
+	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, AtMS: at, Status: statusText(x.Code != 0)})
 	e.addPart("refused", x.Rejection)
-	e.addPart("duration", milliseconds(x.MS))
+	e.addPart("duration", formatMilliseconds(x.MS))
 }
 
 // addModel adds an event for each block of a message. A tool call gets its result later.
@@ -198,7 +198,7 @@ func (r *run) addModel(m *journal.Model, at float64) {
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
-		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), At: at, Status: statusText(m.Error != "")})
+		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), AtMS: at, Status: statusText(m.Error != "")})
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
@@ -214,7 +214,7 @@ func (r *run) addModel(m *journal.Model, at float64) {
 func (r *run) callEvent(id, name string, at float64) *event {
 	e := r.calls[id]
 	if e == nil || id == "" {
-		e = r.appendEvent(&event{Kind: "tool", Title: name, At: at, Status: "open"})
+		e = r.appendEvent(&event{Kind: "tool", Title: name, AtMS: at, Status: "open"})
 		r.calls[id] = e
 	}
 	return e
@@ -239,7 +239,7 @@ func (r *run) addTool(entry journal.Entry, at float64) {
 		c := entry.MCPCall
 		e := r.callEvent(c.ToolUseID, c.Tool, at)
 		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", indentJSON(c.Input))
-		e.addPart("MCP response ("+milliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indentJSON(c.Result)))
+		e.addPart("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indentJSON(c.Result)))
 	case entry.Tool != nil:
 		r.finishCall(entry.Tool, at)
 	}
@@ -274,7 +274,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 		if p.Injected {
 			kind = "context"
 		}
-		e := r.appendEvent(&event{Kind: kind, Title: firstLine(p.Prompt), At: at})
+		e := r.appendEvent(&event{Kind: kind, Title: firstLine(p.Prompt), AtMS: at})
 		e.addPart("prompt", p.Prompt)
 		e.addPart("blocks", indentJSON(p.Blocks))
 	case entry.Match != nil:
@@ -283,22 +283,22 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 		r.addResult(entry.Result, at)
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
-		e := r.appendEvent(&event{Kind: "rule", Title: "not reached: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
+		e := r.appendEvent(&event{Kind: "rule", Title: "not reached: " + u.Text, AtMS: at, Status: "error", File: u.File, Line: u.Line})
 		e.addPart("scenario", r.files.ruleSource(u.File, u.Line))
 	case entry.Retry != nil:
-		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), At: at, Status: "error"})
+		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: at, Status: "error"})
 	case entry.Warning != nil:
-		r.appendEvent(&event{Kind: "process", Title: "warning: " + firstLine(entry.Warning.Text), At: at}).addPart("text", entry.Warning.Text)
+		r.appendEvent(&event{Kind: "process", Title: "warning: " + firstLine(entry.Warning.Text), AtMS: at}).addPart("text", entry.Warning.Text)
 	case entry.Context != nil:
-		r.appendEvent(&event{Kind: "context", Title: "context for the model", At: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
+		r.appendEvent(&event{Kind: "context", Title: "context for the model", AtMS: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
-		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, At: at, Status: statusText(entry.Finding.Level == "error")})
+		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: statusText(entry.Finding.Level == "error")})
 	case entry.Host != nil:
-		r.appendEvent(&event{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), At: at})
+		r.appendEvent(&event{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), AtMS: at})
 	case entry.Attachment != nil:
 		r.addAttachment(entry.Attachment, at)
 	default:
-		r.appendEvent(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), At: at})
+		r.appendEvent(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), AtMS: at})
 	}
 }
 
@@ -310,9 +310,9 @@ func (r *run) addAttachment(a *journal.Attachment, at float64) {
 	e := r.calls[text("toolUseID")]
 	switch {
 	case hook == "":
-		e = r.appendEvent(&event{Kind: "context", Title: title, At: at})
+		e = r.appendEvent(&event{Kind: "context", Title: title, AtMS: at})
 	case e == nil:
-		e = r.appendEvent(&event{Kind: "hook", Title: hook, At: at, Status: statusText(strings.HasSuffix(title, "error"))})
+		e = r.appendEvent(&event{Kind: "hook", Title: hook, AtMS: at, Status: statusText(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // was read from JSON
 	e.addPart(strings.TrimSpace(hook+" "+title), indentJSON(raw))
@@ -320,12 +320,12 @@ func (r *run) addAttachment(a *journal.Attachment, at float64) {
 
 func (r *run) addMatch(m *journal.Match, at float64) {
 	if m.Rule == "" {
-		e := r.appendEvent(&event{Kind: "rule", Title: "no rule matches", At: at, Status: "error"})
+		e := r.appendEvent(&event{Kind: "rule", Title: "no rule matches", AtMS: at, Status: "error"})
 		e.addPart("prompt", m.Prompt)
 		e.addPart("nearest rules", strings.Join(m.Nearest, "\n"))
 		return
 	}
-	e := r.appendEvent(&event{Kind: "rule", Title: m.Rule, At: at, Status: "ok", File: m.File, Line: m.Line})
+	e := r.appendEvent(&event{Kind: "rule", Title: m.Rule, AtMS: at, Status: "ok", File: m.File, Line: m.Line})
 	e.addPart("scenario", r.files.ruleSource(m.File, m.Line))
 }
 
@@ -334,7 +334,7 @@ func (r *run) addResult(x *journal.Result, at float64) {
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), At: at, Status: statusText(x.IsError)})
+	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), AtMS: at, Status: statusText(x.IsError)})
 	e.addPart("result", text)
 	e.addPart("turns", strconv.Itoa(x.NumTurns))
 	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
@@ -347,7 +347,7 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+conversationOfEntry(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), At: at, MS: q.MS, Status: statusText(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: statusText(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
 		e.addPart("rule", cmp.Or(q.Rule, "none"))
 		e.addPart("scenario", r.files.ruleSource(q.File, q.Line))
 		e.addPart("prompt", q.Prompt)
@@ -361,10 +361,10 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 		e.addPart("odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, At: at, MS: s.MS, Status: statusText(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
+		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: statusText(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
-		e := r.appendEvent(&event{Kind: "api", Title: x.Path, At: at, MS: x.MS, Status: statusText(x.Status >= 400)})
+		e := r.appendEvent(&event{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: statusText(x.Status >= 400)})
 		e.addPart("request", indentJSON(x.Request))
 		e.addPart("response", indentJSON(x.Response))
 	}

@@ -18,7 +18,7 @@ import (
 func (l *findings) checkScenario(runs []*process) {
 	warnings := scenarios.Lint(l.input.Scenario, scenarios.LintOptions{Tools: l.input.Tools, Placeholder: AnswerPlaceholder})
 	l.checkRejectedInputs(runs, warnings)
-	unused := l.unusedRules(warnings)
+	unused := l.unusedRuleFindings(warnings)
 	for _, w := range warnings {
 		f := withPosition(Finding{ID: "S09", Level: l.warningLevel(), Text: w.Message, Advice: w.Hint}, w.Pos)
 		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswer) {
@@ -46,9 +46,9 @@ func (l *findings) isReported(f Finding) bool {
 	})
 }
 
-// unusedRules returns an S13 finding for each rule that answered no prompt. A rule that matched a prompt and then
+// unusedRuleFindings returns an S13 finding for each rule that answered no prompt. A rule that matched a prompt and then
 // failed (S11) does not count as unused. If the scenario has expectations about unused rules, there are no findings.
-func (l *findings) unusedRules(warnings diag.List) []Finding {
+func (l *findings) unusedRuleFindings(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
 		if slices.ContainsFunc(l.list, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAt(f.File, f.Line) == rule }) {
@@ -198,7 +198,7 @@ func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 		s.abandoned = e
 	}
 	if next {
-		e.PID = 0 // the line was written by the server
+		e.PID = 0 // the server wrote the line, so its process is not a claude
 		p.recordMatch(e, session, q.Rule)
 	}
 }
@@ -209,7 +209,7 @@ func (s *sequenceProgress) unplayedTurnFindings() []Finding {
 		return nil
 	}
 	f := unplayedStep(s.abandoned, s.abandoned.Request.NextStep)
-	f.PID = 0 // the line was written by the server
+	f.PID = 0 // the server wrote the line, so its process is not a claude
 	return []Finding{f}
 }
 
@@ -284,16 +284,16 @@ func parseIndex(name, before string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// remainingTurns returns the turns of a rule from index at on; nil means that none remain.
-func (in *Input) remainingTurns(rule, at int) *expectedTurns {
+// remainingTurns returns the turns of a rule from index fromTurn on; nil means that none remain.
+func (in *Input) remainingTurns(rule, fromTurn int) *expectedTurns {
 	if in.Scenario == nil {
 		return nil
 	}
 	turns := in.Scenario.Turns(rule)
-	if at >= len(turns) {
+	if fromTurn >= len(turns) {
 		return nil
 	}
-	return &expectedTurns{rule: rule, nextTurn: at, positions: turns}
+	return &expectedTurns{rule: rule, nextTurn: fromTurn, positions: turns}
 }
 
 // checkEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.

@@ -157,8 +157,7 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// withNearestRulePosition returns f with the position of the nearest rule, if any, which the user probably has to
-// change.
+// withNearestRulePosition returns f with the position of the nearest rule, which the user probably has to change.
 func (u Unmatched) withNearestRulePosition(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")

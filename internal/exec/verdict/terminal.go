@@ -23,8 +23,8 @@ const (
 )
 
 // Write writes the report in a format.
-func (r *Report) Write(w io.Writer, as Format) error {
-	switch as {
+func (r *Report) Write(w io.Writer, format Format) error {
+	switch format {
 	case FormatAnnotations:
 		return r.writeAnnotations(w)
 	case FormatMarkdown:
@@ -93,7 +93,7 @@ func (r *Report) writeTerminal(w io.Writer) error {
 		line("guard: %s", r.Guard)
 	}
 	if r.Faults != nil {
-		line("%s: %s", r.Verdict, r.outcomes())
+		line("%s: %s", r.Verdict, r.faultSummary())
 	} else {
 		summary := fmt.Sprintf("%s: %s of claude, %d of %s met, %s", r.Verdict, countWithNoun(len(r.Runs), "run"),
 			len(r.Expectations)-unmet, countWithNoun(len(r.Expectations), "expectation"), countWithNoun(errors, "error"))
@@ -106,7 +106,7 @@ func (r *Report) writeTerminal(w io.Writer) error {
 	return err
 }
 
-func (r *Report) outcomes() string {
+func (r *Report) faultSummary() string {
 	var said strings.Builder
 	said.WriteString(countWithNoun(len(r.Faults), "fault"))
 	for _, outcome := range []string{"survived", "failed", "hung", "crashed", "lied"} {

@@ -144,12 +144,12 @@ func splitByProcess(entries []journal.Entry) []*process {
 			current[processKeyOf(e)] = p
 			all = append(all, p)
 		}
-		p.add(i, e)
+		p.addEntry(i, e)
 	}
 	return all
 }
 
-func (p *process) add(i int, e journal.Entry) {
+func (p *process) addEntry(index int, e journal.Entry) {
 	p.entries, p.ended = append(p.entries, e), e.When
 	p.SessionID = cmp.Or(e.SessionID, p.SessionID)
 	switch {
@@ -160,12 +160,12 @@ func (p *process) add(i int, e journal.Entry) {
 	case e.Prompt != nil:
 		p.Prompts = append(p.Prompts, e.Prompt.Prompt)
 		if p.firstTurn < 0 {
-			p.firstTurn = i
+			p.firstTurn = index
 		}
 	case e.Tool != nil:
 		p.Tools = append(p.Tools, e.Tool.Tool)
 	case e.Result != nil:
-		p.results, p.lastResult = append(p.results, e.Result), i
+		p.results, p.lastResult = append(p.results, e.Result), index
 	case e.Host != nil:
 		p.host = append(p.host, e.Host)
 	case e.Exit != nil:
