@@ -100,11 +100,11 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	if s == nil { // the server was removed since the name was resolved
 		return tool, nil, fmt.Errorf("%w: %s", ErrUnknownTool, c.Tool)
 	}
-	conn, err := s.acquire(ctx)
+	conn, err := s.acquireConnection(ctx)
 	if err != nil {
 		return tool, nil, err
 	}
-	tool.modern = conn.IsModern()
+	tool.isModern = conn.IsModern()
 	if tool.output, err = s.outputSchema(tool.RawName); err != nil {
 		return tool, nil, err
 	}
@@ -122,7 +122,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	}
 	result, err = conn.Call(ctx, k, c.OnProgress)
 	if errors.Is(err, connection.ErrExpired) {
-		if conn, err = s.acquire(ctx); err == nil { // the server is connected again
+		if conn, err = s.acquireConnection(ctx); err == nil { // the server is connected again
 			result, err = conn.Call(ctx, k, c.OnProgress)
 		}
 	}

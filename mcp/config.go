@@ -55,8 +55,7 @@ type ServerConfig struct {
 	// and false for all others.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// IsLiteral is true if variables such as ${HOME} are not expanded in the entry: it is an entry of "servers" that
-	// has a "transport".
+	// IsLiteral is true if variables such as ${HOME} are not expanded: an entry of "servers" with a "transport".
 	IsLiteral bool
 }
 
@@ -115,8 +114,7 @@ type ConfigOptions struct {
 	NoProject bool
 	// Disabled lists the names of disabled servers from all sources.
 	Disabled []string
-	// DisabledProject lists the servers that are skipped if they come from .mcp.json. Servers of these names from other
-	// sources are used.
+	// DisabledProject lists servers that are skipped if they come from .mcp.json, but not if they have another source.
 	DisabledProject []string
 }
 
@@ -156,7 +154,7 @@ func (e *ConfigError) Error() string {
 // LoadConfigs reads and merges all configuration. It returns a *ConfigError for a broken value in Values, lists
 // broken entries in Config.Errors, and ignores a broken .mcp.json.
 func LoadConfigs(o ConfigOptions) (Config, error) {
-	l := loader{options: o, vars: newVariables(o.Environ, o.CWD)}
+	l := configLoader{options: o, vars: newVariables(o.Environ, o.CWD)}
 	if !o.ValuesOnly {
 		l.loadScopes()
 	}
@@ -168,14 +166,14 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 	return l.config, nil
 }
 
-type loader struct {
+type configLoader struct {
 	options ConfigOptions
 	vars    variables
 	config  Config
 }
 
 // loadScopes adds the entries of settings files and of .mcp.json, which ranks between user and local scope.
-func (l *loader) loadScopes() {
+func (l *configLoader) loadScopes() {
 	project := func() {
 		if l.options.NoProject {
 			return
@@ -206,7 +204,7 @@ func (l *loader) loadScopes() {
 }
 
 // loadValue adds the servers of one --mcp-config value.
-func (l *loader) loadValue(value string) error {
+func (l *configLoader) loadValue(value string) error {
 	doc := []byte(strings.TrimSpace(value))
 	if !json.Valid(doc) {
 		path := value
@@ -241,7 +239,7 @@ var errNotConfiguration = errors.New("not an MCP configuration")
 
 // loadDocument adds the entries of a whole file. The top-level key determines the form of the entries: "mcpServers" is
 // the form of the real CLI, "servers" that of editors and of claudeless.
-func (l *loader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {
+func (l *configLoader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(doc, &top) != nil || top == nil {
 		return "Invalid input: expected object, received " + plainjson.TypeOf(doc), errNotConfiguration
@@ -279,7 +277,7 @@ func hasTransport(servers json.RawMessage) bool {
 // reservedNames are the names of servers that the real CLI itself provides.
 var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
-func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(*entryFields) (ServerConfig, *entryError)) {
+func (l *configLoader) loadEntries(servers json.RawMessage, source string, parse func(*entryFields) (ServerConfig, *entryError)) {
 	all, err := distinctMembers(servers)
 	if err != nil {
 		return
@@ -317,12 +315,12 @@ func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(
 	}
 }
 
-func (l *loader) skipEntry(name string, e *entryError) {
+func (l *configLoader) skipEntry(name string, e *entryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
 // addServer adds a server. If there is one of the same name, the new server takes its place in the list.
-func (l *loader) addServer(cfg ServerConfig) {
+func (l *configLoader) addServer(cfg ServerConfig) {
 	cfg.Disabled = cfg.Disabled || slices.Contains(l.options.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {

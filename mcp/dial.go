@@ -45,7 +45,7 @@ func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult
 	d := dialer{server: s, cfg: cfg, log: log}
 	if isFirst && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
 		log.Printf("not tried again, because the server refused a request without a token")
-		return dialResult{err: d.needsLogin()}
+		return dialResult{err: d.loginRequiredError()}
 	}
 	r := d.negotiate(lifetime, limit)
 	if r.err != nil {
@@ -86,7 +86,7 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 }
 
 // negotiation returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing else.
-func (d dialer) negotiation() connection.Negotiation {
+func (d dialer) negotiation() connection.NegotiationMode {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:
 		return connection.NegotiateLegacy
@@ -99,7 +99,7 @@ func (d dialer) negotiation() connection.Negotiation {
 }
 
 // dialOnce dials, performs the handshake and fetches the lists, without retries.
-func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiation) dialResult {
+func (d dialer) dialOnce(lifetime, limit context.Context, n connection.NegotiationMode) dialResult {
 	target, err := d.target(limit)
 	if err != nil {
 		return dialResult{err: err}
@@ -119,7 +119,8 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, serverLists{}, nil)
-		// a process that exits now, or a server that does not list its tools in time, counts as connected (observed with 2.1.330)
+		// a process that exits at this point, or a server that does not list its tools in time, counts as connected
+		// (observed with 2.1.330)
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil
 		}
@@ -230,13 +231,13 @@ func (a oauthHeaders) Prepare(ctx context.Context, _ map[string]string) map[stri
 }
 
 func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Header, UsedHeader: r.UsedHeaders["Authorization"]})
+	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
 		return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error(), NeedsAuth: !r.WasAccepted}
 	}
 	if err != nil && r.Status == http.StatusUnauthorized {
 		if errors.Is(err, oauth.ErrNeedsLogin) {
-			return nil, a.needsLogin()
+			return nil, a.loginRequiredError()
 		}
 		if oauth.IsIncompatible(err) {
 			text := err.Error()
@@ -255,16 +256,16 @@ func (d dialer) usesOAuth() bool {
 	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
 
-func (d dialer) needsLogin() error {
+func (d dialer) loginRequiredError() error {
 	text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", http.StatusUnauthorized, d.cfg.Name)
 	return &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
 }
 
-func (a oauthHeaders) headers(value string) map[string]string {
-	if value == "" {
+func (a oauthHeaders) headers(authorization string) map[string]string {
+	if authorization == "" {
 		return a.cfg.Headers
 	}
-	token := map[string]string{"Authorization": value}
+	token := map[string]string{"Authorization": authorization}
 	a.log.Hide(token)
 	return mergeHeaders(a.cfg.Headers, token)
 }

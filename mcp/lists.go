@@ -85,17 +85,17 @@ func (l *serverLists) allWarnings() []string {
 }
 
 type listFetcher struct {
-	conn  *connection.Conn
-	cfg   ServerConfig
-	pause time.Duration // pause before the first retry
-	exact bool          // see Options.IgnoreUndeclared
+	conn             *connection.Conn
+	cfg              ServerConfig
+	pause            time.Duration // pause before the first retry
+	ignoreUndeclared bool          // see Options.IgnoreUndeclared
 }
 
 // fetch fetches the lists that the server declared. If only is not nil, it fetches only those lists, and takes the
 // others from old. It fetches one list after another in the order of the real CLI, so that runs are reproducible. It
 // tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is empty. Some servers
-// declare no capabilities but have tools. Their tools are fetched too, unless f.exact is set. An error means that the
-// server did not answer the request for its tools, or that ctx has ended.
+// declare no capabilities but have tools. Their tools are fetched too, unless f.ignoreUndeclared is set. An error means
+// that the server did not answer the request for its tools, or that ctx has ended.
 func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connection.ListKind]bool) (serverLists, error) {
 	out := old
 	out.err = nil
@@ -109,7 +109,7 @@ func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connec
 	}
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
-	undeclared := hello.IsEmpty() && !f.exact && !f.conn.IsModern()
+	undeclared := hello.IsEmpty() && !f.ignoreUndeclared && !f.conn.IsModern()
 	pending = slices.DeleteFunc(pending, func(list connection.ListKind) bool {
 		declared := hello.Has(string(list)) || undeclared && list == connection.ListTools
 		return !declared || only != nil && !only[list]

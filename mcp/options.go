@@ -29,8 +29,7 @@ const (
 type Options struct {
 	Servers       []ServerConfig // in config order
 	ClientVersion string         // clientInfo.version
-	// Environ is the environment that all stdio servers get ("K=V"). The Env of a server and the CLAUDE variables are
-	// added to it.
+	// Environ is the environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables.
 	Environ []string
 	CWD     string   // the working directory of the servers, and the default root
 	Roots   []string // absolute paths for roots/list; empty means CWD

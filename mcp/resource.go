@@ -73,7 +73,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 	if err != nil {
 		return err
 	}
-	c, err := s.acquire(ctx)
+	c, err := s.acquireConnection(ctx)
 	if err != nil {
 		return err
 	}

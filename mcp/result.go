@@ -68,12 +68,12 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 	if err := json.Unmarshal(result, &r); err != nil {
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
-	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.modern {
+	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.isModern {
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	check := connection.ToolResultDefects
-	if tool.modern {
+	if tool.isModern {
 		check = connection.ModernToolResultDefects
 	}
 	if defects := check(result); defects != "" {
@@ -83,7 +83,7 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 	_ = json.Unmarshal(r.Content, &items) // it may be absent
 	b := blockBuilder{files: v.Files, server: tool.Server}
 	for _, item := range items {
-		b.add(item)
+		b.addItem(item)
 	}
 	if string(r.IsError) == "true" {
 		return b.failureResult(nilIfNull(r.StructuredContent))
@@ -270,8 +270,8 @@ func (b *blockBuilder) addText(format string, args ...any) {
 
 func (b *blockBuilder) plainText() string { return protocol.Content{Blocks: b.blocks}.Plain() }
 
-// add converts one content item. Unknown kinds become JSON text.
-func (b *blockBuilder) add(item json.RawMessage) {
+// addItem converts one content item. Unknown kinds become JSON text.
+func (b *blockBuilder) addItem(item json.RawMessage) {
 	var c struct {
 		Type        string          `json:"type"`
 		Text        *string         `json:"text"`
@@ -371,8 +371,8 @@ func (b *blockBuilder) saveBlob(mime, data string) string {
 
 type calledTool struct {
 	protocol.Tool
-	modern bool                 // results are those of revision 2026-07-28
-	output *outputschema.Schema // nil means any structured content
+	isModern bool                 // results are those of revision 2026-07-28
+	output   *outputschema.Schema // nil means any structured content
 }
 
 // outputSchema returns the schema that a tool's results must match. nil means that results are not checked: the tool

@@ -16,16 +16,16 @@ import (
 // connectionLoop is the part of the state of a server that only its run goroutine uses.
 type connectionLoop struct {
 	*server
-	conn       *connection.Conn // current connection, which may be closing
-	stopDial   context.CancelFunc
-	dialed     chan dialResult    // nil means not connecting
-	retry      *time.Timer        // nil means no attempt to connect is scheduled
-	refreshed  chan refreshResult // nil means no refresh in progress
-	nextUpdate *time.Timer        // nil means a refresh may start immediately
-	wasDialed  bool
-	attempts   int
-	isStable   <-chan time.Time // ready if the loss of the current connection does not count as a failed attempt
-	retries    int              // number of retries of the first connect after temporary errors
+	conn        *connection.Conn // current connection, which may be closing
+	stopDial    context.CancelFunc
+	dialed      chan dialResult    // nil means not connecting
+	retryTimer  *time.Timer        // nil means no attempt to connect is scheduled
+	refreshed   chan refreshResult // nil means no refresh in progress
+	nextRefresh *time.Timer        // nil means a refresh may start immediately
+	wasDialed   bool
+	attempts    int
+	stableAfter <-chan time.Time // ready if the loss of the current connection does not count as a failed attempt
+	retries     int              // number of retries of the first connect after temporary errors
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -48,13 +48,13 @@ func (l *connectionLoop) run(ctx context.Context) {
 			l.handleDialResult(ctx, r)
 		case <-l.connectionLost():
 			l.handleLoss(ctx)
-		case <-timerChannel(l.retry):
-			l.retry = nil
+		case <-timerChannel(l.retryTimer):
+			l.retryTimer = nil
 			l.dial(ctx)
 		case <-l.refreshReady():
 			l.refresh(ctx)
-		case <-timerChannel(l.nextUpdate):
-			l.nextUpdate = nil
+		case <-timerChannel(l.nextRefresh):
+			l.nextRefresh = nil
 		case fresh := <-l.refreshed:
 			l.refreshed = nil
 			l.applyRefresh(fresh)
@@ -78,7 +78,7 @@ func (l *connectionLoop) connectionLost() <-chan struct{} {
 
 // refreshReady returns a channel that is ready when the server's lists have changed; nil while no refresh may start.
 func (l *connectionLoop) refreshReady() <-chan struct{} {
-	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
+	if l.conn == nil || l.refreshed != nil || l.nextRefresh != nil {
 		return nil
 	}
 	return l.conn.ListsChanged()
@@ -129,7 +129,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleDialFailure(r.err)
 		return
 	}
-	l.retries, l.isStable = 0, time.After(l.options.Pauses.Reconnect)
+	l.retries, l.stableAfter = 0, time.After(l.options.Pauses.Reconnect)
 	l.conn = r.conn
 	if !r.conn.IsModern() { // the real CLI listens from here on
 		r.conn.ForgetChanges()
@@ -167,7 +167,7 @@ func (l *connectionLoop) handleDialFailure(err error) {
 	}
 	isRetried := d.IsTransient && !wasConnected && l.retries < maxRetries
 	if isRetried {
-		l.retry = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.retries])
+		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.retries])
 		l.retries++
 	}
 	l.update(func(st *status) {
@@ -206,7 +206,7 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 }
 
 func (l *connectionLoop) scheduleReconnect() {
-	l.retry = time.NewTimer(reconnectPause(l.attempts, l.options.Pauses.Reconnect))
+	l.retryTimer = time.NewTimer(reconnectPause(l.attempts, l.options.Pauses.Reconnect))
 	l.attempts++
 }
 
@@ -218,9 +218,9 @@ func (l *connectionLoop) retryLater(reason, wireReason string) {
 }
 
 func (l *connectionLoop) stopRetry() {
-	if l.retry != nil {
-		l.retry.Stop()
-		l.retry = nil
+	if l.retryTimer != nil {
+		l.retryTimer.Stop()
+		l.retryTimer = nil
 	}
 }
 
@@ -242,7 +242,7 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 	}
 	wasUsed := c.WasCalled()
 	select {
-	case <-l.isStable:
+	case <-l.stableAfter:
 		wasUsed = true
 	default:
 	}
@@ -287,8 +287,8 @@ func (l *connectionLoop) disconnect(ctx context.Context) {
 // shutdown closes everything and returns when all processes and connections of the server have ended.
 func (l *connectionLoop) shutdown(ctx context.Context) {
 	l.stopRetry()
-	if l.nextUpdate != nil {
-		l.nextUpdate.Stop()
+	if l.nextRefresh != nil {
+		l.nextRefresh.Stop()
 	}
 	if l.dialed != nil { // ctx is cancelled, so the attempt fails soon
 		if r := <-l.dialed; r.conn != nil {
@@ -314,7 +314,7 @@ func (l *connectionLoop) refresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshResult, 1)
 	l.refreshed = result
-	l.nextUpdate = time.NewTimer(listRefreshPause)
+	l.nextRefresh = time.NewTimer(listRefreshPause)
 	changed, seen := c.TakeChanges()
 	st, _ := l.snapshot()
 	l.tasks.Go(func() { // returns within the connect timeout

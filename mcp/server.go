@@ -221,8 +221,8 @@ func (s *server) connectTimeout() time.Duration {
 	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
 
-// acquire returns the server's connection; it connects a lost server again.
-func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
+// acquireConnection returns the server's connection; it connects a lost server again.
+func (s *server) acquireConnection(ctx context.Context) (*connection.Conn, error) {
 	st, err := s.currentStatus(ctx)
 	if err != nil {
 		return nil, err

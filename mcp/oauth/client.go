@@ -65,7 +65,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	}
 	used := c.credentials
 	if c.isExpiring() {
-		if err := c.refresh(ctx, challenge{}); err == nil {
+		if err := c.refreshToken(ctx, challenge{}); err == nil {
 			used = c.credentials
 		}
 	}
@@ -89,7 +89,7 @@ func (h credentials) authorizationHeader() string {
 
 func (c *Client) loadCredentials() error {
 	c.credentials, c.loaded = credentials{}, true
-	return c.options.Store.load(tokensKey, c.options.Server.key(), &c.credentials)
+	return c.options.Store.loadEntry(tokensKey, c.options.Server.key(), &c.credentials)
 }
 
 // Refusal is a response that requires authorization.
@@ -121,19 +121,19 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 		if ch.code != insufficientScope {
 			return "", ErrNeedsLogin
 		}
-		if err := c.stepUp(ctx, ch); err != nil {
+		if err := c.storeNextScopes(ctx, ch); err != nil {
 			return "", err
 		}
 		return "", &ScopeError{c.options.Server.Name, ch.scope}
 	}
-	if err := c.refresh(ctx, ch); err != nil {
+	if err := c.refreshToken(ctx, ch); err != nil {
 		return "", err
 	}
 	return c.credentials.authorizationHeader(), nil
 }
 
-// stepUp stores the scopes that the next login requests: the granted ones and those that the challenge demands.
-func (c *Client) stepUp(ctx context.Context, ch challenge) error {
+// storeNextScopes stores the scopes that the next login requests: the granted ones and those that the challenge demands.
+func (c *Client) storeNextScopes(ctx context.Context, ch challenge) error {
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
 		return err
@@ -166,12 +166,12 @@ func (c *Client) updateCredentials(apply func(h *credentials)) error {
 // saveCredentials stores the credentials of the client. The caller must have locked the file.
 func (c *Client) saveCredentials() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
-	return c.options.Store.save(tokensKey, c.options.Server.key(), c.credentials)
+	return c.options.Store.saveEntry(tokensKey, c.options.Server.key(), c.credentials)
 }
 
-// refresh replaces the current token. Other processes that use the same file wait and then use the new token, because
+// refreshToken replaces the current token. Other processes that use the same file wait and then use the new token, because
 // a refresh token may be valid only once.
-func (c *Client) refresh(ctx context.Context, ch challenge) error {
+func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 	unlock, err := c.options.Store.lock()
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	if c.credentials.AccessToken != old && c.credentials.AccessToken != "" {
 		return nil
 	}
-	f, err := c.newFlow(ctx, ch)
+	f, err := c.newRefreshDiscovery(ctx, ch)
 	if err != nil {
 		if _, known := errors.AsType[cliError](err); known {
 			return errors.Join(err, c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
@@ -196,7 +196,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 		return c.recordRefusal(ctx, f)
 	}
 	if f.metadata.isClientLoginOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
-		return c.flowError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
+		return c.discoveryError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
@@ -213,11 +213,11 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 		}
 		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
-	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
+	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.discoveryError(err))
 }
 
-// newFlow prepares a flow that refreshes a token.
-func (c *Client) newFlow(ctx context.Context, ch challenge) (*flow, error) {
+// newRefreshDiscovery returns the discovery for refreshing a token.
+func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discovery, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.resumeDiscovery(ctx, c.credentials.Discovery)
 	}
@@ -252,7 +252,7 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	return s.saveCredentials()
 }
 
-func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
+func (c *Client) newHandler(f *discovery, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
 	method := f.metadata.authMethod()
 	if isPrivateKey(secret) || len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
 		secret = ""
@@ -269,7 +269,7 @@ func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []strin
 }
 
 // loginAsMachine gets and stores a token with configured client credentials, without a user. The file must be locked.
-func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) error {
+func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []string) error {
 	o := &clientcredentials.Config{
 		ClientID: c.options.Config.ClientID, ClientSecret: c.ClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
 		EndpointParams: url.Values{"resource": {cmp.Or(f.resource.Resource, c.options.Server.URL)}},
@@ -294,8 +294,8 @@ func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
 	}, &c.nonces, c.options.Clock}
 }
 
-// flowError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
-func (c *Client) flowError(err error) error {
+// discoveryError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
+func (c *Client) discoveryError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -334,7 +334,7 @@ func (c *Client) replaceEntry(member string, entry any) error {
 		return fmt.Errorf("locking %s: %w", c.options.Store.Path, err)
 	}
 	defer unlock()
-	return c.options.Store.save(member, c.options.Server.key(), entry)
+	return c.options.Store.saveEntry(member, c.options.Server.key(), entry)
 }
 
 // Logout removes the tokens of the server and the client that was registered for it.
@@ -353,7 +353,7 @@ func (c *Client) SetClientSecret(secret string) error {
 // ClientSecret returns the stored secret of a client that was registered by hand; empty means none.
 func (c *Client) ClientSecret() string {
 	var s clientSecret
-	if c.options.Store.load(secretsKey, c.options.Server.key(), &s) != nil {
+	if c.options.Store.loadEntry(secretsKey, c.options.Server.key(), &s) != nil {
 		return ""
 	}
 	return s.Value

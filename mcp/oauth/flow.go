@@ -125,20 +125,20 @@ func IsIncompatible(err error) bool {
 	return is
 }
 
-// flow is the result of a discovery: the metadata of an MCP server and of its authorization server.
-type flow struct {
+// discovery is the result of a discovery: the metadata of an MCP server and of its authorization server.
+type discovery struct {
 	state    *storedDiscovery
 	resource resourceMetadata
 	metadata serverMetadata
 	cache    documentCache
 }
 
-func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
+func (f *discovery) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
 // discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
 // known and the challenge names a metadata URL, the metadata of the authorization server is read first.
-func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*flow, error) {
-	f := &flow{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
+func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*discovery, error) {
+	f := &discovery{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
 		f.state.Server = known.Server
 		if err := f.findServer(ctx); err != nil {
@@ -154,7 +154,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		candidates = []string{ch.resourceURL}
 	}
 	for _, at := range slices.Compact(candidates) {
-		found, err := f.cache.read(ctx, at, &f.resource)
+		found, err := f.cache.readDocument(ctx, at, &f.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		f.state.Resource = f.resource.Resource
 	}
 	if at := o.Config.AuthServerMetadataURL; at != "" {
-		found, err := f.cache.read(ctx, at, &f.metadata)
+		found, err := f.cache.readDocument(ctx, at, &f.metadata)
 		if err == nil && !found {
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
@@ -185,9 +185,9 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 }
 
 // resumeDiscovery returns the flow of an earlier discovery. It reads only the authorization server's metadata again.
-func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*flow, error) {
+func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*discovery, error) {
 	state := *known
-	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
+	f := &discovery{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
 	document, err := plainjson.Marshal(f.resource)
 	if err != nil {
@@ -198,7 +198,7 @@ func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*
 }
 
 // findServer reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
-func (f *flow) findServer(ctx context.Context) error {
+func (f *discovery) findServer(ctx context.Context) error {
 	server, err := url.Parse(f.state.Server)
 	if err != nil || server.Host == "" {
 		return fmt.Errorf("the authorization server %q is not a URL", f.state.Server)
@@ -210,7 +210,7 @@ func (f *flow) findServer(ctx context.Context) error {
 	f.state.MetadataFound = false
 	for _, at := range candidates {
 		f.metadata = serverMetadata{}
-		found, err := f.cache.read(ctx, at, &f.metadata)
+		found, err := f.cache.readDocument(ctx, at, &f.metadata)
 		if err != nil {
 			return err
 		}
@@ -239,9 +239,9 @@ func (m serverMetadata) check() error {
 	return nil
 }
 
-// register registers a client at the authorization server (RFC 7591). It does not let mcp-go do this, because the
+// registerClient registers a client at the authorization server (RFC 7591). It does not let mcp-go do this, because the
 // request of mcp-go lacks application_type, which revision 2026-07-28 requires.
-func (o Options) register(ctx context.Context, f *flow, redirect string, scopes []string) (id, secret string, err error) {
+func (o Options) registerClient(ctx context.Context, f *discovery, redirect string, scopes []string) (id, secret string, err error) {
 	endpoint := f.metadata.Registration
 	if endpoint == "" && !f.state.MetadataFound {
 		endpoint = strings.TrimSuffix(f.state.Server, "/") + "/register"
@@ -345,12 +345,12 @@ func (d documentCache) client() *http.Client {
 	}}
 }
 
-func (d documentCache) read(ctx context.Context, at string, target any) (found bool, err error) {
-	body, ok := d.known[at]
+func (d documentCache) readDocument(ctx context.Context, address string, target any) (found bool, err error) {
+	body, ok := d.known[address]
 	if !ok {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
-			return false, fmt.Errorf("%q is not a URL", at)
+			return false, fmt.Errorf("%q is not a URL", address)
 		}
 		req.Header.Set("Accept", "application/json")
 		req.Header.Set("Mcp-Protocol-Version", metadataProtocolVersion)
@@ -364,13 +364,13 @@ func (d documentCache) read(ctx context.Context, at string, target any) (found b
 				return false, err
 			}
 		}
-		d.known[at] = body
+		d.known[address] = body
 	}
 	if body == nil {
 		return false, nil
 	}
 	if err := json.Unmarshal(body, target); err != nil {
-		return false, fmt.Errorf("the metadata at %s is not a JSON object of OAuth metadata", at)
+		return false, fmt.Errorf("the metadata at %s is not a JSON object of OAuth metadata", address)
 	}
 	return true, nil
 }

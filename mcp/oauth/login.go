@@ -26,14 +26,14 @@ type Login struct {
 	URL, RedirectURI string
 	State            string // is in the URL and in the query of the redirect
 
-	client   *Client
-	flow     *flow
-	handler  *transport.OAuthHandler
-	verifier string
-	scopes   []string
-	ending   sync.Once
-	ended    chan struct{}
-	outcome  error // valid after ended is closed
+	client    *Client
+	discovery *discovery
+	handler   *transport.OAuthHandler
+	verifier  string
+	scopes    []string
+	ending    sync.Once
+	ended     chan struct{}
+	outcome   error // valid after ended is closed
 }
 
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
@@ -48,7 +48,7 @@ func (c *Client) CheckSupport(ctx context.Context) error {
 		return err
 	}
 	_, err := c.options.discover(ctx, challenge{}, c.credentials.Discovery)
-	return c.flowError(err)
+	return c.discoveryError(err)
 }
 
 // RedirectURI returns the redirect URI that is registered for the stored client; empty means none.
@@ -61,9 +61,9 @@ func (c *Client) RedirectURI() string {
 	return c.credentials.RedirectURI
 }
 
-// Login begins a login. It registers a client at the authorization server if none is stored. header is the
+// Login begins a login. It registers a client at the authorization server if none is stored. challengeHeader is the
 // WWW-Authenticate header of a refused request; empty means unknown.
-func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login, error) {
+func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string) (*Login, error) {
 	if c.options.Store.Path == "" {
 		return nil, errors.New("no directory for the credentials: HOME is not set\nhint: set CLAUDELESS_STATE_DIR")
 	}
@@ -72,10 +72,10 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
 		return nil, err
 	}
-	ch := parseChallenge(header)
+	ch := parseChallenge(challengeHeader)
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
-		return nil, c.flowError(err)
+		return nil, c.discoveryError(err)
 	}
 	var key *jose.JSONWebKey
 	if ch.requiresBoundToken {
@@ -86,7 +86,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	scopes := c.scopes(f, ch)
 	id, secret, err := c.findOrRegisterClient(ctx, f, redirectURI, scopes)
 	if err != nil {
-		return nil, c.flowError(err)
+		return nil, c.discoveryError(err)
 	}
 	err = c.updateCredentials(func(h *credentials) {
 		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // tokens of one authorization server or key are not valid for another
@@ -98,7 +98,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 		return nil, err
 	}
 	l := &Login{
-		RedirectURI: redirectURI, client: c, flow: f, scopes: scopes, handler: c.newHandler(f, id, secret, redirectURI, scopes), ended: make(chan struct{}),
+		RedirectURI: redirectURI, client: c, discovery: f, scopes: scopes, handler: c.newHandler(f, id, secret, redirectURI, scopes), ended: make(chan struct{}),
 	}
 	if l.State, err = transport.GenerateState(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	}
 	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.State, transport.GenerateCodeChallenge(l.verifier))
 	l.URL = orderParameters(l.URL)
-	return l, c.flowError(err)
+	return l, c.discoveryError(err)
 }
 
 // orderParameters orders the parameters of mcp-go's authorization URL as the real CLI does (observed with 2.1.330). They
@@ -134,9 +134,9 @@ func orderParameters(authorizationURL string) string {
 }
 
 // LoginAsClient logs in as the configured client itself, without a user. It does nothing, and done is false, if the
-// client has no secret or if the authorization server has a login for users. header is the WWW-Authenticate header of a
-// refused request; empty means unknown.
-func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, err error) {
+// client has no secret or if the authorization server has a login for users. challengeHeader is the WWW-Authenticate
+// header of a refused request; empty means unknown.
+func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.options.Config.ClientID == "" || c.ClientSecret() == "" {
@@ -145,10 +145,10 @@ func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, e
 	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
 		return false, err
 	}
-	ch := parseChallenge(header)
+	ch := parseChallenge(challengeHeader)
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil || !f.metadata.isClientLoginOnly() {
-		return false, c.flowError(err)
+		return false, c.discoveryError(err)
 	}
 	unlock, err := c.options.Store.lock()
 	if err != nil {
@@ -156,10 +156,10 @@ func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, e
 	}
 	defer unlock()
 	c.credentials = credentials{Discovery: f.state, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
-	return true, c.flowError(c.loginAsMachine(ctx, f, c.scopes(f, ch)))
+	return true, c.discoveryError(c.loginAsMachine(ctx, f, c.scopes(f, ch)))
 }
 
-func (c *Client) scopes(f *flow, ch challenge) []string {
+func (c *Client) scopes(f *discovery, ch challenge) []string {
 	scopes := f.resource.Scopes
 	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {
 		if wanted != "" {
@@ -171,7 +171,7 @@ func (c *Client) scopes(f *flow, ch challenge) []string {
 
 // findOrRegisterClient returns the client of a login. It is the configured client, else the stored one, else the one of
 // the real CLI's client metadata document, else a newly registered one.
-func (c *Client) findOrRegisterClient(ctx context.Context, f *flow, redirectURI string, scopes []string) (id, secret string, err error) {
+func (c *Client) findOrRegisterClient(ctx context.Context, f *discovery, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":
 		return c.options.Config.ClientID, c.ClientSecret(), nil
@@ -180,7 +180,7 @@ func (c *Client) findOrRegisterClient(ctx context.Context, f *flow, redirectURI 
 	case f.metadata.ClientDocument && isInClientMetadata(redirectURI):
 		return clientMetadataURL, "", nil
 	}
-	return c.options.register(ctx, f, redirectURI, scopes)
+	return c.options.registerClient(ctx, f, redirectURI, scopes)
 }
 
 // isInClientMetadata reports whether the real CLI's client metadata document contains a redirect URI. It ignores ports.
@@ -199,14 +199,14 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	c := l.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch issuer := l.flow.issuer(); {
+	switch issuer := l.discovery.issuer(); {
 	case !l.IsAnswer(q):
 		return cliError("OAuth state mismatch - possible CSRF attack")
 	case q.Has("error"):
 		return errors.New(excerpt([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
 	case q.Has("iss") && q.Get("iss") != issuer:
 		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
-	case !q.Has("iss") && l.flow.metadata.SendsIssuer:
+	case !q.Has("iss") && l.discovery.metadata.SendsIssuer:
 		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received undefined", issuer))
 	}
 	unlock, err := c.options.Store.lock()
@@ -217,10 +217,10 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
 	unlock()
 	if err != nil {
-		return c.flowError(err)
+		return c.discoveryError(err)
 	}
 	if c.isExpiring() { // refreshed at once, as observed with 2.1.330
-		return c.flowError(c.refresh(ctx, challenge{}))
+		return c.discoveryError(c.refreshToken(ctx, challenge{}))
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	if err != nil {
 		return nil, errors.New("the authorization endpoint is not a URL")
 	}
-	client := l.flow.cache.client()
+	client := l.discovery.cache.client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for range maxRedirects + 1 {
 		if !isLoopback(at.Hostname()) {
@@ -244,7 +244,7 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return nil, l.client.flowError(err)
+			return nil, l.client.discoveryError(err)
 		}
 		resp.Body.Close()
 		next, err := resp.Location()
@@ -357,7 +357,7 @@ func (c *Client) Probe(ctx context.Context) (string, error) {
 	defer stop()
 	resp, err := c.options.baseTransport().RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return "", c.flowError(err)
+		return "", c.discoveryError(err)
 	}
 	resp.Body.Close()
 	if !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {

@@ -246,7 +246,7 @@ func TestWait_N30(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	login, outcome := &Login{State: "s", client: c, flow: &flow{state: &storedDiscovery{}}, ended: make(chan struct{})}, make(chan error, 1)
+	login, outcome := &Login{State: "s", client: c, discovery: &discovery{state: &storedDiscovery{}}, ended: make(chan struct{})}, make(chan error, 1)
 	go func() { outcome <- login.Wait(t.Context(), at, 0) }()
 	for _, visit := range [][2]string{{"error=denied&state=other", "This page belongs to a different login"}, {"error=denied&state=s", "Authentication failed"}} {
 		resp, err := http.Get(redirect + "?" + visit[0])

@@ -44,11 +44,12 @@ func (c *Client) WasRefused() bool {
 
 // recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If no client is
 // known, and the authorization server has no metadata or registers none, it first tries to register one, as the real
-// CLI does. If the registration fails, recordRefusal returns its error and stores nothing. The caller must have locked the store.
-func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
+// CLI does. If the registration fails, recordRefusal returns its error and stores nothing. The caller must have locked
+// the store.
+func (c *Client) recordRefusal(ctx context.Context, f *discovery) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if (!f.state.MetadataFound || f.metadata.Registration == "" && !f.metadata.ClientDocument) && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
-		id, secret, err := c.options.register(ctx, f, defaultRedirectURI, f.resource.Scopes)
+		id, secret, err := c.options.registerClient(ctx, f, defaultRedirectURI, f.resource.Scopes)
 		if err != nil {
 			return err
 		}

@@ -97,8 +97,8 @@ func (s Store) lock() (unlock func(), err error) {
 	return lockedfile.MutexAt(s.Path + ".lock").Lock()
 }
 
-// read returns the file as an object; a missing file counts as an empty object.
-func (s Store) read() (plainjson.Object, error) {
+// readFile returns the file as an object; a missing file counts as an empty object.
+func (s Store) readFile() (plainjson.Object, error) {
 	data, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) || s.Path == "" {
 		return nil, nil
@@ -113,9 +113,9 @@ func (s Store) read() (plainjson.Object, error) {
 	return doc, nil
 }
 
-// load reads the entry key below member, a top-level member of the file, into entry; a missing one changes nothing.
-func (s Store) load(member, key string, entry any) error {
-	doc, err := s.read()
+// loadEntry reads the entry key below member, a top-level member of the file, into entry; a missing one changes nothing.
+func (s Store) loadEntry(member, key string, entry any) error {
+	doc, err := s.readFile()
 	if err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (s Store) load(member, key string, entry any) error {
 	return nil
 }
 
-// save replaces one entry in a member of the file; nil removes it. The caller must have locked the file.
-func (s Store) save(member, key string, entry any) error {
+// saveEntry replaces one entry in a member of the file; nil removes it. The caller must have locked the file.
+func (s Store) saveEntry(member, key string, entry any) error {
 	if s.Path == "" {
 		return nil
 	}
-	doc, err := s.read()
+	doc, err := s.readFile()
 	if err != nil {
 		return err
 	}

@@ -26,9 +26,9 @@ type Call struct {
 }
 
 // Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the cancellation
-// of ctx. Call passes progress notifications to on, in order and on its own goroutine; if on is nil, they are ignored.
-// If they arrive faster than on handles them, some are dropped.
-func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
+// of ctx. Call passes progress notifications to onProgress, in order and on its own goroutine; if onProgress is nil,
+// they are ignored. If they arrive faster than onProgress handles them, some are dropped.
+func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (json.RawMessage, error) {
 	c.wasCalled.Store(true)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -42,7 +42,7 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		defer total.Stop()
 	}
 	w := &pendingCall{all: &c.notifications.calls, idle: idle, limit: k.Idle, tool: k.Tool, useID: k.UseID}
-	if on != nil {
+	if onProgress != nil {
 		const behind = 1024
 		w.queue = make(chan Progress, behind)
 	}
@@ -50,14 +50,14 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 	send := func() (json.RawMessage, error) {
 		return c.request(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
 	}
-	result, err := runWithProgress(w.queue, on, send)
+	result, err := runWithProgress(w.queue, onProgress, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {
 		err = ErrExpired
 		c.MarkLost()
 	}
 	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
-			result, err = runWithProgress(w.queue, on, send)
+			result, err = runWithProgress(w.queue, onProgress, send)
 		}
 	}
 	err = c.callError(ctx, err)
@@ -117,9 +117,9 @@ func (k Call) params() plainjson.Object {
 	return params
 }
 
-// runWithProgress runs the function send and meanwhile passes progress to the function on, which may be nil.
-func runWithProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
-	if on == nil {
+// runWithProgress runs the function send and meanwhile passes progress to onProgress, which may be nil.
+func runWithProgress(queue <-chan Progress, onProgress func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
+	if onProgress == nil {
 		return send()
 	}
 	done := make(chan struct{})
@@ -130,12 +130,12 @@ func runWithProgress(queue <-chan Progress, on func(Progress), send func() (json
 	for {
 		select {
 		case p := <-queue:
-			on(p)
+			onProgress(p)
 		case <-done:
 			for {
 				select {
 				case p := <-queue:
-					on(p)
+					onProgress(p)
 				default:
 					return result, err
 				}

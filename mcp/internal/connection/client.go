@@ -36,9 +36,9 @@ type client struct {
 	notifications *notificationHandler
 	debug         DebugLog
 
-	probed      bool // a probe has ended
-	local       bool // the server is a process
-	remote      bool // the server is reached over HTTP
+	wasProbed   bool // a probe has ended
+	isLocal     bool // the server is a process
+	isRemote    bool // the server is reached over HTTP
 	closeReason *closeReason
 	identity    plainjson.Object // the members of _meta that each request of revision 2026-07-28 has
 	sampling    bool             // the handler handles sampling requests
@@ -51,7 +51,7 @@ type client struct {
 // idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
 type idSequence struct{ probes, listens, requests atomic.Int64 }
 
-func (s *idSequence) next(method string, probing bool) wire.RequestId {
+func (s *idSequence) nextID(method string, probing bool) wire.RequestId {
 	switch {
 	case method == string(wire.MethodSubscriptionsListen):
 		return wire.NewRequestId(fmt.Sprintf("listen:%d", s.listens.Add(1)-1))
@@ -77,7 +77,7 @@ func (l *client) request(ctx context.Context, method string, params plainjson.Ob
 
 // send sends a request once.
 func (l *client) send(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
-	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.next(method, !l.probed), Method: method}
+	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextID(method, !l.wasProbed), Method: method}
 	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
 	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
 		id, _ := req.ID.Value().(int64) // calls have a numeric id
@@ -140,7 +140,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	}
 	switch {
 	case err != nil:
-		if ctx.Err() != nil && l.isCancellable(ctx, req.Method) {
+		if ctx.Err() != nil && l.needsCancelNotification(ctx, req.Method) {
 			l.cancel(ctx, req.ID)
 		}
 		return nil, err
@@ -153,8 +153,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// outcomeError is the outcome of a request that its transport does not return. It ends the context of the request, as
-// its cause.
+// outcomeError is the outcome of a request that its transport does not return. It is the cause that ends its context.
 type outcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error
@@ -162,8 +161,8 @@ type outcomeError struct {
 
 func (outcomeError) Error() string { return "the request has an outcome" }
 
-// settle ends a request with the first outcome that is known of it.
-func (l *client) settle(id string, o outcomeError) {
+// endRequest ends a request with an outcome. Only the first outcome of a request counts.
+func (l *client) endRequest(id string, o outcomeError) {
 	if stop, ok := l.pending.Load(id); ok {
 		stop.(context.CancelCauseFunc)(o)
 	}
@@ -173,23 +172,23 @@ func (l *client) settle(id string, o outcomeError) {
 func (l *client) deliver(message json.RawMessage) {
 	resp := &transport.JSONRPCResponse{}
 	if json.Unmarshal(message, resp) == nil {
-		l.settle(idText(resp.ID), outcomeError{response: resp})
+		l.endRequest(idText(resp.ID), outcomeError{response: resp})
 	}
 }
 
-// isCancellable reports whether the server must be notified that a request was abandoned. In revision 2026-07-28 over
-// HTTP this is not necessary, because closing the HTTP request cancels it.
-func (l *client) isCancellable(ctx context.Context, method string) bool {
+// needsCancelNotification reports whether the server must be notified that a request was abandoned. In revision
+// 2026-07-28 over HTTP this is not necessary, because closing the HTTP request cancels it.
+func (l *client) needsCancelNotification(ctx context.Context, method string) bool {
 	if method == string(wire.MethodSubscriptionsListen) {
 		return errors.Is(context.Cause(ctx), errNotAcknowledged)
 	}
 	if method == string(wire.MethodInitialize) { // observed over stdio
-		return l.local && errors.Is(ctx.Err(), context.DeadlineExceeded)
+		return l.isLocal && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	}
 	if method == string(wire.MethodServerDiscover) {
 		return false
 	}
-	return !l.remote || !l.modern.Load()
+	return !l.isRemote || !l.modern.Load()
 }
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
@@ -224,15 +223,14 @@ func (l *client) notify(ctx context.Context, method string, params plainjson.Obj
 	return l.transport.post(ctx, n)
 }
 
-// notifyLater sends a notification although ctx may have ended. Errors are ignored, because other requests detect a broken
-// connection.
+// notifyLater sends a notification although ctx may have ended. Other requests detect a broken connection.
 func (l *client) notifyLater(ctx context.Context, method string, params plainjson.Object) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	send := func() {
 		defer stop()
 		_ = l.notify(ctx, method, params)
 	}
-	if l.local { // which queues the message
+	if l.isLocal { // which queues the message
 		send()
 	} else {
 		go send() // returns within notificationTimeout

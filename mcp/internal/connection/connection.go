@@ -40,7 +40,7 @@ type Options struct {
 	// Sampling declares that the handler handles sampling/createMessage.
 	Sampling bool
 	// Negotiation is the way in which both sides agree on a revision of MCP.
-	Negotiation Negotiation
+	Negotiation NegotiationMode
 	Timeout     time.Duration // connect timeout, which also bounds the probe
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each
 	// attempt. 0 means 1 s.
@@ -90,7 +90,7 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	c.process, _ = c.transport.(*process)
 	c.remote, _ = c.transport.(*httpTransport)
 	c.host, _ = c.transport.(*hostTransport)
-	c.client.local, c.client.remote = c.process != nil, c.IsRemote()
+	c.client.isLocal, c.client.isRemote = c.process != nil, c.IsRemote()
 	c.negotiation.remote = c.IsRemote()
 	c.client.identity = newParams(
 		wire.MetaKeyProtocolVersion, ModernVersion,
@@ -184,8 +184,7 @@ func (c *Conn) repeatDiscovery(limit context.Context) error {
 	return nil
 }
 
-// CloseAfterFailedOpen closes a connection after Open has failed with err. It returns why Open failed: ErrLegacy or a
-// *DialError.
+// CloseAfterFailedOpen closes a connection after Open has failed with err. It returns ErrLegacy or a *DialError.
 func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) error {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
 	f := c.explainFailure(limit, err)
@@ -257,8 +256,7 @@ func (c *Conn) IsModern() bool { return c.client.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP. No process belongs to such a connection, so no exit shows
-// that it was lost.
+// IsRemote reports whether the server is reached over HTTP, so that no exit of a process shows that it was lost.
 func (c *Conn) IsRemote() bool { return c.remote != nil }
 
 // WasCalled reports whether a tool was called over the connection.

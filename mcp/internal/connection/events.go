@@ -25,13 +25,13 @@ type eventReader struct {
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
 
-// next reads one event and writes its data to an empty line. An incomplete event at the end of the stream is dropped. An
-// event of more than most bytes is not read to its end, and its size is that of what was read. Comments and unknown
-// fields are skipped. Data lines are joined by carriage returns, which mean the same as newlines in JSON but keep the
-// message on one line.
-func (r *eventReader) next(data *boundedLine, most int64) (ev event, err error) {
+// next reads one event and writes its data to an empty line. An incomplete event at the end of the stream is dropped.
+// An event of more than maxBytes bytes is not read to its end, and its size is that of what was read. Comments and
+// unknown fields are skipped. Data lines are joined by carriage returns, which mean the same as newlines in JSON but
+// keep the message on one line.
+func (r *eventReader) next(data *boundedLine, maxBytes int64) (ev event, err error) {
 	var read int64
-	for read <= most {
+	for read <= maxBytes {
 		part, isEnd, err := r.readPart()
 		if err != nil {
 			return event{}, err
@@ -44,7 +44,7 @@ func (r *eventReader) next(data *boundedLine, most int64) (ev event, err error) 
 			ev.name, read = "", 0
 		}
 		isData := ev.addField(part, isEnd, data)
-		for !isEnd && read <= most {
+		for !isEnd && read <= maxBytes {
 			if part, isEnd, err = r.readPart(); err != nil {
 				return event{}, err
 			}
@@ -66,7 +66,7 @@ func (e *event) addField(line []byte, isWhole bool, data *boundedLine) (isData b
 	case "event":
 		e.name = string(value)
 	case "id", "retry":
-		if isWhole && len(e.cursor) < maxPart {
+		if isWhole && len(e.cursor) < maxPartBytes {
 			e.cursor = append(append(e.cursor, line...), '\n')
 		}
 	case "data":
@@ -79,13 +79,13 @@ func (e *event) addField(line []byte, isWhole bool, data *boundedLine) (isData b
 	return false
 }
 
-const maxPart = 4 << 10
+const maxPartBytes = 4 << 10
 
 // readPart reads a line without its end, or the next part of a long line. As in the real CLI, a carriage return ends its
 // line only when the next byte has arrived.
 func (r *eventReader) readPart() (part []byte, isEnd bool, err error) {
 	const byteOrderMark = "\ufeff"
-	for r.part = r.part[:0]; len(r.part) < maxPart && !isEnd; {
+	for r.part = r.part[:0]; len(r.part) < maxPartBytes && !isEnd; {
 		c, err := r.in.ReadByte()
 		isEnd = c == '\n' || c == '\r'
 		if c == '\r' {

@@ -76,8 +76,8 @@ func (r *messageReader) readLine() error {
 	}
 }
 
-// next reads a line and returns its message, which is valid until the next one; nil means that it is not a message. An error
-// ends the stream, after this message.
+// next reads a line and returns its message, which is valid until the next one; nil means that it is not a message. An
+// error ends the stream, after this message.
 func (r *messageReader) next() (message []byte, err error) {
 	r.line.reset()
 	err = r.readLine()
@@ -98,7 +98,7 @@ func (r *messageReader) next() (message []byte, err error) {
 // failTooLong fails the request whose response is too long. It returns false if the line is not a response.
 func (b *transportBase) failTooLong(line *boundedLine) bool {
 	id := line.responseID()
-	b.client.settle(strings.Trim(string(id), `"`), outcomeError{err: &tooLongError{Size: line.size, Limit: line.limit}})
+	b.client.endRequest(strings.Trim(string(id), `"`), outcomeError{err: &tooLongError{Size: line.size, Limit: line.limit}})
 	return json.Valid(id)
 }
 
@@ -166,9 +166,9 @@ func (l *boundedLine) responseID() []byte {
 	return nil
 }
 
-// parseMessage returns a JSON-RPC message; nil means that the line is none. Like the real CLI, it rejects a message
-// without the version, with unknown members, or with a _meta that is not an object, and turns the id of a response into
-// a number if it is a string such as "7" (observed with 2.1.330).
+// parseMessage returns a JSON-RPC message; nil means that the line is not a message. Like the real CLI, it rejects a
+// message without the version, with unknown members, or with a _meta that is not an object, and turns the id of a
+// response into a number if it is a string such as "7" (observed with 2.1.330).
 func parseMessage(line []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {

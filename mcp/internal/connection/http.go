@@ -61,8 +61,8 @@ func (t *httpTransport) close(context.Context) {
 
 func (t *httpTransport) isModern() bool { return t.version.Load() == ModernVersion }
 
-// do sends a request of HTTP. weight is how much it counts if the server cannot be reached.
-func (t *httpTransport) do(req *http.Request, weight int32) (*http.Response, error) {
+// do sends an HTTP request. If the server cannot be reached, it counts failureWeight more broken connections.
+func (t *httpTransport) do(req *http.Request, failureWeight int32) (*http.Response, error) {
 	if id, _ := t.sessionID.Load().(string); id != "" && !t.isModern() {
 		req.Header.Set(sessionHeader, id)
 	}
@@ -74,7 +74,7 @@ func (t *httpTransport) do(req *http.Request, weight int32) (*http.Response, err
 	case err == nil:
 		t.brokenInRow.Store(0)
 	case t.stream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
-		t.countBroken(weight)
+		t.countBroken(failureWeight)
 	}
 	return resp, err
 }
@@ -212,7 +212,7 @@ func findResponse(body []byte) []byte {
 }
 
 // readResponseStream reads the response to a request from an event stream. Up to revision 2025-11-25, a stream that the
-// server ends before is continued after its last event.
+// server ends before the response is continued after its last event.
 func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
 	s := eventStream{
 		httpTransport: t, id: req.ID.String(),
@@ -265,8 +265,7 @@ func (t *httpTransport) isGone(ctx context.Context, pause time.Duration) bool {
 // one half as long again, unless the server asks for another pause (observed with 2.1.300 and 2.1.330).
 const maxGETAttempts = 2
 
-// listen keeps the GET stream open until the connection is closed. A server that refuses the first request is not asked
-// again.
+// listen keeps the GET stream open until the connection is closed, unless the server refuses the first request.
 func (t *httpTransport) listen() {
 	s := eventStream{httpTransport: t}
 	body, _ := s.open(t.closed)
@@ -289,8 +288,7 @@ func (t *httpTransport) listen() {
 	}
 }
 
-// eventStream is one stream of messages: the response to a request, or the GET stream. It may continue over several HTTP
-// responses.
+// eventStream is the response to a request, or the GET stream. It may continue over several HTTP responses.
 type eventStream struct {
 	*httpTransport
 	id          string // of the request; empty means the GET stream
@@ -342,7 +340,7 @@ func (s *eventStream) read(events *eventReader) (*transport.JSONRPCResponse, err
 			s.countBroken(1)
 			return nil, ErrBroken
 		}
-		s.update(&ev)
+		s.updateCursor(&ev)
 		switch isEmpty := !ev.isMessage() || len(data.kept) == 0 && s.stream == nil; {
 		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
 			return nil, ErrUnreadable
@@ -354,8 +352,8 @@ func (s *eventStream) read(events *eventReader) (*transport.JSONRPCResponse, err
 	}
 }
 
-// update reads the fields id and retry of an event. As in the real CLI, an id counts only if its event has data.
-func (s *eventStream) update(ev *event) {
+// updateCursor reads the fields id and retry of an event. As in the real CLI, an id counts only if its event has data.
+func (s *eventStream) updateCursor(ev *event) {
 	for line := range strings.Lines(string(ev.cursor)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		value = strings.TrimPrefix(value, " ")

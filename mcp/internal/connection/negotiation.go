@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Negotiation is the way in which client and server agree on a revision of MCP.
-type Negotiation int
+// NegotiationMode is the way in which client and server agree on a revision of MCP.
+type NegotiationMode int
 
 const (
 	// NegotiateLegacy uses the handshake of the revisions up to ProtocolVersion.
-	NegotiateLegacy Negotiation = iota
+	NegotiateLegacy NegotiationMode = iota
 	// NegotiateAuto probes for ModernVersion first. If the server does not support it, the handshake follows. Over
 	// HTTP, the handshake needs another connection, so this connection fails with ErrLegacy.
 	NegotiateAuto
@@ -26,7 +26,7 @@ const (
 	NegotiateModern
 )
 
-// probeTimeout returns the time limit of a probe: a share of the connect timeout, but at most a fixed limit (observed with
+// probeTimeout returns the time limit of a probe: a share of the connect timeout, up to a limit (observed with
 // 2.1.330).
 func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	limit, share := 3*time.Second, 0.3
@@ -37,7 +37,7 @@ func probeTimeout(connect time.Duration, remote bool) time.Duration {
 }
 
 type negotiationState struct {
-	mode             Negotiation
+	mode             NegotiationMode
 	remote           bool
 	probeError       error // why the probe failed; nil means not sent or successful
 	handshakeStarted bool
@@ -70,7 +70,7 @@ func (c *Conn) probe(ctx context.Context) (r InitializeResult, err error) {
 	if err == nil {
 		d, err = parseDiscovery(result)
 	}
-	c.negotiation.probeError, c.client.probed = err, true
+	c.negotiation.probeError, c.client.wasProbed = err, true
 	c.client.modern.Store(err == nil)
 	if err != nil {
 		c.setVersion("")
@@ -141,8 +141,7 @@ func (n *negotiationState) handshakeError() error {
 	return nil
 }
 
-// supportsOnlyNewerVersions reports whether a server refused a revision and listed one without handshake (2026-07-28 or
-// later).
+// supportsOnlyNewerVersions reports whether a server refused a revision and listed one without handshake.
 func supportsOnlyNewerVersions(err error) bool {
 	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
 }

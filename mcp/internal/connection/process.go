@@ -80,8 +80,8 @@ func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	return nil, p.wait(ctx, p.Lost())
 }
 
-// post queues a message. Writing to a server that has exited is not an error, because the end of its output already
-// shows the exit.
+// post queues a message. A server that has exited causes no error, because the end of its output already shows the
+// exit.
 func (p *process) post(_ context.Context, message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {

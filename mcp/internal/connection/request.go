@@ -94,7 +94,7 @@ func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]strin
 // Subscribe subscribes to changes of a resource.
 func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	if c.subscription != nil {
-		c.subscription.add(uri)
+		c.subscription.addURI(uri)
 		return nil
 	}
 	_, err := c.request(ctx, "resources/subscribe", newParams("uri", uri))

@@ -27,23 +27,23 @@ func resultDefects(method string, result json.RawMessage, schema func(string, sh
 	if !known {
 		return ""
 	}
-	return describe(check(result))
+	return describeIssues(check(result))
 }
 
 // ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
 func ToolResultDefects(result json.RawMessage) string {
-	return cmp.Or(describe(toolResultShape(optional("content", listOf(contentBlockShape())), checkAnyObject)(result)), otherResultDefect(result))
+	return cmp.Or(describeIssues(toolResultShape(optional("content", listOf(contentBlockShape())), checkAnyObject)(result)), otherResultDefect(result))
 }
 
 // ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
 // content may be any value.
 func ModernToolResultDefects(result json.RawMessage) string {
-	return describe(toolResultShape(required("content", listOf(contentBlockShape())), acceptAnyValue)(result))
+	return describeIssues(toolResultShape(required("content", listOf(contentBlockShape())), acceptAnyValue)(result))
 }
 
 // CacheDefects describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
 func CacheDefects(result json.RawMessage) string {
-	return describe(object(optional("ttlMs", checkDuration), optional("cacheScope", oneOf("public", "private")))(result))
+	return describeIssues(object(optional("ttlMs", checkDuration), optional("cacheScope", oneOf("public", "private")))(result))
 }
 
 // checkDuration returns the defects of a duration, which must be a whole number from 0.
@@ -64,7 +64,7 @@ func toolResultShape(content objectMember, structured shape) shape {
 	return object(content, optional("structuredContent", structured), optional("isError", typeShape("boolean")))
 }
 
-func describe(issues []schemaIssue) string {
+func describeIssues(issues []schemaIssue) string {
 	if len(issues) == 0 {
 		return ""
 	}
@@ -176,7 +176,7 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 		params = nil
 	}
 	if issues := elicitationShape(isModern)(params); issues != nil {
-		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describe(prefixIssues("params", issues))}
+		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describeIssues(prefixIssues("params", issues))}
 	}
 	return nil
 }

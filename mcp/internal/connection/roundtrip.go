@@ -21,7 +21,7 @@ const (
 // Refusal is a response that requires authorization.
 type Refusal struct {
 	Status      int               // 401 or 403
-	Header      string            // WWW-Authenticate; empty means absent
+	Challenge   string            // WWW-Authenticate; empty means absent
 	UsedHeaders map[string]string // the headers of the request
 	// WasAccepted is true if the server accepted an earlier request to this endpoint.
 	WasAccepted bool
@@ -67,7 +67,7 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 	defer t.mu.Unlock()
 	if maps.Equal(used, t.headers) {
 		t.headers, err = t.renewer.Renew(ctx, Refusal{
-			Status: refusal.StatusCode, Header: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.accepted.Load(),
+			Status: refusal.StatusCode, Challenge: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.accepted.Load(),
 		})
 		if err != nil {
 			t.headers = used

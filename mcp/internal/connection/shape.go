@@ -20,7 +20,7 @@ type schemaIssue struct {
 	Path     []any           `json:"path"`
 	Message  string          `json:"message"`
 
-	ofContent bool // the value has the right type but the wrong content
+	isContentIssue bool // the value has the right type but the wrong content
 }
 
 // shape returns the defects of a value; nil means none. A missing value is nil.
@@ -67,7 +67,7 @@ func checkBase64(v json.RawMessage) []schemaIssue {
 		return wrongTypeIssues("string", v)
 	}
 	if _, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")); err != nil {
-		return []schemaIssue{{Code: "custom", Path: []any{}, Message: "Invalid Base64 string", ofContent: true}}
+		return []schemaIssue{{Code: "custom", Path: []any{}, Message: "Invalid Base64 string", isContentIssue: true}}
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func union(kinds ...shape) shape {
 
 func hasOnlyContentIssues(issues []schemaIssue) bool {
 	for _, i := range issues {
-		if !i.ofContent {
+		if !i.isContentIssue {
 			return false
 		}
 	}

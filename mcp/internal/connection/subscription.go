@@ -157,7 +157,7 @@ func (s *subscription) currentFilter() wire.SubscriptionFilter {
 	return filter
 }
 
-func (s *subscription) add(uri string) {
+func (s *subscription) addURI(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if uris := &s.filter.ResourceSubscriptions; !slices.Contains(*uris, uri) {

@@ -48,7 +48,7 @@ func TestSubscriptionPauses(t *testing.T) {
 					s.run(ctx, func(acknowledged bool) { outcomes <- acknowledged })
 				}()
 				time.Sleep(time.Hour)
-				s.add("file:///a")
+				s.addURI("file:///a")
 				synctest.Wait()
 				stop()
 				<-done

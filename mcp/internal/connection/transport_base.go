@@ -46,7 +46,7 @@ type transportBase struct {
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
 
-// wait waits until ctx ends, with which the client ends a request, or the connection is lost.
+// wait waits until the connection is lost, or until ctx ends, with which the client ends a request.
 func (*transportBase) wait(ctx context.Context, lost <-chan struct{}) error {
 	select {
 	case <-lost:
@@ -99,7 +99,8 @@ func (b *transportBase) deliver(message json.RawMessage) error {
 	return nil
 }
 
-// TakeChanges returns the lists that the server reported as changed since the last call, and the number of all changes.
+// TakeChanges returns the lists that the server reported as changed since the previous call, and the number of all
+// changes.
 func (c *listChanges) TakeChanges() (changed map[ListKind]bool, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,11 +162,11 @@ func (r *closeReason) LostBy() LossReason {
 	return ""
 }
 
-// maxBroken is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
-const maxBroken = 3
+// maxBrokenConnections is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
+const maxBrokenConnections = 3
 
 func (r *closeReason) countBroken(n int32) {
-	if r.brokenInRow.Add(n) >= maxBroken {
+	if r.brokenInRow.Add(n) >= maxBrokenConnections {
 		r.MarkLost()
 	}
 }
