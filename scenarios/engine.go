@@ -116,7 +116,7 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if endless := e.isEndless(r, h); endless || r.IsNotification && h.ref.Name == "" {
+	if endless := e.repeatsForever(r, h); endless || r.IsNotification && h.ref.Name == "" {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
 	e.running = newResponse(h)
@@ -154,10 +154,10 @@ func (e *Engine) recordText(r Request, reply Reply) {
 	}
 }
 
-// isEndless reports whether a rule answers prompts of the CLI with tool calls again and again. Such calls could cause
-// prompts forever. isEndless counts these answers of the rule, and returns true when there are more than
+// repeatsForever reports whether a rule answers prompts of the CLI with tool calls again and again. Such calls could cause
+// prompts forever. repeatsForever counts these answers of the rule, and returns true when there are more than
 // maxConsecutiveNotices. A rule with once or max_matches is never endless.
-func (e *Engine) isEndless(r Request, h *matchedRule) bool {
+func (e *Engine) repeatsForever(r Request, h *matchedRule) bool {
 	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
 	}
@@ -397,8 +397,8 @@ func (e *Engine) checkResult(c *ToolCall, r Result) {
 	}
 }
 
-// unmetResults are the results that did not match the `expect` of their call, in the order in which they arrived. The engines
-// of a session and of its sub-agents share the list and may use it at the same time.
+// unmetResults are the results that did not match the `expect` of their call, in the order in which they arrived. The
+// engines of a session and of its sub-agents share the list and may use it at the same time.
 type unmetResults struct {
 	mu  sync.Mutex
 	all []ExpectationResult

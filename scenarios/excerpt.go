@@ -87,9 +87,9 @@ func (x excerptFormatter) shorten(s string) string { return shorten(x.Hide(s), m
 // maxShownLength is the number of characters shown of a whole text.
 const maxShownLength = 200
 
-func shorten(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return fmt.Sprintf("%q…", string(r[:most]))
+func shorten(s string, maxChars int) string {
+	if r := []rune(s); len(r) > maxChars {
+		return fmt.Sprintf("%q…", string(r[:maxChars]))
 	}
 	return strconv.Quote(s)
 }

@@ -26,7 +26,7 @@ type RunRecord struct {
 	exitCodes     []int
 	screens       []ObservedScreen
 	telemetry     []string // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
-	realCLI       bool     // a real claude ran, so neither screens nor telemetry were recorded
+	isRealCLI     bool     // a real claude ran, so neither screens nor telemetry were recorded
 	rules         []RuleRef
 }
 
@@ -128,7 +128,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	results := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		if x.OAuth != nil && !seen.fixturesRead || (x.Screen != "" || x.Otel != "") && seen.realCLI {
+		if x.OAuth != nil && !seen.fixturesRead || (x.Screen != "" || x.Otel != "") && seen.isRealCLI {
 			continue
 		}
 		result := ExpectationResult{At: x.at}
@@ -145,7 +145,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 
 // checkExpectation returns the text of an expectation, and why it is not met; an empty reason means that it is met.
 func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got string) {
-	hits, subject := x.match(seen)
+	hits, subject := x.matchEvents(seen)
 	low, high := 1, -1
 	switch {
 	case x.Never:
@@ -168,7 +168,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 		if other.Order == nil || *other.Order >= *x.Order || other.Tool == "" {
 			continue
 		}
-		if earlier, before := other.match(seen); len(earlier) > 0 && earlier[0] > hits[0] {
+		if earlier, before := other.matchEvents(seen); len(earlier) > 0 && earlier[0] > hits[0] {
 			return fmt.Sprintf("expected %s after %s", subject, before), "it came before"
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	var seen RunRecord
 	seen.AddCall(tool, input)
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
-		hits, _ := x.match(&seen)
+		hits, _ := x.matchEvents(&seen)
 		return x.Tool != "" && x.Input != nil && !x.Never && len(hits) > 0
 	})
 }
@@ -282,8 +282,9 @@ func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 // sameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-// match returns the indexes of the events in seen that the expectation is about, and a text that describes such an event.
-func (x *Expectation) match(seen *RunRecord) (hits []int, subject string) {
+// matchEvents returns the indexes of the events in seen that the expectation is about, and a text that describes such
+// an event.
+func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) {
 	switch {
 	case x.Prompt != nil:
 		hits = indexesWhere(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
@@ -327,10 +328,10 @@ func (x *Expectation) match(seen *RunRecord) (hits []int, subject string) {
 	}), subject
 }
 
-func indexesWhere[T any](list []T, is func(T) bool) []int {
+func indexesWhere[T any](list []T, condition func(T) bool) []int {
 	var hits []int
 	for i, v := range list {
-		if is(v) {
+		if condition(v) {
 			hits = append(hits, i)
 		}
 	}

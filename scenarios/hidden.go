@@ -51,7 +51,7 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 }
 
 // hiddenBy returns the rule that hides rule i and the reason. The reason is "" if no rule hides it.
-func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
+func (s *hiddenRules) hiddenBy(i int) (by int, reason string) {
 	p := &s.rules[i].Pattern
 	// An earlier rule does not necessarily answer notifications, so it does not hide this rule.
 	if s.rules[i].AnswersNotifications() {

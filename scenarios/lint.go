@@ -21,8 +21,7 @@ type LintOptions struct {
 	Tools []protocol.Tool
 	// Server returns the problems of an entry of [mcp.servers]; nil means that the entries are not checked.
 	Server func(name string, entry map[string]any) []string
-	// Placeholder is the text of an answer that a person must still replace. Lint warns of answers with this text;
-	// empty means none.
+	// Placeholder is the text of an answer that a person must still replace, of which Lint warns; empty means none.
 	Placeholder string
 }
 

@@ -189,10 +189,10 @@ func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 }
 
 // ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios, or nil if the
-// scenario has no servers. In the result, the program at the path self serves the fixtures. If records is not empty,
-// each fixture records its messages in a subdirectory of records. The subdirectory has the URL-escaped name of the
-// server.
-func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
+// scenario has no servers. In the result, the program at the path executable serves the fixtures. If recordsDir is not
+// empty, each fixture records its messages in a subdirectory of recordsDir. The subdirectory has the URL-escaped name
+// of the server.
+func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil
 	}
@@ -205,10 +205,10 @@ func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 				fixture = fill.ResolvePath(s.source.Dir, fixture)
 			}
 			args := []string{"fixture", "serve", fixture}
-			if records != "" {
-				args = append(args, "--record-dir", filepath.Join(records, url.PathEscape(name)))
+			if recordsDir != "" {
+				args = append(args, "--record-dir", filepath.Join(recordsDir, url.PathEscape(name)))
 			}
-			entry["command"], entry["args"] = self, args
+			entry["command"], entry["args"] = executable, args
 		}
 		servers[name] = entry
 	}

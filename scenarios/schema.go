@@ -27,8 +27,8 @@ type Scenario struct {
 	// Include lists scenario files, relative to this one, and adds their rules after the rules of this file. Only
 	// their `responses` and `include` are used.
 	Include []string `toml:"include"`
-	// Unmatched selects what happens if no rule matches a prompt and there is no default: `default` gives an empty
-	// reply, `error` ends the run with exit code 1 and lists the nearest rules.
+	// Unmatched selects what happens if no rule matches a prompt and the scenario has no `default_response`. With
+	// `default` the reply is empty. With `error` the run ends with exit code 1 and lists the nearest rules.
 	Unmatched string `toml:"unmatched" enum:"default,error" default:"default"`
 	// DefaultResponse answers prompts that no rule matches.
 	DefaultResponse *Response `toml:"default_response" schema:"string|Response"`

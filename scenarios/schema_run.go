@@ -86,35 +86,35 @@ type Timeouts struct {
 // `oauth`, `otel`, `exit`, `rule`, `screen` and `unused`. With `claudeless exec` the run is the whole command with all
 // its processes, otherwise one process.
 type Expectation struct {
-	// Tool is the name, or a glob, of a tool that must have been called.
+	// Tool expects a call of this tool; the value is a name or a glob.
 	Tool string `toml:"tool" empty:"no"`
-	// Input is a part that the input of the expected tool call must contain.
+	// Input expects that the input of the tool call contains this part.
 	Input json.RawMessage `toml:"input"`
-	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
+	// Times is the expected number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
 	// Order is a number. The first call that this expectation matches must come after the first call of each
 	// expectation with a lower number.
 	Order *int `toml:"order"`
-	// Prompt is a pattern that a prompt must have matched.
+	// Prompt expects a prompt that matches this pattern.
 	Prompt *Pattern `toml:"prompt"`
-	// MCP is a call that an MCP server must have received, or a notification that it must have sent.
+	// MCP expects a call to an MCP server, or a notification from it.
 	MCP *ExpectMCP `toml:"mcp"`
-	// Request is a request to the model that must have been made.
+	// Request expects a request to the model.
 	Request *ExpectRequest `toml:"request"`
-	// OAuth is a request that the authorization server of a fixture must have received. Only `claudeless exec` and
-	// `claudeless verify` check this expectation, because they read the journal lines of fixtures.
+	// OAuth expects a request to the authorization server of a fixture. Only `claudeless exec` and `claudeless verify`
+	// check this expectation, because they read the journal lines of fixtures.
 	OAuth *ExpectOAuth `toml:"oauth"`
-	// Otel is the name, or a glob, of a metric, an event or a span that a collector of OpenTelemetry must have
-	// accepted; `times` counts data points, events and spans. With --real, the expectation is not checked.
+	// Otel expects that a collector of OpenTelemetry accepted a metric, an event or a span of this name, which may be a
+	// glob; `times` counts data points, events and spans. With --real, the expectation is not checked.
 	Otel string `toml:"otel" empty:"no"`
-	// Exit is the exit code with which a claude process must have exited.
+	// Exit expects that a claude process exited with this exit code.
 	Exit *int `toml:"exit" min:"0" max:"255"`
-	// Rule is the line of this file at which a rule begins; the rule must have answered.
+	// Rule expects that the rule that begins at this line of the file answered a prompt.
 	Rule *int `toml:"rule" min:"1"`
-	// Screen is a state of the interactive screen that must have waited for an answer: `permission`, `question`, `plan`
+	// Screen expects that the interactive screen waited for an answer in this state: `permission`, `question`, `plan`
 	// or `dialog`, optionally with a kind, as in `permission/bash`. With --real, the expectation is not checked.
 	Screen string `toml:"screen" empty:"no"`
-	// Answered is the required answer to the screen of `screen`. Default: any answer.
+	// Answered is the expected answer to the screen of `screen`. Default: any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
 	// Unused reports rules that answered no prompt: `warn` mentions them, `error` makes each an unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`
@@ -126,7 +126,8 @@ type Expectation struct {
 	tools  []match.Pattern
 }
 
-// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification from the server instead.
+// ExpectMCP expects a call to an MCP server. With `progress`, `log` or `level`, it expects a notification from the
+// server instead.
 type ExpectMCP struct {
 	// Server is the name of the server in the configuration, or a glob.
 	Server string `toml:"server,required" empty:"no"`
@@ -140,17 +141,18 @@ type ExpectMCP struct {
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
 }
 
-// ExpectRequest is a request to the model, made by claudeless or by the real CLI.
+// ExpectRequest expects a request to the model, made by claudeless or by the real CLI.
 type ExpectRequest struct {
 	// Model is the full name of the model, or a glob. Default: any.
 	Model string `toml:"model" empty:"no"`
 	// MaxRetries is the maximum number of retries of the expected request.
 	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is the time, from the beginning of the run, within which the first expected request must arrive.
+	// WithinMS is the time, in milliseconds from the beginning of the run, within which the first expected request must
+	// arrive.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
-// ExpectOAuth is a request to the authorization server of a fixture, or a request that the fixture itself refused.
+// ExpectOAuth expects a request to the authorization server of a fixture, or a request that the fixture itself refused.
 type ExpectOAuth struct {
 	// Request is the kind of request.
 	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
@@ -158,7 +160,7 @@ type ExpectOAuth struct {
 	Grant string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`
 	// Client is the client_id, or a glob. Default: any.
 	Client string `toml:"client" empty:"no"`
-	// Scope is a scope that must have been granted. Default: any.
+	// Scope expects that this scope was granted. Default: any.
 	Scope string `toml:"scope" empty:"no"`
 	// Result is `ok` or the error code. Default: any.
 	Result string `toml:"result" empty:"no"`

@@ -36,8 +36,8 @@ func (l *unsupportedKeyChecker) warn(path diag.Path, key, instead string) {
 	l.list = append(l.list, d)
 }
 
-func extendPath(path diag.Path, steps ...any) diag.Path {
-	return append(path[:len(path):len(path)], steps...)
+func extendPath(path diag.Path, keys ...any) diag.Path {
+	return append(path[:len(path):len(path)], keys...)
 }
 
 func (l *unsupportedKeyChecker) checkRule(i int) {

@@ -43,8 +43,7 @@ func (l *Library) recordVariables(src string) {
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use a variable. name must be one of [ChangingVariables] or
-// "results".
+// UsesVariable reports whether a compiled expression may use name: one of [ChangingVariables], or "results".
 func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
 // ChangingVariables returns the variables that may differ between two requests with the same history.

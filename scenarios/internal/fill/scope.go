@@ -51,7 +51,8 @@ func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
 // TextFile returns the content of a text file that was read when the scenario was loaded.
 func (s *Scope) TextFile(name string) string { return s.Library.texts[ResolvePath(s.Source.Dir, name)] }
 
-// evaluateString is like Text, but a string that is exactly one expression becomes a value of the expression's type.
+// evaluateString is like RenderText, but a string that is exactly one expression becomes a value of the expression's
+// type.
 func (s *Scope) evaluateString(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
