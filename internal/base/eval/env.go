@@ -49,8 +49,7 @@ func exampleType(example any) types.Type {
 	return types.TypeOf(example)
 }
 
-// WithMapKeys returns an Env in which the map variable has only these string keys. An expression with another literal
-// key is an error.
+// WithMapKeys returns an Env in which the map variable has only these string keys; other literal keys are errors.
 func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 	n := &Env{types: e.types, keys: maps.Clone(e.keys), fields: e.fields}
 	if n.keys == nil {
@@ -78,8 +77,7 @@ func (e *Env) Names() []string {
 	return names
 }
 
-// exampleFields lists the names that may follow a dot, for hints: the keys of an [ExampleObject], or the fields of the
-// structs in a list.
+// exampleFields lists the names that may follow a dot: keys of an [ExampleObject], or fields of the structs in a list.
 func exampleFields(example any) []string {
 	if o, ok := example.(ExampleObject); ok {
 		return slices.Sorted(maps.Keys(o))

@@ -46,7 +46,8 @@ const (
 	maxContentSize = 1 << 20 // maximum size of a file that is read, in bytes
 )
 
-// Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has changed.
+// Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has
+// changed.
 func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 	top := RepositoryOf(dir)
 	if top == "" {
@@ -147,7 +148,8 @@ func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths
 	return commit, paths, err
 }
 
-// RepositoryOf returns the top directory of the repository that contains a directory; empty means none. It does not run git.
+// RepositoryOf returns the top directory of the repository that contains a directory; empty means none. It does not run
+// git.
 func RepositoryOf(dir string) string {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {

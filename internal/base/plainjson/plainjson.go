@@ -243,8 +243,7 @@ func TypeOf(raw json.RawMessage) string {
 // IsSet reports whether a value was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// DecodeOrZero decodes a value. If the value has the wrong type, the result is the zero value. A field of the wrong
-// type stays zero.
+// DecodeOrZero decodes a value. A value of the wrong type, and a field of the wrong type, becomes zero.
 func DecodeOrZero[T any](raw json.RawMessage) T {
 	var in T
 	_ = json.Unmarshal(raw, &in)

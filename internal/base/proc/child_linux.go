@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the child when the thread that started it exits. The rest of the child's group is
-// not killed.
+// dieWithParent makes the kernel kill the child, without its group, when the thread that started it exits.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
 // isGroupRunning reports whether a group has a running member that is not one of the guards. Zombies do not count: they
@@ -34,8 +33,8 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool {
 	})
 }
 
-// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: with the rights of
-// the superuser, or with a user namespace. The child has the rights to set up the network.
+// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: with the
+// rights of the superuser, or with a user namespace. The child has the rights to set up the network.
 func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {

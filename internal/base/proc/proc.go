@@ -43,8 +43,7 @@ type Options struct {
 const (
 	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// A killed group exists until its last zombie is reaped, which may take long. groupWaitLimit limits the wait for
-	// that.
+	// groupWaitLimit limits the wait for a killed group, which exists until its last zombie is reaped.
 	groupWaitLimit  = 100 * time.Millisecond
 	stderrTailBytes = 64 << 10
 )

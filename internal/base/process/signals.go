@@ -126,8 +126,7 @@ type Signals struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// WatchSignals handles signals until [Signals.Stop]. A signal cancels the returned context, with a [SignalError] as
-// cause.
+// WatchSignals handles signals until [Signals.Stop]. A signal cancels the context; the cause is a [SignalError].
 func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
@@ -220,8 +219,7 @@ func (s *System) ContextUntilSignal(ctx context.Context) (context.Context, func(
 	return ctx, func() { release(); cancel() }
 }
 
-// ContextUntilOrphaned returns a context cancelled within 500 ms after the parent's exit, so that servers do not
-// outlive tests.
+// ContextUntilOrphaned returns a context that ends within 500 ms after the parent's exit: servers do not outlive tests.
 func (s *System) ContextUntilOrphaned(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {

@@ -103,8 +103,7 @@ func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 	return true, ""
 }
 
-// grammarOf returns the options with which a command is known to only read (observed with 2.1.329, which allows a few
-// more).
+// grammarOf returns the options with which a command only reads (observed with 2.1.329, which allows a few more).
 func grammarOf(name string) (g optionGrammar, ok bool) {
 	switch name {
 	case "egrep", "fgrep":

@@ -61,8 +61,8 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	return Obstacle{}
 }
 
-// hasCommentAfterOperator reports whether a comment follows the operator of a list. The real CLI then ignores the commands before
-// the operator (observed with 2.1.330).
+// hasCommentAfterOperator reports whether a comment follows the operator of a list. The real CLI then ignores the
+// commands before the operator (observed with 2.1.330).
 func (r *scriptReader) hasCommentAfterOperator(n *syntax.BinaryCmd) bool {
 	at := n.OpPos.Offset()
 	return n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[at:max(at, n.Y.Pos().Offset())], "#")

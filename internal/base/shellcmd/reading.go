@@ -8,8 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxCommentRepairs limits how often a script is parsed again because a comment ends in a backslash; see
-// [parseConfirmed].
+// maxCommentRepairs limits how often a script is parsed again because a comment ends in a backslash.
 const maxCommentRepairs = 64
 
 // ErrUncertain means that an independent check of the script does not confirm the
@@ -82,9 +81,9 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// replaceReservedWord replaces the second letter of the word coproc, or of time before a compound command except a subshell. These
-// words are names of commands for the parser of the real CLI (observed with 2.1.330). In the statements of a text without
-// such words, it restores the names.
+// replaceReservedWord replaces the second letter of the word coproc, or of time before a compound command except a
+// subshell. These words are names of commands for the parser of the real CLI (observed with 2.1.330). In the statements
+// of a text without such words, it restores the names.
 func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {

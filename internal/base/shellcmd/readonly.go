@@ -65,7 +65,8 @@ func needsPermissionBehind(wrappers []string, name string) bool {
 		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, name))
 }
 
-// withHome returns the command with the home directory in place of $HOME and ~, in words without other expansions and globs.
+// withHome returns the command with the home directory in place of $HOME and ~, in words without other expansions and
+// globs.
 func (c Command) withHome() Command {
 	c.Args, c.Words = slices.Clone(c.Args), slices.Clone(c.Words)
 	name := c.Args[0]
@@ -329,8 +330,7 @@ func (s Script) InputListsFiles(i int) bool {
 	return false
 }
 
-// The following patterns were measured with 2.1.330, which judges a sed script by its text. They also refuse many
-// harmless scripts.
+// Claude Code 2.1.330 judges a sed script by its text, as these patterns do. They also refuse many harmless scripts.
 var (
 	sedOptionPattern = LazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// sedSubstitutionPattern matches a substitution with at most one digit among its flags.

@@ -60,8 +60,8 @@ type Command struct {
 	IsPiped, IsHidden, IsInFunction bool
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
-	// Clarity is the lowest clarity of the words, of the variables set before the command, and of the redirections before
-	// its name.
+	// Clarity is the lowest clarity of the words, of the variables before the command, and of redirections before its
+	// name.
 	Clarity Clarity
 }
 
@@ -210,8 +210,8 @@ func (r *scriptReader) isResolved(kind ObstacleKind, node syntax.Node) bool {
 	return kind == NoObstacle || kind == ObstacleBackground || kind == ObstacleAssignedVariable && r.values[variable.Param.Value] != ""
 }
 
-// addAssignmentGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its text alone
-// (observed with 2.1.330).
+// addAssignmentGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its
+// text alone (observed with 2.1.330).
 func (r *scriptReader) addAssignmentGroup(from, to syntax.Pos) {
 	for _, parent := range r.parents {
 		switch parent.(type) {

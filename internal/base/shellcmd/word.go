@@ -17,8 +17,8 @@ const maxBraceExpansions = 256
 type Word struct {
 	// IsDynamic is true if the word contains an expansion or an unquoted glob.
 	IsDynamic bool
-	// Paths are the names to which the word expands. A word with braces, such as {a,b}, has one for each alternative.
-	// Nil means unknown.
+	// Paths are the names to which the word expands. With braces, such as {a,b}, each alternative has one. Nil means
+	// unknown.
 	Paths []Path
 	// StartsWithTilde is true if the word begins with ~user, ~+ or ~-.
 	StartsWithTilde bool
@@ -28,8 +28,7 @@ type Word struct {
 	Source string
 	// HasExtraSpace is true if more than one space, or a tab, precedes the word.
 	HasExtraSpace bool
-	// Value is the text of a word with variables, if the script has assigned a known text to each of them. Otherwise it
-	// is empty.
+	// Value is the text of a word with variables, if the script has assigned known texts to them, otherwise empty.
 	Value string
 	// Shape is the word without its quoting. In place of each expansion it has a placeholder such as [PlaceholderOutput].
 	Shape    string
@@ -370,8 +369,7 @@ var quotedEscapes = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
 })
 
-// mayBeEmpty reports whether the value of an expansion may be empty as far as the real CLI can tell (observed with
-// 2.1.330).
+// mayBeEmpty reports whether an expansion may be empty as far as the real CLI can tell (observed with 2.1.330).
 func mayBeEmpty(p *syntax.ParamExp) bool {
 	switch {
 	case p.Length || p.Excl || p.Index != nil || p.Width || p.Names != 0 || p.Param == nil || strings.Contains("?$#-", p.Param.Value):
@@ -406,7 +404,7 @@ func isSimpleOutput(sub *syntax.CmdSubst) bool {
 	return isSimple && len(call.Args) > 0 && !sub.Stmts[0].Semicolon.IsValid()
 }
 
-// isMixedText reports whether a quoted text has at least two characters beside its expansions, and does not look like an
+// isMixedText reports whether a quoted text has two characters besides its expansions, and does not look like an
 // option.
 func isMixedText(q *syntax.DblQuoted) bool {
 	text := wordShape(&syntax.Word{Parts: []syntax.WordPart{q}}, nil)

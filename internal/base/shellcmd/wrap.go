@@ -69,8 +69,8 @@ func (w wrapper) operandsAfter(args []string) []string {
 	return nil
 }
 
-// WithoutPlainWrappers returns the command without the programs noglob, builtin and command, and without a plain timeout such
-// as `timeout 5`, which only run the rest. Any other command is returned unchanged.
+// WithoutPlainWrappers returns the command without the programs noglob, builtin and command, and without a plain
+// timeout such as `timeout 5`, which only run the rest. Any other command is returned unchanged.
 func (c Command) WithoutPlainWrappers() Command {
 	for len(c.Args) > 1 && c.Args[0] == "noglob" && !strings.HasPrefix(c.Args[1], "-") {
 		c.Args, c.Words = c.Args[1:], c.Words[1:]

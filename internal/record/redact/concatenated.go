@@ -26,8 +26,7 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 // what separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
 const concatenationContextBytes = 200
 
-// spansNearConcatenations returns the parts of a text that may contain a concatenated secret: concatenationContextBytes
-// around each seam.
+// spansNearConcatenations returns the parts of a text that may contain a concatenated secret, around each seam.
 func spansNearConcatenations(s string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(s); i++ {
@@ -49,8 +48,7 @@ func spansNearConcatenations(s string) [][2]int {
 // minBase64LineBytes is the minimum length of a line of base64 characters that may continue in the next line.
 const minBase64LineBytes = 40
 
-// concatenationLength returns the length in bytes of the seam at i, such as the inner quotes in "ghp_""cd"; 0 means
-// none.
+// concatenationLength returns the bytes of the seam at i, such as the inner quotes in "ghp_""cd"; 0 means none.
 func concatenationLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {

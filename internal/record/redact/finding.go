@@ -38,8 +38,7 @@ func mergeFindings(found []Finding) []Finding {
 	return out
 }
 
-// FixedPlaceholder replaces every secret by "[redacted]". It is for records of several processes, which cannot share
-// numbers.
+// FixedPlaceholder replaces every secret by "[redacted]", for records of processes that cannot share numbers.
 type FixedPlaceholder struct{}
 
 // Placeholder implements [PlaceholderMaker].

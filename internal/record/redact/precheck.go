@@ -154,8 +154,7 @@ const (
 	minValueBytes          = 6
 )
 
-// hasAssignment reports whether rest, the text after a keyword, assigns a value, which must have a digit if needsDigit
-// is set.
+// hasAssignment reports whether rest, the text after a keyword, assigns a value, with a digit if needsDigit is set.
 func hasAssignment(rest string, needsDigit bool) bool {
 	i := assignmentSignAt(rest)
 	if i < 0 {
