@@ -23,12 +23,12 @@ import (
 
 // Main runs the program in the real process and returns its exit code. early holds
 // signals that arrived before it was called.
-func Main(early chan os.Signal) int {
+func Main(earlySignals chan os.Signal) int {
 	s := process.NewSystem()
 	if actsAsClaude(s) {
-		s = s.WithEarlySignals(early)
+		s = s.WithEarlySignals(earlySignals)
 	} else {
-		process.RedeliverSignals(early) // not every command handles signals
+		process.RedeliverSignals(earlySignals) // not every command handles signals
 	}
 	return Run(context.Background(), s)
 }

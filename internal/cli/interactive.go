@@ -42,8 +42,8 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
-		if errors.Is(err, terminal.ErrUntrusted) {
-			fmt.Fprintln(sys.Stderr, terminal.UntrustedText)
+		if errors.Is(err, terminal.ErrUntrustedFolder) {
+			fmt.Fprintln(sys.Stderr, terminal.UntrustedFolderText)
 		}
 		return writeWarnings(sys, &warnings, errors.Join(console.WriteAnswers(&plan), refusalExitError(ctx, err)))
 	}
@@ -106,7 +106,7 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 
 func refusalExitError(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, terminal.ErrCancelled):
+	case errors.Is(err, terminal.ErrDialogCancelled):
 		return nil
 	case errors.Is(err, terminal.ErrQuit):
 		return &process.ExitError{Code: process.ExitFailed}

@@ -423,7 +423,7 @@ func TestInteractiveDeafDialogs(t *testing.T) {
 	pressAtOnce(r, keyDown) // would select Yes
 	r.press("\r")
 	r.waitExit(1)
-	if !strings.Contains(r.stderr.String(), terminal.UntrustedText) {
+	if !strings.Contains(r.stderr.String(), terminal.UntrustedFolderText) {
 		t.Errorf("stderr: %s", r.stderr)
 	}
 

@@ -175,7 +175,7 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	if err != nil {
 		return backup{}, err
 	}
-	before, err := h.store.get(newest.File)
+	before, err := h.store.getCopy(newest.File)
 	if err == nil && equalContent(before, now) {
 		return newest, nil
 	}
@@ -214,7 +214,7 @@ func (h *History) backUp(path string, content []byte, version int) (backup, erro
 	}
 	name := backupName(abs, version)
 	b.File = &name
-	return b, h.store.put(h.dir(), name, content)
+	return b, h.store.putCopy(h.dir(), name, content)
 }
 
 func (h *History) newestBackups() map[string]backup {

@@ -60,7 +60,7 @@ func TestRewind(t *testing.T) {
 	record(t, h, &protocol.PromptAccepted{UUID: "command", LocalCommand: true})
 	record(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
 
-	preview, err := h.Preview("u-2")
+	preview, err := h.PreviewRewind("u-2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestRewind(t *testing.T) {
 	if diff := cmp.Diff([]string{"two\n", "gone", "{}"}, got); diff != "" {
 		t.Errorf("u-2 (-want +got):\n%s", diff)
 	}
-	if again, err := h.Preview("u-2"); err != nil || len(again.Files) > 0 {
+	if again, err := h.PreviewRewind("u-2"); err != nil || len(again.Files) > 0 {
 		t.Errorf("a second time: %v %v", again, err)
 	}
 	if err := os.Remove(a); err != nil {

@@ -28,11 +28,11 @@ type restoreTarget struct {
 	parent  string // path of the directory without links, at the time of the backup; empty means unknown
 }
 
-// Preview returns what [History.Rewind] would change. It includes files that Rewind skips because of a link.
-func (h *History) Preview(uuid string) (RewindEffect, error) {
+// PreviewRewind returns what [History.Rewind] would change. It includes files that Rewind skips because of a link.
+func (h *History) PreviewRewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.targetsAt(uuid)
+	files, err := h.targetsAt(promptUUID)
 	if err != nil {
 		return RewindEffect{}, err
 	}
@@ -40,10 +40,10 @@ func (h *History) Preview(uuid string) (RewindEffect, error) {
 }
 
 // Rewind restores all files to their content at the time of the prompt.
-func (h *History) Rewind(uuid string) (RewindEffect, error) {
+func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.targetsAt(uuid)
+	files, err := h.targetsAt(promptUUID)
 	if err != nil {
 		return RewindEffect{}, err
 	}
@@ -56,7 +56,7 @@ func (h *History) Rewind(uuid string) (RewindEffect, error) {
 			change.Skipped++
 			continue
 		}
-		if err := restore(path, files[path].content); err != nil {
+		if err := restoreFile(path, files[path].content); err != nil {
 			return change, fmt.Errorf("restoring a file from its checkpoint: %w", err)
 		}
 	}
@@ -79,7 +79,7 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 		if !known {
 			b = h.oldestBackup(path)
 		}
-		content, err := h.store.get(b.File)
+		content, err := h.store.getCopy(b.File)
 		if err != nil {
 			return nil, fmt.Errorf("reading the checkpoint of a file: %w", err)
 		}
@@ -146,7 +146,7 @@ func readFile(path string) ([]byte, error) {
 
 func equalContent(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-func restore(path string, content []byte) error {
+func restoreFile(path string, content []byte) error {
 	if content == nil {
 		return os.Remove(path)
 	}

@@ -33,7 +33,7 @@ func (s *store) moveTo(dir string) error {
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(from, e.Name()))
 		if err == nil {
-			err = s.put(dir, e.Name(), data)
+			err = s.putCopy(dir, e.Name(), data)
 		}
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (s *store) moveTo(dir string) error {
 	return nil
 }
 
-func (s *store) put(dir, name string, content []byte) error {
+func (s *store) putCopy(dir, name string, content []byte) error {
 	if dir == "" {
 		s.memory[name] = content
 		return nil
@@ -54,8 +54,8 @@ func (s *store) put(dir, name string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 }
 
-// get returns the content of a copy. A nil name stands for a file that did not exist at that time; its content is nil.
-func (s *store) get(copyName *string) ([]byte, error) {
+// getCopy returns the content of a copy. A nil name stands for a file that did not exist at that time; its content is nil.
+func (s *store) getCopy(copyName *string) ([]byte, error) {
 	if copyName == nil {
 		return nil, nil
 	}

@@ -86,10 +86,10 @@ func (l *lineWriter) next() (queuedLine, bool) {
 func (l *lineWriter) put(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(queuedLine{line: append(line, '\n')})
+	l.appendLine(queuedLine{line: append(line, '\n')})
 }
 
-func (l *lineWriter) add(e queuedLine) {
+func (l *lineWriter) appendLine(e queuedLine) {
 	if l.err != nil {
 		return
 	}
@@ -121,7 +121,7 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	if err := cmp.Or(l.err, l.haltErr); err != nil {
 		return err
 	}
-	l.add(e)
+	l.appendLine(e)
 	return nil
 }
 

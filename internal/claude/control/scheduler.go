@@ -190,10 +190,10 @@ func (d *scheduler) showIdle() {
 	}
 }
 
-// interrupt interrupts the running turn, or else the turn that starts next if its prompt has already arrived. If drop
-// is set, it also removes the other waiting prompts. Before the next prompt can be taken, it calls report with the
-// prompts that still wait and those that it removed.
-func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
+// interrupt interrupts the running turn, or else the turn that starts next if its prompt has already arrived. If
+// dropQueued is set, it also removes the other waiting prompts. Before the next prompt can be taken, it calls report
+// with the prompts that still wait and those that it removed.
+func (d *scheduler) interrupt(dropQueued bool, report func(stillQueued, dropped []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.turn.interrupt != nil {
@@ -208,7 +208,7 @@ func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
 		d.queue.waiting[0].interrupted = true
 	}
 	var gone []*prompt
-	if drop {
+	if dropQueued {
 		gone = d.queue.clear()
 	}
 	for _, in := range gone {

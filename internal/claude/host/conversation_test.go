@@ -384,7 +384,7 @@ func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 func (f *fakeSession) rewindFiles(uuid string, _ bool) (checkpoint.RewindEffect, error) {
 	switch {
 	case !f.rewind:
-		return checkpoint.RewindEffect{}, errNoRewind
+		return checkpoint.RewindEffect{}, errRewindDisabled
 	case uuid != "u-1":
 		return checkpoint.RewindEffect{}, errors.New("No file checkpoint found for this message.")
 	}

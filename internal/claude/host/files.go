@@ -23,9 +23,9 @@ func (h *hostedSession) rewindFiles(uuid string, dryRun bool) (checkpoint.Rewind
 	history := h.session.Checkpoints()
 	switch {
 	case history == nil:
-		return checkpoint.RewindEffect{}, errNoRewind
+		return checkpoint.RewindEffect{}, errRewindDisabled
 	case dryRun:
-		return history.Preview(uuid)
+		return history.PreviewRewind(uuid)
 	default:
 		return history.Rewind(uuid)
 	}

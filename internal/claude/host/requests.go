@@ -90,13 +90,13 @@ type settingsUpdater interface {
 
 type fileService interface {
 	// rewindFiles restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
-	// [errNoRewind] if the session keeps no copies.
+	// [errRewindDisabled] if the session keeps no copies.
 	rewindFiles(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }
 
-var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
+var errRewindDisabled error = &control.HostError{Text: "File rewinding is not enabled."}
 
 type backgroundTasks interface {
 	// StopTask ends a task and shows its end. answered must be called after the answer, unless it is nil.

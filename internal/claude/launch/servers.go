@@ -18,8 +18,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// PluginSource is the source of a plugin's servers.
-const PluginSource = "plugin"
+// PluginServerSource is the source of a plugin's servers.
+const PluginServerSource = "plugin"
 
 func (r *resolver) resolveServers() error {
 	s := &r.plan.Servers
@@ -185,7 +185,7 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	}
 	for i := range config.Servers {
 		s := &config.Servers[i]
-		s.Name, s.Source = "plugin:"+parts.Name+":"+s.Name, PluginSource
+		s.Name, s.Source = "plugin:"+parts.Name+":"+s.Name, PluginServerSource
 		env := map[string]string{"CLAUDE_PLUGIN_ROOT": parts.Dir}
 		maps.Copy(env, s.Env)
 		s.Env = env

@@ -91,11 +91,11 @@ func (v *servers) connectPluginServers(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range v.plan.Configs {
-		if s.Source == launch.PluginSource {
+		if s.Source == launch.PluginServerSource {
 			all = append(all, s)
 		}
 	}
-	_, err := v.manager.SetServers(ctx, launch.PluginSource, all)
+	_, err := v.manager.SetServers(ctx, launch.PluginServerSource, all)
 	return err
 }
 

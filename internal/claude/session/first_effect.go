@@ -18,8 +18,8 @@ func (t *toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simula
 		return simulator.Effect{}
 	}
 	call.ObservedInput = t.builtinTools(call).ObservedInput(call)
-	refused := t.refuse(ctx, call)
-	_, missing := t.inventory.refusal(call)
+	refused := t.refuseCall(ctx, call)
+	_, missing := t.inventory.refusalText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
 		return simulator.Effect{Point: simulator.BeforeBlockStop}
@@ -36,7 +36,7 @@ func (t *toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simula
 	case call.Name == "AskUserQuestion":
 		first.Point = simulator.BeforeBlockStop
 	}
-	if first.Point == simulator.AfterMessage && len(t.callGates.list()) == 0 {
+	if first.Point == simulator.AfterMessage && len(t.callGates.gates()) == 0 {
 		switch {
 		case agent.IsAgentTool(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
 			first = simulator.Effect{Point: simulator.AfterBlockStop, Starts: true}

@@ -99,9 +99,9 @@ func (v *toolInventory) isListed(name string) bool {
 	return v.answersQuestions && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.NameInInit(name))
 }
 
-// refusal returns the text for a call of a built-in tool that the session does not have. It returns false for tools
+// refusalText returns the text for a call of a built-in tool that the session does not have. It returns false for tools
 // that the session has, and for names that are not tools in any version.
-func (v *toolInventory) refusal(call protocol.ToolUse) (string, bool) {
+func (v *toolInventory) refusalText(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
 	search := isSearchTool(t.Name)
 	lacks := search && !v.hiddenTools && !v.isListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)

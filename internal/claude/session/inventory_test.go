@@ -96,7 +96,7 @@ func TestWithMCP(t *testing.T) {
 func TestForegroundOnlyTools(t *testing.T) {
 	v := &toolInventory{profile: claudecode.ProfileFor(claudecode.DefaultVersion), state: &simulator.SessionState{}}
 	for background, want := range map[bool]string{false: "", true: "Error: No such tool available: CronList. CronList is not among the tools available here. Continue with the tools you have."} {
-		if got, _ := v.refusal(protocol.ToolUse{Name: "CronList", Agent: &protocol.AgentRef{InBackground: background}}); got != want {
+		if got, _ := v.refusalText(protocol.ToolUse{Name: "CronList", Agent: &protocol.AgentRef{InBackground: background}}); got != want {
 			t.Errorf("background %t: %q, want %q", background, got, want)
 		}
 	}

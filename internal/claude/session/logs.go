@@ -31,7 +31,7 @@ type mirroredFile struct {
 	entries []json.RawMessage
 }
 
-func (m *transcriptMirror) add(path string, line []byte) {
+func (m *transcriptMirror) addLine(path string, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	entry := json.RawMessage(bytes.Clone(line))
@@ -42,8 +42,8 @@ func (m *transcriptMirror) add(path string, line []byte) {
 	m.files = append(m.files, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
 }
 
-// take returns the frames of all lines that were added since its last call. A nil mirror has none.
-func (m *transcriptMirror) take() []protocol.Event {
+// takeFrames returns the frames of all lines that were added since its last call. A nil mirror has none.
+func (m *transcriptMirror) takeFrames() []protocol.Event {
 	if m == nil {
 		return nil
 	}

@@ -62,7 +62,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	}
 	if plan.Output.MirrorTranscript {
 		r.mirror = &transcriptMirror{}
-		o.OnLine = r.mirror.add
+		o.OnLine = r.mirror.addLine
 	}
 	var err error
 	if r.transcript, err = transcript.Open(o); err != nil {
@@ -104,7 +104,7 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 	return err
 }
 
-func (r *recorder) record(ctx context.Context, ev protocol.Event) {
+func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.Warn(ev.Text)
@@ -426,8 +426,8 @@ func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 	return list
 }
 
-// record reports an event to telemetry. It first reports the hooks that ran since its last call.
-func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode) {
+// recordEvent reports an event to telemetry. It first reports the hooks that ran since its last call.
+func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return
 	}

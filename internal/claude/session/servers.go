@@ -264,7 +264,7 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 			} `json:"messages"`
 		}
 		if err := json.Unmarshal(params, &in); err != nil {
-			return nil, &mcp.RPCError{Code: invalidParams, Message: "sampling: " + err.Error()}
+			return nil, &mcp.RPCError{Code: invalidParamsCode, Message: "sampling: " + err.Error()}
 		}
 		var prompt string
 		if n := len(in.Messages); n > 0 {
@@ -289,8 +289,8 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 
 // JSON-RPC codes of answers to sampling requests.
 const (
-	userRefusalCode = -1
-	invalidParams   = -32602
+	userRefusalCode   = -1
+	invalidParamsCode = -32602
 )
 
 // samplingText returns the text of a message whose content is one block or a list.

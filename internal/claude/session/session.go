@@ -293,8 +293,8 @@ func (s *Session) recordEvents(events Events) Events {
 				return
 			}
 			if err == nil {
-				s.records.record(s.servers.callContext, ev)
-				s.records.telemetry.record(ev, s.tools.Mode())
+				s.records.recordEvent(s.servers.callContext, ev)
+				s.records.telemetry.recordEvent(ev, s.tools.Mode())
 			}
 			for _, frame := range pendingFrames(s) {
 				if !yield(frame, nil) {
@@ -336,7 +336,7 @@ func (s *Session) RemainingFrames() Events {
 // pendingFrames returns the frames that have become due since its last call: copies of transcript lines (with
 // --session-mirror), and responses of asynchronous hooks.
 func pendingFrames(s *Session) []protocol.Event {
-	frames := s.records.mirror.take()
+	frames := s.records.mirror.takeFrames()
 	for _, ev := range s.hooks.TakeResponses() {
 		atStart := slices.ContainsFunc(ev.Fields, func(f protocol.Field) bool { return f.Value == "SessionStart" || f.Value == "Setup" })
 		if s.plan.Output.HookEvents || atStart { // as hook_started

@@ -114,17 +114,17 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	}
 	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
 	if !t.policy.canned.HasResult(call) {
-		ready.Refusal = t.refuse(ctx, call)
+		ready.Refusal = t.refuseCall(ctx, call)
 	}
 	return ready
 }
 
-// refuse returns the error for a call that no tool of the session accepts, or nil.
-func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.Result {
+// refuseCall returns the error for a call that no tool of the session accepts, or nil.
+func (t *toolbox) refuseCall(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.RefuseFile(call); refused {
 		return new(layer.Denial(v))
 	}
-	if text, refused := t.inventory.refusal(call); refused {
+	if text, refused := t.inventory.refusalText(call); refused {
 		result := executor.UnavailableResult(text)
 		result.UnknownTool = t.inventory.isAvailable(call.Name) // if it is false, the user has removed the tool
 		return new(executor.ResultOf(result))
@@ -211,7 +211,7 @@ func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	return g, err
 }
 
-func (g callGates) list() []debug.Gate {
+func (g callGates) gates() []debug.Gate {
 	var all []debug.Gate
 	if g.script != nil {
 		all = append(all, g.script)
@@ -228,7 +228,7 @@ func (g callGates) countsBreakpointHits(tool string) bool {
 
 func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
-	for _, gate := range g.list() {
+	for _, gate := range g.gates() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{Run: debuggerRunInfo{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6}))
 	}
 	return func(next executor.Executor) executor.Executor {
@@ -242,7 +242,7 @@ func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware
 
 // register sends the tools to the gates. It fails if the debugger cannot be reached.
 func (g callGates) register(ctx context.Context, tools executor.Executor) error {
-	all := g.list()
+	all := g.gates()
 	if len(all) == 0 {
 		return nil
 	}

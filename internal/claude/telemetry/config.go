@@ -15,9 +15,9 @@ import (
 
 // The values of OTEL_EXPORTER_OTLP_PROTOCOL.
 const (
-	httpJSON     = "http/json"
-	httpProtobuf = "http/protobuf"
-	grpc         = "grpc"
+	protocolHTTPJSON     = "http/json"
+	protocolHTTPProtobuf = "http/protobuf"
+	protocolGRPC         = "grpc"
 )
 
 // The signals, as the names of environment variables contain them: METRICS in OTEL_METRICS_EXPORTER.
@@ -107,13 +107,13 @@ func readTarget(getenv func(string) string, signal string) (*Target, string) {
 		return getenv("OTEL_EXPORTER_OTLP_" + signal + "_" + suffix), getenv("OTEL_EXPORTER_OTLP_" + suffix)
 	}
 	own, shared := setting("PROTOCOL")
-	t := &Target{Protocol: cmp.Or(own, shared, httpProtobuf)}
-	if !slices.Contains([]string{httpJSON, httpProtobuf, grpc}, t.Protocol) {
+	t := &Target{Protocol: cmp.Or(own, shared, protocolHTTPProtobuf)}
+	if !slices.Contains([]string{protocolHTTPJSON, protocolHTTPProtobuf, protocolGRPC}, t.Protocol) {
 		return nil, fmt.Sprintf("OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol %q: expected http/json, http/protobuf or grpc", t.Protocol)
 	}
 	own, shared = setting("ENDPOINT")
 	switch {
-	case t.Protocol == grpc:
+	case t.Protocol == protocolGRPC:
 		t.URL = cmp.Or(own, shared, "http://localhost:4317")
 		if !strings.Contains(t.URL, "://") {
 			t.URL = "http://" + t.URL
@@ -152,7 +152,7 @@ type exporter struct {
 // newExporter prepares an exporter; it connects when it sends.
 func newExporter(t Target, signal string) *exporter {
 	transport := &http.Transport{}
-	if t.Protocol == grpc { // without TLS, HTTP/2 must be set; with TLS client and server negotiate it
+	if t.Protocol == protocolGRPC { // without TLS, HTTP/2 must be set; with TLS client and server negotiate it
 		transport.Protocols = &http.Protocols{}
 		transport.Protocols.SetHTTP2(true)
 		transport.Protocols.SetUnencryptedHTTP2(true)
@@ -161,15 +161,15 @@ func newExporter(t Target, signal string) *exporter {
 }
 
 func (e *exporter) send(ctx context.Context, request exportRequest) error {
-	body, err := encode(request, e.target.Protocol)
+	body, err := encodeRequest(request, e.target.Protocol)
 	if err != nil {
 		return err
 	}
 	url, kind := e.target.URL, "application/json"
 	switch e.target.Protocol {
-	case httpProtobuf:
+	case protocolHTTPProtobuf:
 		kind = "application/x-protobuf"
-	case grpc:
+	case protocolGRPC:
 		service := map[string]string{metricSignal: "metrics.v1.Metrics", logSignal: "logs.v1.Logs", traceSignal: "trace.v1.Trace"}[e.signal]
 		kind, url = "application/grpc", strings.TrimSuffix(url, "/")+"/opentelemetry.proto.collector."+service+"Service/Export"
 	}
@@ -182,7 +182,7 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 	}
 	r.Header.Set("Content-Type", kind)
 	r.Header.Set("User-Agent", userAgent)
-	if e.target.Protocol == grpc {
+	if e.target.Protocol == protocolGRPC {
 		r.Header.Set("Te", "trailers")
 	}
 	response, err := e.client.Do(r)
@@ -196,7 +196,7 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 		return err
 	case response.StatusCode >= http.StatusMultipleChoices:
 		return fmt.Errorf("the OpenTelemetry collector answered %s", response.Status)
-	case e.target.Protocol == grpc && status != "0":
+	case e.target.Protocol == protocolGRPC && status != "0":
 		return fmt.Errorf("the OpenTelemetry collector answered with gRPC status %q", status)
 	}
 	return nil

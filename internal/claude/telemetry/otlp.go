@@ -214,12 +214,12 @@ func appendField(b []byte, number int, v reflect.Value) []byte {
 	}
 }
 
-func encode(request exportRequest, protocol string) ([]byte, error) {
-	if protocol == httpJSON {
+func encodeRequest(request exportRequest, protocol string) ([]byte, error) {
+	if protocol == protocolHTTPJSON {
 		return json.Marshal(request)
 	}
 	body := appendProto(nil, reflect.ValueOf(request))
-	if protocol == grpc { // one message that is not compressed
+	if protocol == protocolGRPC { // one message that is not compressed
 		body = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
 	}
 	return body, nil

@@ -313,8 +313,8 @@ func (r *Recorder) newID(sizeBytes int) hexID {
 // toNanos converts a time with millisecond precision, as in the real CLI.
 func toNanos(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
 
-// hash returns a short digest of a name that must not be sent.
-func hash(text string) string {
+// shortDigest returns a short digest of a name that must not be sent.
+func shortDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
@@ -364,7 +364,7 @@ func (r *Recorder) recordInitialState(init *protocol.Init) {
 			scope, enabled, market = "default-bundle", "default-enable", "builtin"
 		}
 		r.recordEvent("plugin_loaded", nil, attributeValues{
-			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": hash(p.Source),
+			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": shortDigest(p.Source),
 			"has_hooks": builtin, "has_mcp": false, "host_owned_mcp": false, "skill_path_count": 0, "command_path_count": 0, "agent_path_count": 0, "safe_mode": "false",
 		})
 	}

@@ -16,17 +16,17 @@ func metricTable() []signalRow {
 		{"lines_of_code.count", "type model", "Count of lines of code added and removed", ""},
 		{"pull_request.count", "", "Number of pull requests created", ""},
 		{"commit.count", "", "Number of git commits created", ""},
-		{"cost.usage", usageAttributes, "Cost of the Claude Code session", "USD"},
-		{"token.usage", usageAttributes + " type", "Number of tokens used", "tokens"},
+		{"cost.usage", usageAttributeNames, "Cost of the Claude Code session", "USD"},
+		{"token.usage", usageAttributeNames + " type", "Number of tokens used", "tokens"},
 		{"code_edit_tool.decision", "decision source tool_name language", "Count of decisions about calls of editing tools", ""},
 		{"active_time.total", "type", "Total active time in seconds", "s"},
 	}
 }
 
 const (
-	usageAttributes     = "model query_source effort agent.name skill.name mcp_server.name mcp_tool.name"
-	hookAttributes      = "hook_event hook_name num_hooks"
-	hookExtraAttributes = " managed_only hook_source safe_mode"
+	usageAttributeNames     = "model query_source effort agent.name skill.name mcp_server.name mcp_tool.name"
+	hookAttributeNames      = "hook_event hook_name num_hooks"
+	hookExtraAttributeNames = " managed_only hook_source safe_mode"
 )
 
 func eventTable() []signalRow {
@@ -44,8 +44,8 @@ func eventTable() []signalRow {
 		{name: "tool_result", attributes: "tool_name tool_use_id success duration_ms error_type error tool_parameters tool_input tool_input_size_bytes tool_result_size_bytes mcp_server_scope request_id"},
 		{name: "skill_activated", attributes: "skill.name invocation_trigger skill.source"},
 		{name: "subagent_completed", attributes: "agent_type agent.source is_built_in is_async total_tokens total_tool_uses duration_ms model final_model model_swapped agent_id"},
-		{name: "hook_execution_start", attributes: hookAttributes + hookExtraAttributes},
-		{name: "hook_execution_complete", attributes: hookAttributes + " num_success num_blocking num_non_blocking_error num_cancelled total_duration_ms stdout_chars additional_context_chars system_message_chars initial_user_message_chars num_outputs_persisted" + hookExtraAttributes},
+		{name: "hook_execution_start", attributes: hookAttributeNames + hookExtraAttributeNames},
+		{name: "hook_execution_complete", attributes: hookAttributeNames + " num_success num_blocking num_non_blocking_error num_cancelled total_duration_ms stdout_chars additional_context_chars system_message_chars initial_user_message_chars num_outputs_persisted" + hookExtraAttributeNames},
 	}
 }
 

@@ -46,18 +46,18 @@ func TestReadConfig(t *testing.T) {
 		{"not a true value", []string{"CLAUDE_CODE_ENABLE_TELEMETRY=0", all}, nil, ""},
 		{"no exporter", []string{on}, nil, ""},
 		{"none", []string{on, "OTEL_LOGS_EXPORTER=none"}, nil, ""},
-		{"default", []string{on, all}, &Target{Protocol: httpProtobuf, URL: "http://localhost:4318/v1/logs", Interval: 5 * time.Second}, ""},
+		{"default", []string{on, all}, &Target{Protocol: protocolHTTPProtobuf, URL: "http://localhost:4318/v1/logs", Interval: 5 * time.Second}, ""},
 		{
 			"endpoint and headers",
 			[]string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1/", "OTEL_EXPORTER_OTLP_HEADERS=x=1, y=a%20b", "OTEL_LOGS_EXPORT_INTERVAL=10"},
-			&Target{Protocol: httpJSON, URL: "http://a:1/v1/logs", Headers: [][2]string{{"x", "1"}, {"y", "a b"}}, Interval: 10 * time.Millisecond}, "",
+			&Target{Protocol: protocolHTTPJSON, URL: "http://a:1/v1/logs", Headers: [][2]string{{"x", "1"}, {"y", "a b"}}, Interval: 10 * time.Millisecond}, "",
 		},
 		{
 			"of the signal",
 			[]string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://b/x"},
-			&Target{Protocol: httpJSON, URL: "http://b/x", Interval: 5 * time.Second}, "",
+			&Target{Protocol: protocolHTTPJSON, URL: "http://b/x", Interval: 5 * time.Second}, "",
 		},
-		{"grpc", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, &Target{Protocol: grpc, URL: "http://c:4317", Interval: 5 * time.Second}, ""},
+		{"grpc", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, &Target{Protocol: protocolGRPC, URL: "http://c:4317", Interval: 5 * time.Second}, ""},
 		{"console", []string{on, "OTEL_LOGS_EXPORTER=console"}, nil, `OTEL_LOGS_EXPORTER: the exporter "console" is not simulated; use otlp`},
 		{"protocol", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=tcp"}, nil, `OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol "tcp": expected http/json, http/protobuf or grpc`},
 	} {
@@ -93,7 +93,7 @@ func recordTurn(config Config) *Recorder {
 // the JSON of the same requests.
 func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
-	target := &Target{Protocol: httpProtobuf}
+	target := &Target{Protocol: protocolHTTPProtobuf}
 	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target})
 	for signal, message := range map[string]proto.Message{
 		metricSignal: &metrics.ExportMetricsServiceRequest{}, logSignal: &logs.ExportLogsServiceRequest{}, traceSignal: &trace.ExportTraceServiceRequest{},
@@ -102,7 +102,7 @@ func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: nothing to send", signal)
 		}
-		body, err := encode(request, httpProtobuf)
+		body, err := encodeRequest(request, protocolHTTPProtobuf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, err := encode(request, httpJSON)
+		plain, err := encodeRequest(request, protocolHTTPJSON)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestGRPC(t *testing.T) {
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	defer server.Close()
-	target := &Target{Protocol: grpc, URL: server.URL}
+	target := &Target{Protocol: protocolGRPC, URL: server.URL}
 	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target, FlushTimeout: time.Minute})
 	r.Close(t.Context())
 	if err := r.Err(); err != nil {
@@ -217,7 +217,7 @@ func TestDeltaAndCumulative(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := recordTurn(Config{Metrics: &Target{Protocol: httpJSON, URL: "http://x", Interval: time.Minute}, Logs: &Target{Protocol: httpJSON, URL: "http://x", Interval: time.Second}})
+		r := recordTurn(Config{Metrics: &Target{Protocol: protocolHTTPJSON, URL: "http://x", Interval: time.Minute}, Logs: &Target{Protocol: protocolHTTPJSON, URL: "http://x", Interval: time.Second}})
 		calls := map[string]int{}
 		for signal, e := range r.exporters {
 			e.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {

@@ -50,8 +50,8 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 	return rows
 }
 
-// receive updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
-func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
+// handleEvent updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
+func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) string {
 	switch ev.Subtype {
 	case "task_started":
 		if ev.Value("is_backgrounded") == true && ev.Text("parent_task_id") == "" {

@@ -105,7 +105,7 @@ func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
 	d := t.newPage("switch", "Switch model?")
 	d.showNumbers, d.head = true, append(d.head, "  "+displayModelName(model)+" has to read the whole conversation again.", "")
 	d.options = []option{{label: "Yes, switch to " + displayModelName(model)}, {label: "No, go back"}}
-	d.foot = []string{"", "  " + t.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"}
+	d.foot = []string{"", "  " + t.console.screen.labels.findLabel("dialog", "Enter to confirm") + " · Esc to cancel"}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		if c.cancelled || c.index > 0 {
 			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")

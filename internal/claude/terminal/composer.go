@@ -26,9 +26,9 @@ const (
 
 func (c *composer) text() string { return string(c.draft) }
 
-const shellPrefix = "!"
+const shellCommandPrefix = "!"
 
-func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellPrefix) }
+func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
 func (c *composer) expandedText() string {
@@ -209,7 +209,7 @@ func (c *composer) rememberDraft() {
 }
 
 func (c *composer) addHistory(text string) {
-	if strings.TrimSpace(strings.TrimPrefix(text, shellPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
+	if strings.TrimSpace(strings.TrimPrefix(text, shellCommandPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
 		c.history = c.history[max(0, len(c.history)-maxHistoryDrafts):]
 	}

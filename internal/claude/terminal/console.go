@@ -27,7 +27,7 @@ type Console struct {
 	earlyText         string    // what was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
 	answers           []journal.Screen
-	answeredAt        time.Time   // when the last dialog of [Console.ask] was answered; zero means that none was
+	answeredAt        time.Time   // when the last dialog of [Console.askDialogs] was answered; zero means that none was
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
@@ -43,14 +43,14 @@ const escapeDelay = 30 * time.Millisecond
 // ErrQuit reports that the user declined to start the session.
 var ErrQuit = errors.New("the user declined to start the session")
 
-// ErrCancelled is an [ErrQuit]: the user pressed Esc in a dialog that one can refuse. The exit code is then 0.
-var ErrCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrQuit)
+// ErrDialogCancelled is an [ErrQuit]: the user pressed Esc in a dialog that one can refuse. The exit code is then 0.
+var ErrDialogCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrQuit)
 
-// ErrUntrusted is an [ErrQuit]: the user does not trust the folder. The real CLI then prints [UntrustedText].
-var ErrUntrusted = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
+// ErrUntrustedFolder is an [ErrQuit]: the user does not trust the folder. The real CLI then prints [UntrustedFolderText].
+var ErrUntrustedFolder = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
 
-// UntrustedText explains why the session was not started.
-const UntrustedText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
+// UntrustedFolderText explains why the session was not started.
+const UntrustedFolderText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
 
 // OpenConsole switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
 // terminal closes. A read that blocks at Close is abandoned.
@@ -162,8 +162,8 @@ func (c *Console) show(d *dialog) {
 	}
 }
 
-// ask shows dialogs, one after the other, below the terminal's existing content. It returns after the last answer.
-func (c *Console) ask(ctx context.Context, d *dialog) error {
+// askDialogs shows dialogs, one after the other, below the terminal's existing content. It returns after the last answer.
+func (c *Console) askDialogs(ctx context.Context, d *dialog) error {
 	c.updateScreenSize()
 	c.screen.inline = true
 	due := c.openedAt.Add(claudecode.FirstDialogDelay)
@@ -210,7 +210,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	return nil
 }
 
-// exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.ask].
+// exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.askDialogs].
 type exitPress struct {
 	name keyName          // 0 means none
 	over <-chan time.Time // receives when the second press comes too late

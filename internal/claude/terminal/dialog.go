@@ -302,12 +302,12 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 	return append(rows, choices...), len(rows) + selectedRow
 }
 
-const quoteMark = " │ "
+const quotedRowMark = " │ "
 
 func wrapQuoted(texts []string, cols int) (rows []string) {
 	for _, text := range texts {
-		rest, quoted := strings.CutPrefix(text, quoteMark)
-		mark := quoteMark
+		rest, quoted := strings.CutPrefix(text, quotedRowMark)
+		mark := quotedRowMark
 		if !quoted {
 			mark, rest = " ", strings.TrimPrefix(text, " ")
 		}

@@ -25,7 +25,7 @@ type eventView struct {
 	refusalShown bool // the transcript already shows the refusal with which the turn ends
 }
 
-func (v *eventView) receive(message any) {
+func (v *eventView) handleMessage(message any) {
 	s := v.screen
 	switch m := message.(type) {
 	case turnStarted:
@@ -61,13 +61,13 @@ func (v *eventView) nextVerbs() [2]string {
 
 func (v *eventView) showPrompts(prompts []string) {
 	for _, text := range prompts {
-		command, isShell := strings.CutPrefix(text, shellPrefix)
+		command, isShell := strings.CutPrefix(text, shellCommandPrefix)
 		if !isShell {
 			v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
 			v.screen.entries = append(v.screen.entries, mentionNotes(v.cwd, text)...)
 			continue
 		}
-		v.screen.entries = append(v.screen.entries, entry{glyph: shellPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: shellCallID})
+		v.screen.entries = append(v.screen.entries, entry{glyph: shellCommandPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: shellCallID})
 	}
 }
 
@@ -83,7 +83,7 @@ func mentionNotes(dir, prompt string) (notes []entry) {
 	return notes
 }
 
-const shellCallID = shellPrefix
+const shellCallID = shellCommandPrefix
 
 func (v *eventView) endShell(m shellEnded) {
 	s := v.screen
@@ -119,7 +119,7 @@ func (v *eventView) endTurn() {
 	s.progress = nil
 	switch {
 	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompts != nil && s.composer.isEmpty():
-		prompt := strings.TrimPrefix(busy.prompts[0], shellPrefix)
+		prompt := strings.TrimPrefix(busy.prompts[0], shellCommandPrefix)
 		for i, e := range slices.Backward(s.entries) {
 			if e.text == prompt {
 				s.entries = s.entries[:i]
@@ -271,7 +271,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	s := v.screen
 	switch ev.Subtype {
 	case "task_started", "task_notification":
-		if text := s.background.receive(ev, v.clock.Now()); text != "" {
+		if text := s.background.handleEvent(ev, v.clock.Now()); text != "" {
 			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: text})
 		}
 	case "compact_boundary":

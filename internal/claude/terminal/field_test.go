@@ -141,13 +141,13 @@ func TestInterrupt(t *testing.T) {
 			s := &term.console.screen
 			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 			term.player.cancelTurn, term.player.turn = func(error) {}, 1
-			view.receive(turnStarted{[]string{"first"}, 1})
+			view.handleMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
 				term.submit(tt.queued)
 			}
 			s.composer.insert(tt.draft)
 			term.press(key{name: keyEscape})
-			view.receive(turnEnded{})
+			view.handleMessage(turnEnded{})
 			last := s.entries
 			if tt.entry != "" && (len(last) == 0 || last[len(last)-1].text != tt.entry) {
 				t.Errorf("entries %+v", last)

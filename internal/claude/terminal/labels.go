@@ -51,8 +51,8 @@ func loadLabels(version string) (labels, error) {
 	return labels{anchors: chosen.Anchors}, nil
 }
 
-// find returns a state's label that begins with prefix, or prefix if there is none. An empty state matches every state.
-func (l *labels) find(state, prefix string) string {
+// findLabel returns a state's label that begins with prefix, or prefix if there is none. An empty state matches every state.
+func (l *labels) findLabel(state, prefix string) string {
 	if full := l.pages.optionLabel(state, prefix); full != "" {
 		return full
 	}
@@ -69,7 +69,7 @@ func (l *labels) find(state, prefix string) string {
 }
 
 func (l *labels) findWithFallback(state, prefix, rest string) string {
-	label := l.find(state, prefix)
+	label := l.findLabel(state, prefix)
 	if label == prefix {
 		label += rest
 	}
@@ -110,9 +110,9 @@ func (l *labels) modeText(mode string) string {
 		"auto": "⏵⏵ auto mode on", "dontAsk": "⏵⏵ don't ask on",
 	}
 	if text, ok := texts[mode]; ok {
-		return l.find("idle", text) + modeCycleHint
+		return l.findLabel("idle", text) + modeCycleHint
 	}
-	return l.find("idle", "⏸ manual mode on")
+	return l.findLabel("idle", "⏸ manual mode on")
 }
 
 func (l *labels) shortcutRows(cols int) []string {

@@ -182,7 +182,7 @@ func (l *fileList) press(k keyName) (path string, handled bool) {
 	return "", true
 }
 
-func (l *fileList) insert(c *composer, path string) {
+func (l *fileList) insertPath(c *composer, path string) {
 	c.remove(c.cursor-len([]rune(l.word)), c.cursor)
 	if path = "@" + path; !strings.HasSuffix(path, "/") {
 		path += " "

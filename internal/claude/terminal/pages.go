@@ -53,9 +53,9 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns the page of a state; an empty page means that none exists. If there are several, it returns the page
+// findPage returns the page of a state; an empty page means that none exists. If there are several, it returns the page
 // whose slots use the largest number of values.
-func (p *capturedPages) find(state string, values map[string]string) *book.Page {
+func (p *capturedPages) findPage(state string, values map[string]string) *book.Page {
 	found, most := &book.Page{}, -1
 	for i := range p.pages() {
 		if p.list[i].State != state {
@@ -126,7 +126,7 @@ func (p *capturedPages) optionLabel(state, prefix string) string {
 }
 
 func (p *capturedPages) applyCapturedTexts(d *dialog) {
-	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
+	page := p.findPage(string(d.state)+"/"+d.kind, d.slotValues)
 	if len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
 	}
@@ -165,14 +165,14 @@ func (p *capturedPages) applyCapturedTexts(d *dialog) {
 
 const toolDescriptionSlot = "tool description"
 
-func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
+func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quotedRowMark, " ")) }
 
 func completeRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
 func (p *capturedPages) headerRows(values map[string]string) []string {
-	rows := fillSlots(p.find("idle/start", values), values)
+	rows := fillSlots(p.findPage("idle/start", values), values)
 	end := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) })
 	if end < 1 {
 		return nil
@@ -182,7 +182,7 @@ func (p *capturedPages) headerRows(values map[string]string) []string {
 
 // rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
 func (p *capturedPages) rowsBelowInput(state string) []string {
-	rows := p.find(state, nil).Lines()
+	rows := p.findPage(state, nil).Lines()
 	for i, row := range slices.Backward(rows) {
 		if strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) {
 			return trimRows(rows[i+1:])
@@ -193,7 +193,7 @@ func (p *capturedPages) rowsBelowInput(state string) []string {
 
 // paragraph returns the text after prefix on the page of a state, up to the next empty row; "" if no page has prefix.
 func (p *capturedPages) paragraph(state, prefix string) string {
-	_, text, _ := strings.Cut(p.find(state, nil).Text, prefix)
+	_, text, _ := strings.Cut(p.findPage(state, nil).Text, prefix)
 	text, _, _ = strings.Cut(text, "\n\n")
 	text = strings.Join(strings.Fields(text), " ")
 	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // joins a long URL that was broken into two rows
@@ -207,7 +207,7 @@ func trimRows(rows []string) []string {
 }
 
 func (p *capturedPages) tip() string {
-	for _, row := range p.find("busy/turn", nil).Lines() {
+	for _, row := range p.findPage("busy/turn", nil).Lines() {
 		if strings.HasPrefix(row, resultPrefix+"Tip: ") {
 			return row
 		}

@@ -46,7 +46,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("head %q, question %q, foot %q", d.head, d.question, d.foot)
 	}
 	l := labels{pages: p}
-	if got := l.find("permission/bash", "Yes, and"); got != "Yes, and do so always" {
+	if got := l.findLabel("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
 	long := &capturedPages{[]book.Page{{State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
@@ -71,7 +71,7 @@ func TestLabels(t *testing.T) {
 		{"permission/bash", "Yes, and switch", "Yes, and switch to auto mode"},
 		{"permission/bash", "Nothing", "Nothing"},
 	} {
-		if got := l.find(tt.state, tt.begin); got != tt.want {
+		if got := l.findLabel(tt.state, tt.begin); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.state, tt.begin, got, tt.want)
 		}
 	}

@@ -38,7 +38,9 @@ type permissionOption struct {
 	answer protocol.PermissionAnswer
 }
 
-func (a *prompter) label(state, prefix string) string { return a.screen.labels.find(state, prefix) }
+func (a *prompter) label(state, prefix string) string {
+	return a.screen.labels.findLabel(state, prefix)
+}
 
 func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
@@ -78,10 +80,10 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	}
 	grants = append(grants, no)
 	if a.needsAutoModeCheck(r) {
-		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + noCheckReason}, true
+		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + autoModeNoticeReason}, true
 		d.head = slices.DeleteFunc(d.head, func(row string) bool { return strings.HasPrefix(row, " Tip: ") })
 		if textWidth(d.reason[0]) >= a.screen.cols-1 {
-			d.reason[0] = quoteMark + noCheckReason
+			d.reason[0] = quotedRowMark + autoModeNoticeReason
 		}
 	}
 	a.addOptions(q, d, grants)
@@ -96,7 +98,7 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 	d.question = []string{" Do you want to proceed?"}
 	switch in := parseCallInput(r.Use.DisplayInput()); r.Use.Name {
 	case "WebSearch":
-		d.head, d.body = append(d.head, quoteMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearchText()}
+		d.head, d.body = append(d.head, quotedRowMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearchText()}
 		return "Web Search commands"
 	case "Skill":
 		d.head, d.body = []string{` Use skill "` + in.Skill + `"?`, " Claude may use instructions, code, or files from this Skill."}, []string{" " + a.screen.menu.description("/"+in.Skill)}
@@ -116,7 +118,7 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 func (a *prompter) toolDescriptionRows(tool string) string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
-			return strings.Join(slices.DeleteFunc(prefixedLines(quoteMark, t.Description), func(row string) bool { return row == quoteMark }), "\n")
+			return strings.Join(slices.DeleteFunc(prefixedLines(quotedRowMark, t.Description), func(row string) bool { return row == quotedRowMark }), "\n")
 		}
 	}
 	return ""
@@ -179,7 +181,7 @@ func quotedRows(text string) []string {
 	const longText = 80 // length in characters
 	mark := " "
 	if strings.Contains(text, "\n") || len([]rune(text)) > longText {
-		mark = quoteMark
+		mark = quotedRowMark
 	}
 	return prefixedLines(mark, text)
 }
@@ -340,10 +342,10 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 }
 
 func (d *dialog) makeInline(cols int) {
-	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(extraMargin)
+	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(overlayMargin)
 	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
 		for i := range rows {
-			rows[i] = strings.TrimPrefix(rows[i], extraMargin)
+			rows[i] = strings.TrimPrefix(rows[i], overlayMargin)
 		}
 	}
 	if d.body != nil {
@@ -351,7 +353,7 @@ func (d *dialog) makeInline(cols int) {
 	}
 }
 
-const extraMargin = "  "
+const overlayMargin = "  "
 
 func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := modeAnswer(mode)
@@ -406,8 +408,8 @@ type autoMode struct {
 // Texts about mode auto. In the real CLI, a server checks each call in this mode. claudeless has no such server, so the
 // user must approve calls.
 const (
-	noCheckTitle  = "Auto mode can't check actions in this session"
-	noCheckReason = noCheckTitle + ", so this one needs your approval"
+	autoModeNoticeTitle  = "Auto mode can't check actions in this session"
+	autoModeNoticeReason = autoModeNoticeTitle + ", so this one needs your approval"
 )
 
 // needsAutoModeCheck reports whether mode auto would check the call instead of asking the user. It returns false in
@@ -418,10 +420,10 @@ func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
 
 func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
-		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
+		"  " + autoModeNoticeTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
 	}}
 	d.foot = []string{"  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel"}
-	notice := cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+noCheckTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
+	notice := cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
 	if rows := a.screen.labels.pages.rowsBelowInput("dialog/auto"); rows != nil {
 		d.head, d.foot = rows, nil
 	}
@@ -431,7 +433,7 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 		case keyEnter:
 			a.player.session.Log().WriteJournal(d.journalLine("Enter", true))
 			a.auto.isExplained = true
-			a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: noCheckTitle + notice, isError: true})
+			a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: autoModeNoticeTitle + notice, isError: true})
 			return a.newDialog(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true

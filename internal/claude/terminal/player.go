@@ -130,13 +130,13 @@ func shellCommand(prompts []string) (command string, ok bool) {
 	if len(prompts) != 1 {
 		return "", false
 	}
-	return strings.CutPrefix(prompts[0], shellPrefix)
+	return strings.CutPrefix(prompts[0], shellCommandPrefix)
 }
 
 func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.UserMessage {
 	stdout, stderr := session.RunShell(ctx, p.session, command)
 	p.inbox.put(shellEnded{stdout, stderr})
-	return protocol.UserMessage{Verbatim: true, Typed: shellPrefix + command, Content: protocol.Content{Blocks: []protocol.Block{
+	return protocol.UserMessage{Verbatim: true, Typed: shellCommandPrefix + command, Content: protocol.Content{Blocks: []protocol.Block{
 		protocol.Text("<bash-input>" + command + "</bash-input>"),
 		protocol.Text("<bash-stdout>" + stdout + "</bash-stdout><bash-stderr>" + stderr + "</bash-stderr>"),
 	}}}
@@ -187,7 +187,7 @@ func (q *promptQueue) pop() []string {
 
 // takeTexts removes and returns the prompts before the first slash command. The caller holds the mutex.
 func (q *promptQueue) takeTexts() (texts []string) {
-	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") && !strings.HasPrefix(q.waiting[0], shellPrefix) {
+	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") && !strings.HasPrefix(q.waiting[0], shellCommandPrefix) {
 		texts = append(texts, q.waiting[0])
 		q.waiting = q.waiting[1:]
 	}

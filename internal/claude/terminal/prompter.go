@@ -18,7 +18,7 @@ type prompter struct {
 // dialogDue reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
 type dialogDue struct{ question *pendingQuestion }
 
-func (a *prompter) receive(message any) {
+func (a *prompter) handleMessage(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:
 		a.pending = append(a.pending, m)

@@ -47,7 +47,7 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 }
 
 func (f *form) labelWithPrefix(prefix string) string {
-	return f.prompter.screen.labels.find("question", prefix)
+	return f.prompter.screen.labels.findLabel("question", prefix)
 }
 
 func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }

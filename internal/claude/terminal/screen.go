@@ -272,8 +272,8 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 	}
 	f.cursorRow, f.cursorCol = len(f.rows)+row, margin+col
 	first := promptGlyph
-	if s.composer.isShell() && strings.HasPrefix(rows[0], shellPrefix) {
-		first, rows[0] = shellPrefix, strings.TrimPrefix(rows[0], shellPrefix)
+	if s.composer.isShell() && strings.HasPrefix(rows[0], shellCommandPrefix) {
+		first, rows[0] = shellCommandPrefix, strings.TrimPrefix(rows[0], shellCommandPrefix)
 		if row == 0 {
 			f.cursorCol = max(margin, f.cursorCol-1)
 		}
@@ -334,7 +334,7 @@ func (s *screen) footer(now time.Time) string {
 	case s.faults[faultFooterHidden]:
 		return ""
 	case s.composer.isShell():
-		return shellPrefix + " for shell mode"
+		return shellCommandPrefix + " for shell mode"
 	}
 	text := s.labels.modeText(s.mode)
 	shells, tasks, manage := s.background.footer()
@@ -348,7 +348,7 @@ func (s *screen) footer(now time.Time) string {
 	case !s.composer.isEmpty():
 		return text
 	case s.progress != nil && !s.faults[faultTitleOnly]:
-		text += " · " + s.labels.find("busy", "esc to interrupt")
+		text += " · " + s.labels.findLabel("busy", "esc to interrupt")
 	case (s.mode == "default" || s.mode == "") && tasks == "":
 		text += " · ? for shortcuts"
 	}
@@ -359,7 +359,7 @@ func (s *screen) footer(now time.Time) string {
 }
 
 func inlineFooterRows(footer, rightText string, cols int) []string {
-	room := cols - textWidth(rightText) - len(extraMargin)
+	room := cols - textWidth(rightText) - len(overlayMargin)
 	gap := room - textWidth(footer)
 	switch {
 	case rightText == "":

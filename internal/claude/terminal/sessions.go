@@ -56,7 +56,7 @@ func timeAgo(d time.Duration) string {
 // it. The error is [ErrQuit] if the user selects no session.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
 	if err = c.painter.enterFullScreen(); err == nil {
-		err = c.ask(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
+		err = c.askDialogs(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
 	}
 	if err == nil && id == "" {
 		err = ErrQuit

@@ -59,7 +59,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 		}
 		d.state, d.topRule = StateDialog, ruleGlyph
 		if d.foot == nil {
-			d.foot = []string{"", strings.Repeat(" ", d.indent) + c.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"}
+			d.foot = []string{"", strings.Repeat(" ", d.indent) + c.screen.labels.findLabel("dialog", "Enter to confirm") + " · Esc to cancel"}
 		}
 		c.screen.labels.arrangeOptions(d, "dialog/"+d.kind)
 		c.screen.labels.pages.applyCapturedTexts(d)
@@ -73,14 +73,14 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			if answer.key == 0 {
 				_ = owner.choose(d, answer) // no dialog follows the refusal
 			} else if s.err = ErrQuit; d.kind == "bypass" {
-				s.err = ErrCancelled
+				s.err = ErrDialogCancelled
 			}
 			if d.kind == "trust" && errors.Is(s.err, ErrQuit) {
-				s.err = errors.Join(ErrUntrusted, s.err)
+				s.err = errors.Join(ErrUntrustedFolder, s.err)
 			}
 			return nil
 		})
-		if err := c.ask(ctx, d); err != nil {
+		if err := c.askDialogs(ctx, d); err != nil {
 			return s.changed, err
 		}
 		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // the dialog stays on the terminal
@@ -100,7 +100,7 @@ func (s *startup) showAutoModeNotice() {
 	if s.plan.Permission.Mode != protocol.ModeAuto || !s.isOnboarded() || string(s.globalConfig.Get(key)) == "true" {
 		return
 	}
-	s.console.notice = slices.DeleteFunc(s.console.screen.labels.pages.find("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
+	s.console.notice = slices.DeleteFunc(s.console.screen.labels.pages.findPage("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
 	if len(s.console.notice) == 0 {
 		s.console.notice = []string{bar + " Auto mode is now Claude Code's default permission mode."}
 	}
@@ -147,7 +147,7 @@ func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Obj
 	return chooserFunc(func(c choice) *dialog {
 		switch {
 		case c.cancelled:
-			s.err = ErrCancelled
+			s.err = ErrDialogCancelled
 		case isRefusal(d.options[c.index].label):
 			s.err = ErrQuit
 		default:
@@ -171,7 +171,7 @@ func (s *startup) isFolderTrusted() bool {
 func (s *startup) labelledOptions(kind string, begins ...string) []option {
 	options := make([]option, len(begins))
 	for i, begin := range begins {
-		options[i].label = s.console.screen.labels.find("dialog/"+kind, begin)
+		options[i].label = s.console.screen.labels.findLabel("dialog/"+kind, begin)
 	}
 	return options
 }
@@ -228,7 +228,7 @@ func (s *startup) serversDialog() *dialog {
 		d.options = append(d.options, option{label: name, checkbox: checked})
 	}
 	d.options = append(d.options, option{label: "Enable selected", isAction: true})
-	d.foot = []string{" " + s.console.screen.labels.find("dialog/mcp", "Space to select") + " · Esc to reject all"}
+	d.foot = []string{" " + s.console.screen.labels.findLabel("dialog/mcp", "Space to select") + " · Esc to reject all"}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		var on, off []string
 		for i, name := range names {

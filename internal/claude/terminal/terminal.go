@@ -198,8 +198,8 @@ func (t *Terminal) receiveAll() error {
 		case delayedInput:
 			t.pressAll(t.console.decode(m.data))
 		}
-		t.prompter.receive(message)
-		t.view.receive(message)
+		t.prompter.handleMessage(message)
+		t.view.handleMessage(message)
 		if _, started := message.(turnStarted); started && t.interruptNext {
 			t.interruptNext = false
 			t.interrupt()
@@ -260,7 +260,7 @@ func (t *Terminal) press(k key) {
 	}
 	if !handled {
 		if completed, handled = s.files.press(k.name); completed != "" {
-			s.files.insert(&s.composer, completed)
+			s.files.insertPath(&s.composer, completed)
 		}
 	}
 	if !handled {
@@ -362,7 +362,7 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	default:
 		shell := s.composer.isShell()
 		if s.composer.rememberDraft(); shell {
-			s.composer.setText(shellPrefix)
+			s.composer.setText(shellCommandPrefix)
 		}
 		t.armSecondPress(keyCtrlC, exitKeyWindow).notice = "Press Ctrl-C again to exit"
 	}
@@ -406,7 +406,7 @@ func (t *Terminal) sendDraft() {
 		return
 	}
 	text := strings.TrimSpace(c.expandedText())
-	if text == "" || text == shellPrefix {
+	if text == "" || text == shellCommandPrefix {
 		return
 	}
 	c.setText(c.stash)

@@ -125,12 +125,12 @@ func (c *Serve) handler(front *mcpserver.Server, o debug.PageOptions) http.Handl
 	return mux
 }
 
-const tokenCookie = "claudeless_debug_token"
+const tokenCookieName = "claudeless_debug_token"
 
 // access allows requests of the debugger's own pages, of programs, and of pages from the requested origins.
 func (c *Serve) access(s *process.System) (localhttp.Access, error) {
 	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
-	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookie}, err
+	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}, err
 }
 
 // serve listens on the port of --port. Without --port, it uses the default port or, if that is in use, a free port.

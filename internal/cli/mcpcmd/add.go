@@ -127,7 +127,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		if !ok || key == "" {
 			return process.Verbatimf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
-		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(hiddenValue))
+		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(hiddenValuePlaceholder))
 	}
 	if len(headers) > 0 {
 		entry = append(entry, plainjson.Member{Key: "headers", Value: headers.Raw()})
@@ -232,4 +232,4 @@ func scopeFile(o *Options, scope string) string {
 	return path
 }
 
-const hiddenValue = "[hidden]"
+const hiddenValuePlaceholder = "[hidden]"

@@ -53,7 +53,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	if _, err := plainjson.ParseDistinct(input); err != nil {
 		return process.WithHint(fmt.Sprintf("the arguments are not a JSON object: %v", err), `for example: `+o.Name+` mcp call server tool '{"key": "value"}'`)
 	}
-	m, stop, err := c.openOne(ctx, o, c.Server)
+	m, stop, err := c.openServer(ctx, o, c.Server)
 	if err != nil {
 		return err
 	}

@@ -91,8 +91,8 @@ type clientFlags struct {
 	invalid []protocol.MCPServerError // entries that the method open could not parse
 }
 
-// open connects to the named servers, or to all if none is named.
-func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
+// openServers connects to the named servers, or to all if none is named.
+func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
 	if f.Protocol != "" && !slices.Contains(negotiationModes(), f.Protocol) {
 		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationModes(), ", "))
 	}
@@ -131,9 +131,9 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 	return with.connect(ctx, servers)
 }
 
-// openOne connects to a single server; failing to connect is an error.
-func (f *clientFlags) openOne(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
-	m, stop, err := f.open(ctx, o, name)
+// openServer connects to a single server; failing to connect is an error.
+func (f *clientFlags) openServer(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
+	m, stop, err := f.openServers(ctx, o, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,9 +144,9 @@ func (f *clientFlags) openOne(ctx context.Context, o *Options, name string) (*mc
 	return m, stop, nil
 }
 
-// query sends a request to one server. It decodes the response into result or, with --json, prints it unchanged.
-func (f *clientFlags) query(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
-	m, stop, err := f.openOne(ctx, o, server)
+// queryServer sends a request to one server. It decodes the response into result or, with --json, prints it unchanged.
+func (f *clientFlags) queryServer(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
+	m, stop, err := f.openServer(ctx, o, server)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ type listFlags struct {
 
 // printList prints the results of list for the connected servers, and fails if some are not connected.
 func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
-	m, stop, err := f.open(ctx, o, f.Servers...)
+	m, stop, err := f.openServers(ctx, o, f.Servers...)
 	if err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func printServer(w io.Writer, h serverState) {
 			fmt.Fprintln(w, "  Headers:")
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
-			fmt.Fprintf(w, "    %s: %s\n", key, hiddenValue)
+			fmt.Fprintf(w, "    %s: %s\n", key, hiddenValuePlaceholder)
 		}
 		if h.loginConfig != "" {
 			fmt.Fprintf(w, "  OAuth: %s\n", h.loginConfig)

@@ -62,7 +62,7 @@ func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	err := c.query(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+	err := c.queryServer(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
 		return m.GetPrompt(ctx, c.Server, c.Name, args)
 	})
 	for _, message := range result.Messages {

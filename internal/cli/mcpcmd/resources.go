@@ -73,7 +73,7 @@ func (c *readResourceCmd) Run(ctx context.Context, o *Options) error {
 	var result struct {
 		Contents []resourceContent `json:"contents"`
 	}
-	err := c.query(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+	err := c.queryServer(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
 		return m.ReadResource(ctx, c.Server, c.URI)
 	})
 	if err != nil {

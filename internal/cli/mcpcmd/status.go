@@ -33,7 +33,7 @@ type serverReport struct {
 
 // Run fails if a server is not connected, or an entry is invalid.
 func (c *statusCmd) Run(ctx context.Context, o *Options) error {
-	m, stop, err := c.open(ctx, o, c.Servers...)
+	m, stop, err := c.openServers(ctx, o, c.Servers...)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (p pluginListEntry) isNamed(name string) bool {
 
 // installedPlugins returns the installed plugins in the order of the file, with one entry for each scope.
 func (c *command) installedPlugins() ([]pluginListEntry, error) {
-	file, err := c.readObject(installedFile)
+	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	if err := os.CopyFS(dir, os.DirFS(p.folder)); err != nil {
 		return fmt.Errorf("installing %s: %w", id, err)
 	}
-	file, err := c.readObject(installedFile)
+	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	var all []installation
 	_ = json.Unmarshal(plugins.Get(id), &all) // an invalid list counts as empty
 	plugins = plugins.With(id, encodeValue(append(all, added)))
-	if err := c.writeObject(installedFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
+	if err := c.writeObject(installedPluginsFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
 	}
 	if err := c.setEnabled(id, true); err != nil {
@@ -292,7 +292,7 @@ func (c *command) uninstall(name string) error {
 		return c.fail("Failed to uninstall plugin %q: Plugin %q is not installed in %s scope. Use --scope to specify the correct scope.", name, name, c.scope)
 	}
 	p := list[at]
-	file, err := c.readObject(installedFile)
+	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (c *command) uninstall(name string) error {
 	if plugins = plugins.With(p.ID, encodeValue(left)); len(left) == 0 {
 		plugins = plugins.Without(p.ID)
 	}
-	if err := c.writeObject(installedFile, file.With("plugins", encodeValue(plugins))); err != nil {
+	if err := c.writeObject(installedPluginsFile, file.With("plugins", encodeValue(plugins))); err != nil {
 		return err
 	}
 	if err := c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(p.ID) }); err != nil {

@@ -154,8 +154,8 @@ func (c *command) printf(format string, args ...any) error {
 }
 
 const (
-	marketplacesFile = "plugins/known_marketplaces.json"
-	installedFile    = "plugins/installed_plugins.json"
+	marketplacesFile     = "plugins/known_marketplaces.json"
+	installedPluginsFile = "plugins/installed_plugins.json"
 )
 
 // The scopes of plugins and marketplaces.

@@ -76,7 +76,7 @@ func (in request) items() []*Item {
 // Start handles /api/call/start: it reports the call in the body to the hub.
 func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.StartedCall, error) {
 	var in request
-	if err := decode(body, &in); err != nil {
+	if err := decodeBody(body, &in); err != nil {
 		return debug.StartedCall{}, err
 	}
 	if in.PID == nil || in.Started == nil {
@@ -125,7 +125,7 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 		itemMembers
 		Traceback string `json:"exception_traceback"`
 	}
-	if err := decode(body, &in); err != nil {
+	if err := decodeBody(body, &in); err != nil {
 		return err
 	}
 	e, err := c.storeOutcomeItems(in.itemMembers, &o.Result, &o.Exception)
@@ -151,7 +151,7 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 		Exception    json.RawMessage   `json:"exception"`
 		EventID      string            `json:"event_id"`
 	}
-	if err := decode(r.Body, &in); err != nil {
+	if err := decodeBody(r.Body, &in); err != nil {
 		return nil, err
 	}
 	name := cmp.Or(in.MethodName, in.EventType)
@@ -185,7 +185,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 		Metadata  json.RawMessage `json:"function_metadata"`
 		Alias     string          `json:"alias"` // "server/tool" of an MCP tool
 	}
-	if err := decode(r.Body, &in); err != nil {
+	if err := decodeBody(r.Body, &in); err != nil {
 		return nil, err
 	}
 	it := Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
@@ -259,14 +259,14 @@ func (c *Clients) handleErrorReport(_ context.Context, r Request) (any, error) {
 
 func (c *Clients) handleEvalResponse(_ context.Context, r Request) (any, error) {
 	var in EvalResponse
-	if err := decode(r.Body, &in); err != nil {
+	if err := decodeBody(r.Body, &in); err != nil {
 		return nil, err
 	}
 	return SuccessFields(), c.DeliverEvalResponse(in)
 }
 
-// decode decodes a body; an empty body leaves v unchanged.
-func decode(body json.RawMessage, v any) error {
+// decodeBody decodes a body; an empty body leaves v unchanged.
+func decodeBody(body json.RawMessage, v any) error {
 	if len(body) == 0 {
 		return nil
 	}

@@ -126,7 +126,7 @@ const maxReprBytes = 500
 func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {
-		return encode("<cid:" + it.CID + " missing>")
+		return encodeJSON("<cid:" + it.CID + " missing>")
 	}
 	if it.Format == FormatJSON {
 		return data
@@ -136,7 +136,7 @@ func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 		if it.Format == "" && json.Valid(data) {
 			return data
 		}
-		return encode(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
+		return encodeJSON(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
 	}
 	return PrettyPickle(v)
 }
@@ -165,7 +165,7 @@ func PrettyPickle(v any) json.RawMessage {
 			return exceptionJSON(g, o)
 		}
 	}
-	return encode(pickle.Repr(v, maxReprBytes))
+	return encodeJSON(pickle.Repr(v, maxReprBytes))
 }
 
 func placeholderJSON(d *pickle.Dict) json.RawMessage {
@@ -185,7 +185,7 @@ func placeholderJSON(d *pickle.Dict) json.RawMessage {
 		summary, _ = out["type_name"].(string)
 	}
 	out["summary"] = summary
-	return encode(out)
+	return encodeJSON(out)
 }
 
 func isException(g *pickle.Global) bool {
@@ -207,7 +207,7 @@ func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	} else if len(args) > 1 {
 		message = pickle.Repr(o.Args, maxReprBytes)
 	}
-	return encode(map[string]any{
+	return encodeJSON(map[string]any{
 		"__cideldill_exception__": true, "summary": strings.TrimSuffix(g.Name+": "+message, ": "),
 		"type_name": g.Name, "module": g.Module, "qualname": g.Name, "message": message,
 		"repr_text": pickle.Repr(o, maxReprBytes), "args": args, "attributes": PickleMembers(o.State, 1),
@@ -228,11 +228,11 @@ func scalarOrRepr(v any) any {
 	return pickle.Repr(v, maxReprBytes)
 }
 
-// encode encodes a value; what JSON cannot represent becomes text.
-func encode(v any) json.RawMessage {
+// encodeJSON encodes a value; what JSON cannot represent becomes text.
+func encodeJSON(v any) json.RawMessage {
 	raw, err := plainjson.Marshal(v)
 	if err != nil {
-		return encode(fmt.Sprint(v))
+		return encodeJSON(fmt.Sprint(v))
 	}
 	return raw
 }

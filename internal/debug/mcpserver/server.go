@@ -178,7 +178,7 @@ func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	}
 }
 
-const instructions = "Breakpoints on the tool calls of an agent. Set one with breakpoint_add; when a call stops, " +
+const serverInstructions = "Breakpoints on the tool calls of an agent. Set one with breakpoint_add; when a call stops, " +
 	"breakpoint_list_paused shows it, breakpoint_repl_eval evaluates expressions at it and breakpoint_continue decides what happens to it."
 
 func (s *Server) initialize(params json.RawMessage) (any, error) {
@@ -196,7 +196,7 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 		"protocolVersion": version,
 		"capabilities":    map[string]any{"tools": struct{}{}, "resources": struct{}{}, "prompts": struct{}{}},
 		"serverInfo":      map[string]any{"name": "claudeless-debug", "version": s.o.Version},
-		"instructions":    instructions,
+		"instructions":    serverInstructions,
 	}, nil
 }
 

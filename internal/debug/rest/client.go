@@ -83,7 +83,7 @@ func (e *DebuggerLostError) Unwrap() error { return e.Err }
 
 // Register sends tools and their schemas to the debugger. Without tools it only checks that the debugger responds.
 func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
-	if err := c.send(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
+	if err := c.sendRequest(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
 		return err
 	}
 	for _, t := range tools {
@@ -92,7 +92,7 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 			return err
 		}
 		in := fields{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
-		if err := c.send(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
+		if err := c.sendRequest(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
 			return fmt.Errorf("registering %s: %w", t.Name, err)
 		}
 	}
@@ -115,7 +115,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 	}
 	var a callReply
 	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
-	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
+	err := c.sendRequest(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": call.Input, "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
 	}, &a)
@@ -134,15 +134,15 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 
 // AfterCall reports the outcome of a call and waits for the decision. The call is completed even if ctx is cancelled.
 func (c *Client) AfterCall(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
-	return c.complete(ctx, map[string]any{"call_id": callID}, o)
+	return c.completeCall(ctx, map[string]any{"call_id": callID}, o)
 }
 
 // AfterToolUse is AfterCall for a caller that knows only the agent's session and tool use id.
 func (c *Client) AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
-	return c.complete(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
+	return c.completeCall(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }
 
-func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcome) (debug.Decision, error) {
+func (c *Client) completeCall(ctx context.Context, in map[string]any, o debug.Outcome) (debug.Decision, error) {
 	in["status"] = "success"
 	if o.Failed {
 		in["status"], in["exception_message"], in["exception_type"] = "exception", o.Error, o.ErrorType
@@ -151,7 +151,7 @@ func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcom
 		in["result"] = o.Result
 	}
 	var a callReply
-	if err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
+	if err := c.sendRequest(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
 		return debug.Decision{}, err
 	}
 	if a.Action != "poll" {
@@ -202,7 +202,7 @@ func (c *Client) poll(ctx context.Context, pollURL string) (decision *debug.Deci
 		Status string              `json:"status"`
 		Action *debug.WireDecision `json:"action"`
 	}
-	if err := c.send(ctx, http.MethodGet, pollURL+"?wait="+pollWait.String(), nil, &out); err != nil {
+	if err := c.sendRequest(ctx, http.MethodGet, pollURL+"?wait="+pollWait.String(), nil, &out); err != nil {
 		return nil, err
 	}
 	if out.Status != "ready" || out.Action == nil {
@@ -232,11 +232,11 @@ func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 func (c *Client) abandonPause(ctx context.Context, pollURL string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unreachableRequestTimeout)
 	defer cancel()
-	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
+	_ = c.sendRequest(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 }
 
-// send makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.
-func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
+// sendRequest makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.
+func (c *Client) sendRequest(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
 	if c.unreachable.Load() {
 		limit = unreachableRequestTimeout

@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			break
 		}
 		workers.Go(func() { // returns when the tape has ended
-			r, err := o.run(ctx, jobs[i])
+			r, err := o.runTape(ctx, jobs[i])
 			mu.Lock()
 			results[i], failed, done = r, errors.Join(failed, err), done+1
 			o.reportProgress(&r, done, len(jobs))
@@ -90,7 +90,7 @@ func (o *Options) reportProgress(r *Result, done, all int) {
 	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds) // progress may be lost
 }
 
-func (o *Options) run(ctx context.Context, j job) (Result, error) {
+func (o *Options) runTape(ctx context.Context, j job) (Result, error) {
 	r := Result{Tape: j.tape.Name, Book: j.book.String()}
 	began := o.Clock.Now()
 	s, err := newTapeRun(o, j)

@@ -66,7 +66,7 @@ func (t *Terminal) DoStep(ctx context.Context, s Step) error {
 	if err != nil {
 		return err
 	}
-	err = t.playback.Do(ctx, step)
+	err = t.playback.DoStep(ctx, step)
 	if failed, ok := errors.AsType[*StepError](err); ok {
 		return errors.New(failed.Reason + "; the screen shows\n" + strings.TrimRight(failed.Screen.Frame(), "\n"))
 	}

@@ -89,7 +89,7 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.Start()
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		err := b.Do(ctx, s)
+		err := b.DoStep(ctx, s)
 		if failed, ok := errors.AsType[*StepError](err); ok {
 			failed.Tape, failed.Step, failed.Line = t.Name, i+1, s.Line
 			return failed
@@ -109,9 +109,9 @@ func (p *Player) Start() *Playback {
 	return r
 }
 
-// Do performs one step, which is from a tape or from [NewStep]. If the step fails, the error is a [*StepError] without
+// DoStep performs one step, which is from a tape or from [NewStep]. If the step fails, the error is a [*StepError] without
 // a position. Other errors come from ctx, Page or OpenGate.
-func (r *Playback) Do(ctx context.Context, s *Step) error {
+func (r *Playback) DoStep(ctx context.Context, s *Step) error {
 	err := r.performStep(ctx, s)
 	if reason, ok := errors.AsType[tapeError](err); ok {
 		return &StepError{Reason: string(reason), Screen: r.Screen.Screen()}

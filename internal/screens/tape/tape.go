@@ -163,7 +163,7 @@ func (s *Step) compile(add func(key, hint, message string)) {
 	}
 }
 
-// NewStep returns a step that is in no file, for [Playback.Do].
+// NewStep returns a step that is in no file, for [Playback.DoStep].
 func NewStep(s Step) (*Step, error) {
 	var err error
 	s.compile(func(_, hint, message string) {
