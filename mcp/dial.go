@@ -202,7 +202,7 @@ func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[str
 
 func (h helperHeaders) runHelper(ctx context.Context) (map[string]string, error) {
 	environ := slices.Concat(h.options.Environ, []string{"CLAUDE_CODE_MCP_SERVER_NAME=" + h.cfg.Name, "CLAUDE_CODE_MCP_SERVER_URL=" + h.cfg.URL})
-	headers, err := runHeadersHelper(ctx, proc.Command{Path: proc.Shell, Args: []string{"-c", h.cfg.HeadersHelper}, Dir: h.options.CWD, Env: environ}, helperTimeout)
+	headers, err := runHeadersHelper(ctx, proc.Command{Path: proc.Shell, Args: []string{"-c", h.cfg.HeadersHelper}, Dir: h.options.CWD, Env: environ}, headersHelperTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +289,8 @@ func mergeHeaders(base, over map[string]string) map[string]string {
 	return all
 }
 
-// helperTimeout is how long a headersHelper may run, as in the real CLI.
-const helperTimeout = 10 * time.Second
+// headersHelperTimeout is how long a headersHelper may run, as in the real CLI.
+const headersHelperTimeout = 10 * time.Second
 
 // runHeadersHelper runs a helper once and returns the headers that it prints. Errors never contain its output.
 func runHeadersHelper(ctx context.Context, helper proc.Command, limit time.Duration) (map[string]string, error) {

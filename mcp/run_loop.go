@@ -100,14 +100,14 @@ func (l *connectionLoop) applyState(ctx context.Context, r stateRequest) {
 		l.disable()
 	default:
 		l.disconnect(ctx)
-		l.update(func(st *status) { st.state = StateDisconnected })
+		l.updateStatus(func(st *status) { st.state = StateDisconnected })
 	}
 }
 
-func (l *connectionLoop) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
+func (l *connectionLoop) disable() { l.updateStatus(func(st *status) { st.state = StateDisabled }) }
 
 func (l *connectionLoop) connectNow(ctx context.Context) {
-	l.update(func(st *status) { st.state = StateConnecting })
+	l.updateStatus(func(st *status) { st.state = StateConnecting })
 	l.dial(ctx)
 }
 
@@ -134,12 +134,12 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	if !r.conn.IsModern() { // the real CLI listens from here on
 		r.conn.ForgetChanges()
 	}
-	l.update(func(st *status) {
+	l.updateStatus(func(st *status) {
 		st.state, st.conn, st.initResult, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
 	})
 	if errors.Is(r.lists.err, ErrConnectionClosed) {
 		l.conn = nil
-		l.update(func(st *status) { st.conn = nil })
+		l.updateStatus(func(st *status) { st.conn = nil })
 		l.closeLater(ctx, r.conn)
 		return
 	}
@@ -170,7 +170,7 @@ func (l *connectionLoop) handleDialFailure(err error) {
 		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.retries])
 		l.retries++
 	}
-	l.update(func(st *status) {
+	l.updateStatus(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
 		st.isRetried, st.isFinal = isRetried, d.IsFinal || d.Status == http.StatusTooManyRequests
 		st.failures++
@@ -212,7 +212,7 @@ func (l *connectionLoop) scheduleReconnect() {
 
 func (l *connectionLoop) retryLater(reason, wireReason string) {
 	l.scheduleReconnect()
-	l.update(func(st *status) {
+	l.updateStatus(func(st *status) {
 		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, reason, wireReason
 	})
 }
@@ -233,7 +233,7 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 	}
 	if c.PID() != 0 {
 		tail := c.StderrTail()
-		l.update(func(st *status) { st.stderrTail = tail })
+		l.updateStatus(func(st *status) { st.stderrTail = tail })
 	}
 	l.closeLater(ctx, c)
 	if c.LostBy() == connection.LostNeedsAuth { // another attempt would also be refused
@@ -255,7 +255,7 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 		l.connectNow(ctx)
 		return
 	}
-	l.update(func(st *status) {
+	l.updateStatus(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, reason, ErrConnectionClosed.Error()
 		if l.cfg.Type == typeStdio || l.cfg.Type == "" {
 			st.state = StateLost
@@ -296,10 +296,10 @@ func (l *connectionLoop) shutdown(ctx context.Context) {
 		}
 	}
 	if l.conn != nil {
-		l.update(func(st *status) { st.state = StateClosing })
+		l.updateStatus(func(st *status) { st.state = StateClosing })
 		l.conn.Close(context.WithoutCancel(ctx))
 	}
-	l.update(func(st *status) { st.state = StateDisconnected })
+	l.updateStatus(func(st *status) { st.state = StateDisconnected })
 }
 
 type refreshResult struct {
@@ -331,7 +331,7 @@ func (l *connectionLoop) applyRefresh(r refreshResult) {
 	if r.conn != l.conn {
 		return
 	}
-	l.update(func(st *status) {
+	l.updateStatus(func(st *status) {
 		r.conn.MarkFetched(r.seen)
 		if r.err != nil {
 			st.warnings = []string{fmt.Sprintf("refreshing the lists failed: %v", r.err)}

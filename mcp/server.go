@@ -151,9 +151,9 @@ func newServer(c *managerState, cfg ServerConfig) *server {
 	return s
 }
 
-// update calls change with the status, and wakes all that wait for a new status. It also clears fields that make no
+// updateStatus calls change with the status, and wakes all that wait for a new status. It also clears fields that make no
 // sense in the new state, such as the connection of a failed server. The status is changed only here.
-func (s *server) update(change func(st *status)) {
+func (s *server) updateStatus(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.current)

@@ -138,7 +138,7 @@ func toolGlobs(name string) []string {
 		return nil
 	}
 	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return []string{name, "mcp__" + canonicalToolPart(server, globBytes) + "__" + canonicalToolPart(tool, globBytes)}
+		return []string{name, "mcp__" + canonicalToolPart(server, bytesKeptInGlobs) + "__" + canonicalToolPart(tool, bytesKeptInGlobs)}
 	}
 	if strings.HasPrefix(name, "mcp__") {
 		return []string{name}
@@ -154,8 +154,8 @@ func CanonicalTool(name string) string {
 	return name
 }
 
-// globBytes are the characters that a glob for a canonical name keeps.
-const globBytes = "-*?[]!"
+// bytesKeptInGlobs are the characters that a glob for a canonical name keeps.
+const bytesKeptInGlobs = "-*?[]!"
 
 // canonicalToolPart replaces all characters except letters, digits, underscores and those in kept.
 func canonicalToolPart(s, kept string) string {

@@ -341,7 +341,7 @@ func indexesWhere[T any](list []T, condition func(T) bool) []int {
 // matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain characters that
 // canonical names replace: the glob "my.server" matches the name my_server.
 func matchesToolName(name, glob string) bool {
-	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, globBytes), name)
+	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, bytesKeptInGlobs), name)
 }
 
 // exceededLimit describes which limit the matching requests exceed. "" means that they exceed none.

@@ -115,8 +115,8 @@ func (s *responseSender) waitForClient() {
 
 // abort ends a started response. If how is "error" or "end", nothing more is sent. With "silence" it waits until the
 // client disconnects. With "close" it closes the connection with FIN, and with any other value with RST.
-func (s *responseSender) abort(how string) {
-	switch how {
+func (s *responseSender) abort(ending string) {
+	switch ending {
 	case "error", "end":
 	case "silence":
 		s.waitForClient()

@@ -112,18 +112,18 @@ func firstCharacters(secret string) string {
 }
 
 // unescape resolves the escapes of JSON strings in a text; at maps each byte of the result to its offset in raw.
-func unescape(raw string) (text string, at []int32) {
+func unescape(raw string) (text string, offsets []int32) {
 	b := make([]byte, 0, len(raw))
-	at = make([]int32, 0, len(raw))
+	offsets = make([]int32, 0, len(raw))
 	put := func(i int, s string) {
 		for range len(s) {
-			at = append(at, int32(i))
+			offsets = append(offsets, int32(i))
 		}
 		b = append(b, s...)
 	}
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' || i+1 == len(raw) {
-			b, at = append(b, raw[i]), append(at, int32(i))
+			b, offsets = append(b, raw[i]), append(offsets, int32(i))
 			continue
 		}
 		c := raw[i+1]
@@ -142,5 +142,5 @@ func unescape(raw string) (text string, at []int32) {
 			put(i, `\`)
 		}
 	}
-	return string(b), at
+	return string(b), offsets
 }

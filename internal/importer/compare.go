@@ -15,7 +15,7 @@ type event struct {
 	text  string
 }
 
-func events(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
+func collectEvents(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
 	t := eventCollector{normaliser: parity.New(paths), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {

@@ -47,7 +47,7 @@ func TestEvents(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, e := range events(sessions, map[string]string{"/w": "<cwd>"}, tt.o) {
+		for _, e := range collectEvents(sessions, map[string]string{"/w": "<cwd>"}, tt.o) {
 			got = append(got, fmt.Sprintf("%d %s", e.place.Line, e.text))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {

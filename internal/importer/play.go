@@ -49,7 +49,7 @@ func (p *ScenarioPlayer) Prepare(k *FileSet) (at PlayDirs, done func(), err erro
 
 // Differences plays the scenario with the recorded prompts and returns the differences; nil means none.
 func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
-	log, err := p.play(ctx, at, sessions)
+	log, err := p.runScenario(ctx, at, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions 
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the scenario's run: %w", err)
 	}
-	return compareEvents(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
+	return compareEvents(collectEvents(sessions, recordedPaths(sessions), o), collectEvents(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }
 
 // PlayDirs are the directories in which an imported scenario is played.
@@ -79,7 +79,7 @@ func recordedPaths(sessions []*session.Session) map[string]string {
 	return paths
 }
 
-func (p *ScenarioPlayer) play(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
+func (p *ScenarioPlayer) runScenario(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
 	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
 		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {

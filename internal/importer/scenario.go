@@ -299,7 +299,7 @@ const maxInlineResultBytes = 4 << 10
 // resultTOML returns the result of a canned call in TOML. If there is an output directory, a long result goes to a file
 // of its own, such as results/3-1.txt for the first long result of prompt 3.
 func (w *scenarioWriter) resultTOML(s string) string {
-	s = w.truncate(s)
+	s = w.truncateResult(s)
 	if len(s) <= maxInlineResultBytes || w.options.Out == "" {
 		return quoteText(s)
 	}
@@ -312,7 +312,7 @@ func (w *scenarioWriter) resultTOML(s string) string {
 // maxResultBytes is the length, in bytes, at which a result is truncated.
 const maxResultBytes = 200 << 10
 
-func (w *scenarioWriter) truncate(s string) string {
+func (w *scenarioWriter) truncateResult(s string) string {
 	if w.options.KeepBigResults || len(s) <= maxResultBytes {
 		return s
 	}

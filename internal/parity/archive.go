@@ -125,14 +125,14 @@ func (c *Case) readFile(f *archiveFile) (problems diag.List) {
 	case "default-url":
 		c.DefaultURL = true
 	case "env":
-		for i, text := range lines(f.data) {
+		for i, text := range splitLines(f.data) {
 			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
 				problems = append(problems, f.errorf(i+1, "invalid line %q: expected KEY=VALUE", text))
 			}
 			c.Env = append(c.Env, text)
 		}
 	case "servers":
-		for i, text := range lines(f.data) {
+		for i, text := range splitLines(f.data) {
 			words := strings.Fields(text)
 			if len(words) != 2 {
 				problems = append(problems, f.errorf(i+1, `invalid server line %q: expected "NAME FIXTURE"`, text))
@@ -176,7 +176,7 @@ func (c *Case) addRun(argv, stdin, steps *archiveFile) (problems diag.List) {
 	case argv != nil && stdin != nil && steps != nil:
 		problems = append(problems, steps.errorf(0, "cannot set both stdin and a dialogue in one run"))
 	case argv != nil:
-		r.Args = lines(argv.data)
+		r.Args = splitLines(argv.data)
 		c.Runs = append(c.Runs, r)
 	case stdin != nil:
 		problems = append(problems, stdin.errorf(0, "this file has no argv file of the same number: add one with the arguments of the run"))
@@ -186,8 +186,8 @@ func (c *Case) addRun(argv, stdin, steps *archiveFile) (problems diag.List) {
 	return problems
 }
 
-// lines returns the lines of a text, without an empty last line.
-func lines(data []byte) []string {
+// splitLines returns the lines of a text, without an empty last line.
+func splitLines(data []byte) []string {
 	text := strings.TrimSuffix(string(data), "\n")
 	if text == "" {
 		return nil
@@ -311,7 +311,7 @@ func stepForms() map[string]string {
 
 func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
 	known := stepForms()
-	for i, text := range lines(f.data) {
+	for i, text := range splitLines(f.data) {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue
 		}

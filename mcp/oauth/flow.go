@@ -61,13 +61,13 @@ type challenge struct {
 
 const insufficientScope = "insufficient_scope"
 
-var challengeParameter = sync.OnceValue(func() *regexp.Regexp {
+var challengeParameterPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(error|scope|resource_metadata)\s*=\s*(?:"([^"]*)"|([^\s,"]+))`)
 })
 
 // parseChallenge reads the parameters of a header; if one is repeated, the first is used.
 func parseChallenge(header string) (c challenge) {
-	for _, m := range challengeParameter().FindAllStringSubmatch(header, -1) {
+	for _, m := range challengeParameterPattern().FindAllStringSubmatch(header, -1) {
 		to := map[string]*string{"error": &c.code, "scope": &c.scope, "resource_metadata": &c.resourceURL}[strings.ToLower(m[1])]
 		*to = cmp.Or(*to, m[2]+m[3])
 	}
@@ -179,7 +179,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
 		f.state.MetadataFound = found
-		return f, cmp.Or(err, f.metadata.check())
+		return f, cmp.Or(err, f.metadata.validate())
 	}
 	return f, f.findServer(ctx)
 }
@@ -221,12 +221,12 @@ func (f *discovery) findServer(ctx context.Context) error {
 			return fmt.Errorf("the metadata at %s names the authorization server %q, expected %q", at, issuer, f.state.Server)
 		}
 		f.state.MetadataFound = true
-		return f.metadata.check()
+		return f.metadata.validate()
 	}
 	return nil
 }
 
-func (m serverMetadata) check() error {
+func (m serverMetadata) validate() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		u, err := url.Parse(endpoint)
 		if endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {

@@ -83,7 +83,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 			return nil, err
 		}
 	}
-	scopes := c.scopes(f, ch)
+	scopes := c.scopesToRequest(f, ch)
 	id, secret, err := c.findOrRegisterClient(ctx, f, redirectURI, scopes)
 	if err != nil {
 		return nil, c.discoveryError(err)
@@ -156,10 +156,10 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	}
 	defer unlock()
 	c.credentials = credentials{Discovery: f.state, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
-	return true, c.discoveryError(c.loginAsMachine(ctx, f, c.scopes(f, ch)))
+	return true, c.discoveryError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
 }
 
-func (c *Client) scopes(f *discovery, ch challenge) []string {
+func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
 	scopes := f.resource.Scopes
 	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {
 		if wanted != "" {

@@ -588,7 +588,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add([]byte(`{"issuer":"http://h","authorization_endpoint":"http://h/a"}`), "http://h/mcp")
 	f.Fuzz(func(t *testing.T, document []byte, at string) {
 		var m serverMetadata
-		if json.Unmarshal(document, &m) == nil && m.check() == nil && strings.HasPrefix(m.Authorization, "javascript:") {
+		if json.Unmarshal(document, &m) == nil && m.validate() == nil && strings.HasPrefix(m.Authorization, "javascript:") {
 			t.Errorf("%q is taken", document)
 		}
 		if u, err := url.Parse(at); err == nil {

@@ -74,7 +74,7 @@ func (s *Snapshot) Changes(ctx context.Context) []Change {
 	commit, paths, err := s.git.changedPaths(ctx, s.top)
 	if err == nil && commit != s.commit && s.commit != "" {
 		var committed string
-		committed, err = s.git.run(ctx, s.top, "diff", "--name-only", "--no-renames", "-z", s.commit, commit)
+		committed, err = s.git.runGit(ctx, s.top, "diff", "--name-only", "--no-renames", "-z", s.commit, commit)
 		paths = append(paths, strings.FieldsFunc(committed, func(r rune) bool { return r == 0 })...)
 	}
 	if err != nil || len(paths) > maxDirtyFiles {
@@ -120,12 +120,12 @@ func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil
 	}
-	listed, err := s.git.run(ctx, s.top, "ls-tree", s.commit, "--", path)
+	listed, err := s.git.runGit(ctx, s.top, "ls-tree", s.commit, "--", path)
 	mode, _, found := strings.Cut(listed, " ")
 	if err != nil || !found {
 		return nil
 	}
-	content, err := s.git.output(ctx, s.top, "show", s.commit+":"+path)
+	content, err := s.git.gitOutput(ctx, s.top, "show", s.commit+":"+path)
 	if err != nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 
 // changedPaths returns the commit of HEAD (empty means none) and the new or changed paths, relative to top.
 func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths []string, err error) {
-	out, err := g.output(ctx, top, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+	out, err := g.gitOutput(ctx, top, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		if oid, ok := strings.CutPrefix(entry, "# branch.oid "); ok && oid != "(initial)" {
 			commit = oid

@@ -38,20 +38,20 @@ type Options struct {
 	Lock string // why the worktree is locked; "" means that it is not locked
 }
 
-// failure is an error message of the real CLI.
-type failure string
+// cliError is an error message of the real CLI.
+type cliError string
 
-func (f failure) Error() string { return string(f) }
+func (f cliError) Error() string { return string(f) }
 
-func errorf(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
+func errorf(format string, args ...any) error { return cliError(fmt.Sprintf(format, args...)) }
 
-func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := g.output(ctx, dir, args...)
+func (g Git) runGit(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := g.gitOutput(ctx, dir, args...)
 	return strings.TrimRight(string(out), "\r\n"), err
 }
 
-// output runs git in a directory and returns its output. If git fails, the error is its message.
-func (g Git) output(ctx context.Context, dir string, args ...string) ([]byte, error) {
+// gitOutput runs git in a directory and returns its output. If git fails, the error is its message.
+func (g Git) gitOutput(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)}})
 	if err == nil && (res.Exit.Code != 0 || res.Exit.Signal != "") {
 		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
@@ -64,7 +64,7 @@ func WorktreesDir(top string) string { return filepath.Join(top, ".claude", "wor
 
 // Top returns the top directory of the repository that contains a directory; outside a repository it returns an error.
 func (g Git) Top(ctx context.Context, dir string) (string, error) {
-	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
+	return g.runGit(ctx, dir, "rev-parse", "--show-toplevel")
 }
 
 const maxNameLength = 64
@@ -92,11 +92,11 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
 	w := Worktree{Top: o.Top, Path: filepath.Join(WorktreesDir(o.Top), name), Branch: "worktree-" + name}
 	from := "HEAD"
-	if remote, err := g.run(ctx, w.Top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
+	if remote, err := g.runGit(ctx, w.Top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
 		from = remote
 	}
 	var err error
-	if w.Base, err = g.run(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
+	if w.Base, err = g.runGit(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
 		return w, errorf("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
 			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
 			"the one in your shell) is not working. Running git status in this repository may show more.", from)
@@ -105,11 +105,11 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 		w.Branch, w.Resumed = g.Branch(ctx, w.Path), true
 		return w, nil
 	}
-	if _, err := g.run(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
+	if _, err := g.runGit(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
 		return w, errorf("Failed to create worktree: %v", err)
 	}
 	if o.Lock != "" {
-		if _, err := g.run(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
+		if _, err := g.runGit(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
 			return w, errorf("Failed to create worktree: %v", err)
 		}
 	}
@@ -122,11 +122,11 @@ func (g Git) copyIncludedFiles(ctx context.Context, w Worktree) error {
 	if _, err := os.Stat(patterns); err != nil {
 		return nil
 	}
-	named, err := g.run(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+patterns)
+	named, err := g.runGit(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+patterns)
 	if err != nil {
 		return err
 	}
-	ignored, err := g.run(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	ignored, err := g.runGit(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func copyFile(from, to string) error {
 
 // List lists the worktrees of a repository, the main one first.
 func (g Git) List(ctx context.Context, top string) []Worktree {
-	list, err := g.run(ctx, top, "worktree", "list", "--porcelain")
+	list, err := g.runGit(ctx, top, "worktree", "list", "--porcelain")
 	if err != nil {
 		return nil
 	}
@@ -186,10 +186,10 @@ func (g Git) List(ctx context.Context, top string) []Worktree {
 // UnsavedWork counts the changed files of a worktree and the commits since its creation.
 func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 	var u UnsavedWork
-	if status, err := g.run(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
+	if status, err := g.runGit(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
 		u.Files = strings.Count(status, "\n") + 1
 	}
-	if count, err := g.run(ctx, w.Path, "rev-list", "--count", w.Base+"..HEAD"); err == nil {
+	if count, err := g.runGit(ctx, w.Path, "rev-list", "--count", w.Base+"..HEAD"); err == nil {
 		_, _ = fmt.Sscan(count, &u.Commits) // git prints a number
 	}
 	return u
@@ -197,21 +197,21 @@ func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 
 // Branch returns the branch of a directory; empty means none.
 func (g Git) Branch(ctx context.Context, dir string) string {
-	name, _ := g.run(ctx, dir, "branch", "--show-current")
+	name, _ := g.runGit(ctx, dir, "branch", "--show-current")
 	return name
 }
 
 // Unlock removes the lock of a worktree, if it has one.
 func (g Git) Unlock(ctx context.Context, w Worktree) {
-	_, _ = g.run(ctx, w.Top, "worktree", "unlock", w.Path)
+	_, _ = g.runGit(ctx, w.Top, "worktree", "unlock", w.Path)
 }
 
 // Remove removes a worktree and its branch, even with uncommitted changes.
 func (g Git) Remove(ctx context.Context, w Worktree) error {
-	if _, err := g.run(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
+	if _, err := g.runGit(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
 		return err
 	}
-	_, _ = g.run(ctx, w.Top, "branch", "-D", w.Branch) // if git refuses, the branch is kept
+	_, _ = g.runGit(ctx, w.Top, "branch", "-D", w.Branch) // if git refuses, the branch is kept
 	return nil
 }
 

@@ -111,11 +111,11 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 	case "fdfind":
 		name = "fd"
 	}
-	g, ok = grammars()[name]
+	g, ok = commandGrammars()[name]
 	return g, ok
 }
 
-var grammars = sync.OnceValue(func() map[string]optionGrammar {
+var commandGrammars = sync.OnceValue(func() map[string]optionGrammar {
 	return map[string]optionGrammar{
 		"sort":     {flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS", longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ", longWithValue: " buffer-size batch-size field-separator key parallel ", longWithNumber: " batch-size parallel "},
 		"date":     {flags: "IRu", flagsWithValue: "dr", operandsNeedPlus: true, longNames: " rfc-email utc universal debug help version ", longWithValue: " date reference rfc-3339 "},

@@ -320,8 +320,8 @@ func (r *scriptReader) isPiped(s *syntax.Stmt) bool {
 	return false
 }
 
-// scope returns the function or case that contains the current node; nil means the top level.
-func (r *scriptReader) scope() syntax.Node {
+// enclosingFunctionOrCase returns the function or case that contains the current node; nil means the top level.
+func (r *scriptReader) enclosingFunctionOrCase() syntax.Node {
 	for _, parent := range slices.Backward(r.parents) {
 		switch parent.(type) {
 		case *syntax.FuncDecl, *syntax.CaseClause:
@@ -390,7 +390,7 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	switch {
 	case r.isAssignmentIgnored(found):
 	case found:
-		r.directories[a.Name.Value] = r.scope()
+		r.directories[a.Name.Value] = r.enclosingFunctionOrCase()
 	default:
 		delete(r.directories, a.Name.Value)
 	}

@@ -54,7 +54,7 @@ func (r *scriptReader) isDirectory(source string) bool {
 		return false
 	}
 	scope, ok := r.directories[found[2]+found[3]]
-	return ok && (r.scope() == nil || r.scope() == scope)
+	return ok && (r.enclosingFunctionOrCase() == nil || r.enclosingFunctionOrCase() == scope)
 }
 
 // Path is a word whose value is known except for its globs and a home directory at its beginning.

@@ -67,24 +67,24 @@ func query(name string, kind byte) []byte {
 
 func TestResolver(t *testing.T) {
 	r := newResolver()
-	asked := r.answer(query("API.Anthropic.com", 1))
+	asked := r.answerQuery(query("API.Anthropic.com", 1))
 	want := append(query("API.Anthropic.com", 1), 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 198, 18, 0, 1)
 	want[2], want[3], want[7] = 0x81, 0x80, 1
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
-	if again := r.answer(query("api.anthropic.com", 1)); !cmp.Equal(again[len(again)-4:], asked[len(asked)-4:]) {
+	if again := r.answerQuery(query("api.anthropic.com", 1)); !cmp.Equal(again[len(again)-4:], asked[len(asked)-4:]) {
 		t.Error("the same name has two addresses")
 	}
-	if other := r.answer(query("example.com", 1)); other[len(other)-1] != 2 {
+	if other := r.answerQuery(query("example.com", 1)); other[len(other)-1] != 2 {
 		t.Errorf("another name has the address %v", other[len(other)-4:])
 	}
 	extended := query("example.com", 1)
 	extended[11] = 1 // one more record than announced
-	if got := r.answer(extended); got[11] != 0 {
+	if got := r.answerQuery(extended); got[11] != 0 {
 		t.Errorf("the answer to an extended query announces %d additional records", got[11])
 	}
-	if six := r.answer(query("example.com", 28)); len(six) != len(query("example.com", 28)) || six[7] != 0 {
+	if six := r.answerQuery(query("example.com", 28)); len(six) != len(query("example.com", 28)) || six[7] != 0 {
 		t.Errorf("an address of IPv6: %v", six)
 	}
 	for range 2 {
@@ -93,7 +93,7 @@ func TestResolver(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]byte{nil, make([]byte, 11), make([]byte, 12), asked, query("x", 1)[:13], append(query("x", 1)[:12], 200)} {
-		if got := r.answer(bad); got != nil {
+		if got := r.answerQuery(bad); got != nil {
 			t.Errorf("%v is answered with %v", bad, got)
 		}
 	}
@@ -103,7 +103,7 @@ func FuzzResolver(f *testing.F) {
 	f.Add(query("api.anthropic.com", 1))
 	f.Add(query("x", 28))
 	f.Fuzz(func(t *testing.T, q []byte) {
-		answer := newResolver().answer(q)
+		answer := newResolver().answerQuery(q)
 		if answer != nil && (len(answer) < dnsHeaderBytes || answer[2]&0x80 == 0 || !cmp.Equal(answer[:2], q[:2])) {
 			t.Errorf("%x is answered with %x", q, answer)
 		}
@@ -413,7 +413,7 @@ func TestResolverBounds(t *testing.T) {
 		t.Errorf("the last of 65536 names has the address %s", got)
 	}
 	longest := query(strings.Repeat("a", 63)+".b", dnsTypeA)
-	if r.answer(longest) == nil {
+	if r.answerQuery(longest) == nil {
 		t.Error("a label of 63 letters is not answered")
 	}
 	head := query("x", dnsTypeA)[:dnsHeaderBytes:dnsHeaderBytes]
@@ -421,7 +421,7 @@ func TestResolverBounds(t *testing.T) {
 		"a label of 64 letters": query(strings.Repeat("a", 64)+".b", dnsTypeA), "a label that is cut off": append(head, 50, 'a'), "a name that is cut off": append(head, 1, 'a'),
 		"a class that is cut off": longest[:len(longest)-1], "no kind": longest[:len(longest)-4], "no labels": append(head, 0, 0, 1, 0, 1), "a head alone": head,
 	} {
-		if got := r.answer(bad); got != nil {
+		if got := r.answerQuery(bad); got != nil {
 			t.Errorf("%s is answered with %v", name, got)
 		}
 	}

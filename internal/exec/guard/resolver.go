@@ -52,7 +52,7 @@ func (r *resolver) serve(conn net.PacketConn) {
 		if err != nil {
 			continue
 		}
-		if answer := r.answer(buf[:n]); answer != nil {
+		if answer := r.answerQuery(buf[:n]); answer != nil {
 			_, _ = conn.WriteTo(answer, from) // the client may have disconnected
 		}
 	}
@@ -65,9 +65,9 @@ const (
 	dnsSingleEntryCount = 1
 )
 
-// answer returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address gets an
+// answerQuery returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address gets an
 // address; other types, and unknown names if onlyKnownNames is set, get an empty answer.
-func (r *resolver) answer(query []byte) []byte {
+func (r *resolver) answerQuery(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {
 		return nil

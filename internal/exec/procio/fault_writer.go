@@ -63,8 +63,8 @@ func (s *faultState) sleep(d time.Duration) {
 	}
 }
 
-// hang blocks until a signal ends this process, or until the parent of this process has exited.
-func (s *faultState) hang() {
+// hangUntilSignal blocks until a signal ends this process, or until the parent of this process has exited.
+func (s *faultState) hangUntilSignal() {
 	parent := os.Getppid()
 	for os.Getppid() == parent {
 		select {
@@ -121,12 +121,12 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 		return s.w.Write(p)
 	}
 	if s.lines++; s.lines == 1 && do.DelayAll > 0 {
-		s.sleep(seconds(do.DelayAll))
+		s.sleep(secondsToDuration(do.DelayAll))
 	}
 	line := p
 	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
 	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the result itself never arrives, even if it is the first line
-		s.hang()
+		s.hangUntilSignal()
 		return 0, errStalled
 	}
 	if result {
@@ -155,7 +155,7 @@ func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
 		}
 	}
 	if do.DelayResult > 0 {
-		s.sleep(seconds(do.DelayResult))
+		s.sleep(secondsToDuration(do.DelayResult))
 	}
 	if do.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
 		return nil
@@ -253,7 +253,7 @@ func reverseKeys(line []byte) []byte {
 	return append(o.Raw(), '\n')
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func secondsToDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // isResult reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
 func isResult(line []byte) bool {

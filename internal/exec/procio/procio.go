@@ -305,7 +305,7 @@ func (e *Wrapper) applyExitFault(code int) int {
 		signals := make(chan os.Signal, 1)
 		stop := recordedLifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
-		e.fault.hang()
+		e.fault.hangUntilSignal()
 		code = 143
 	}
 	if do.ExitCode != nil && code < 128 {

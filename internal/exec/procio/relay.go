@@ -31,7 +31,7 @@ func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv 
 	as := *s
 	as.Args = argv
 	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: findRealCacheDir(s)}
-	w.open(nil, f)
+	w.openJournal(nil, f)
 	if w.file != nil {
 		defer w.file.Close()
 	}

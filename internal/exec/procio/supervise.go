@@ -26,7 +26,7 @@ import (
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
 	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: isStrict(s)}
-	w.open(commands, fault)
+	w.openJournal(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
 		RecordOutput: w.journal != nil && process.IsEnabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
@@ -47,9 +47,9 @@ type supervisor struct {
 	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
-// open opens the requested journal, or a temporary one if this process applies the rules of --strict, and writes its
+// openJournal opens the requested journal, or a temporary one if this process applies the rules of --strict, and writes its
 // first line. Errors are ignored here, because the run reports them.
-func (w *supervisor) open(commands []string, fault *Fault) {
+func (w *supervisor) openJournal(commands []string, fault *Fault) {
 	if w.path == "" && w.judgesItself {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
 		if err != nil {

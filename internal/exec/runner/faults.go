@@ -128,7 +128,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	}
 	t := faultResult{row: verdict.Fault{Name: f.Name, Bug: f.BugReport, Advice: f.CallerAdvice}}
 	o.Setup.Fault, o.Capture = f.Name, ""
-	r, err := prepare(ctx, o)
+	r, err := prepareRun(ctx, o)
 	if err != nil {
 		t.err = err
 		return t
@@ -136,7 +136,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	defer r.close()
 	out := proc.TailBuffer{Limit: 64 << 10}
 	began := o.System.Now()
-	c, err := r.start(ctx, proc.AttachOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
+	c, err := r.startCommand(ctx, proc.AttachOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	if err != nil {
 		t.err = err
 		return t

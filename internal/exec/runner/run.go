@@ -26,7 +26,7 @@ type run struct {
 	realNames <-chan []string // the names of real claudes on PATH
 }
 
-func prepare(ctx context.Context, o Options) (*run, error) {
+func prepareRun(ctx context.Context, o Options) (*run, error) {
 	r := &run{Options: o}
 	if len(o.Command) == 0 {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
@@ -47,7 +47,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	}
 	r.Setup.Journal, r.Setup.Config, r.Setup.RunID = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
 	if err = r.createFiles(); err == nil {
-		err = r.serve(ctx)
+		err = r.startAPI(ctx)
 	}
 	if err == nil {
 		err = r.createShims()
@@ -59,8 +59,8 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	return r, nil
 }
 
-// serve starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
-func (r *run) serve(ctx context.Context) error {
+// startAPI starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
+func (r *run) startAPI(ctx context.Context) error {
 	var err error
 	if r.api, err = newAPI(r.Options, r.journal, r.ownFiles()); err != nil {
 		return err

@@ -31,7 +31,7 @@ const (
 // evidence that was judged. An error means that the run could not be prepared or could not be judged. If it could not
 // be prepared, there is no report. With JudgeLater, nothing is judged, and the report tells only how the command ended.
 func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
-	r, err := prepare(ctx, o)
+	r, err := prepareRun(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +80,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 			err = errors.Join(err, closed)
 		}()
 	}
-	c, err := r.start(ctx, attach)
+	c, err := r.startCommand(ctx, attach)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return proc.Exit{Code: ExitNotFound}, nil, nil, err

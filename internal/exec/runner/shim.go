@@ -321,7 +321,7 @@ func CheckDialogs(names []string) error {
 	return nil
 }
 
-func (f FirstStart) shows(dialog string) bool {
+func (f FirstStart) showsDialog(dialog string) bool {
 	return slices.Contains(f.Dialogs, dialog) || slices.Contains(f.Dialogs, "all")
 }
 
@@ -332,19 +332,19 @@ func (f FirstStart) Write(dir, key string) error {
 	if f.Inline {
 		settings["tui"] = "default"
 	}
-	if !f.shows("auto") {
+	if !f.showsDialog("auto") {
 		config["hasSeenAutoDefaultNotice"] = true
 	}
-	if !f.shows("bypass") {
+	if !f.showsDialog("bypass") {
 		config["bypassPermissionsModeAccepted"] = true
 	}
-	if !f.shows("mcp") {
+	if !f.showsDialog("mcp") {
 		settings["enableAllProjectMcpServers"] = true
 	}
-	if !f.shows("key") {
+	if !f.showsDialog("key") {
 		config["customApiKeyResponses"] = map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}}
 	}
-	if !f.shows("trust") {
+	if !f.showsDialog("trust") {
 		projects := map[string]any{}
 		for _, dir := range f.TrustedDirs {
 			projects[dir] = map[string]any{"hasTrustDialogAccepted": true}

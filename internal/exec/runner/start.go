@@ -45,7 +45,7 @@ type startedCommand struct {
 	reaper       *guard.Reaper // nil means none
 }
 
-func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
+func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
 	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.commandEnviron()}
 	c := &startedCommand{hasOtherRuns: len(r.Faults) > 0}
 	if !c.hasOtherRuns {

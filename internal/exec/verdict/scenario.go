@@ -145,7 +145,7 @@ func rejectionReason(c scriptedCall) (reason string, ok bool) {
 
 // unplayedFindings returns S05 findings: turns and steps that the run did not reach.
 func unplayedFindings(in Input) []Finding {
-	p := playback{in: &in, progress: map[string]*sequenceProgress{}}
+	p := playbackTracker{in: &in, progress: map[string]*sequenceProgress{}}
 	homes := map[processKey]string{} // configuration directory of each process
 	for _, e := range in.Entries {
 		switch {
@@ -164,8 +164,8 @@ func unplayedFindings(in Input) []Finding {
 	return p.playbackFindings()
 }
 
-// playback tracks how far the script of each session was played. API clients that send no session id are ignored.
-type playback struct {
+// playbackTracker tracks how far the script of each session was played. API clients that send no session id are ignored.
+type playbackTracker struct {
 	in       *Input
 	findings []Finding
 	progress map[string]*sequenceProgress // progress by session id
@@ -178,7 +178,7 @@ type sequenceProgress struct {
 	abandoned journal.Entry  // the last request, if the script of the session has another step after it; otherwise empty
 }
 
-func (p *playback) sessionProgress(id string) *sequenceProgress {
+func (p *playbackTracker) sessionProgress(id string) *sequenceProgress {
 	if p.progress[id] == nil {
 		p.progress[id] = &sequenceProgress{}
 		p.sessions = append(p.sessions, p.progress[id])
@@ -186,7 +186,7 @@ func (p *playback) sessionProgress(id string) *sequenceProgress {
 	return p.progress[id]
 }
 
-func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
+func (p *playbackTracker) applyRequest(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.sessionProgress(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
@@ -224,7 +224,7 @@ func wasInterrupted(q *journal.Request) bool {
 	return false
 }
 
-func (p *playback) recordMatch(e journal.Entry, session, name string) {
+func (p *playbackTracker) recordMatch(e journal.Entry, session, name string) {
 	s := p.sessionProgress(session)
 	rule, turn := parseRuleName(name)
 	if before := s.turns; before != nil && (rule != before.rule || turn != before.nextTurn) {
@@ -233,7 +233,7 @@ func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s.turns = p.in.remainingTurns(rule, turn+1)
 }
 
-func (p *playback) playbackFindings() []Finding {
+func (p *playbackTracker) playbackFindings() []Finding {
 	for _, s := range p.sessions {
 		if s.turns != nil {
 			p.findings = append(p.findings, s.turns.missedTurns(journal.Entry{})...)

@@ -207,7 +207,7 @@ func (r *Report) writeAnnotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
 		if !x.Met {
-			annotate(&b, levelError, x.File, x.Line, x.Text+reasonSuffix(x.Got))
+			writeAnnotation(&b, levelError, x.File, x.Line, x.Text+reasonSuffix(x.Got))
 		}
 	}
 	for _, f := range r.Findings {
@@ -215,13 +215,13 @@ func (r *Report) writeAnnotations(w io.Writer) error {
 		if f.Advice != "" {
 			text += "\n" + f.Advice
 		}
-		annotate(&b, f.Level, f.File, f.Line, text)
+		writeAnnotation(&b, f.Level, f.File, f.Line, text)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func annotate(b *strings.Builder, level, file string, line int, text string) {
+func writeAnnotation(b *strings.Builder, level, file string, line int, text string) {
 	b.WriteString("::" + map[string]string{levelError: "error", levelWarn: "warning", levelInfo: "notice"}[level])
 	switch {
 	case file != "" && line > 0:

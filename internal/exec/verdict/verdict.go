@@ -40,7 +40,7 @@ func judge(in Input) Report {
 		in.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: in.Environ}))
 	}
 	runs := splitByProcess(in.Entries)
-	r := Report{Expectations: expectations(in), Runs: []Run{}}
+	r := Report{Expectations: judgeExpectations(in), Runs: []Run{}}
 	for _, p := range runs {
 		if p.start != nil || p.setup != nil { // other programs write lines too
 			r.Runs = append(r.Runs, p.Run)
@@ -91,8 +91,8 @@ func levelRank(level string) int {
 	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
 }
 
-// expectations judges the [[expect]] blocks over the run; the journal has the results of those about single calls.
-func expectations(in Input) []Expectation {
+// judgeExpectations judges the [[expect]] blocks over the run; the journal has the results of those about single calls.
+func judgeExpectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {
 		if x := e.Expectation; x != nil {

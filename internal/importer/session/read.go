@@ -68,7 +68,7 @@ func (r *recordingReader) sessions() ([]*Session, error) {
 			return nil, err
 		}
 	}
-	r.traffic.finish()
+	r.traffic.recordFinalFailures()
 	return r.set.sessions()
 }
 
@@ -243,7 +243,7 @@ func (r *recordingReader) detectFormat(at Place, raw []byte) lineFormat {
 		t := &transcriptReader{set: r.set, file: at.File, agent: agentOfFile(at.File), parent: map[string]string{}, texts: map[string]string{}}
 		r.transcripts = append(r.transcripts, t)
 		return t
-	case head.Session != nil || slices.Contains(streamTypes[:], head.Type):
+	case head.Session != nil || slices.Contains(streamEventTypes[:], head.Type):
 		return stream
 	}
 	return nil

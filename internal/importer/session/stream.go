@@ -56,9 +56,9 @@ type hostRequest struct {
 	} `json:"input"`
 }
 
-var streamTypes = [...]string{"control_request", "control_response", "user", "assistant", "system", "result", "stream_event", "keep_alive"}
+var streamEventTypes = [...]string{"control_request", "control_response", "user", "assistant", "system", "result", "stream_event", "keep_alive"}
 
-var knownEvents = [...]string{
+var ignoredEventTypes = [...]string{
 	"stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "rate_limit_event", "tool_progress",
 	"auth_status", "command_lifecycle", "tool_use_summary", "prompt_suggestion", "update_environment_variables",
 }
@@ -132,7 +132,7 @@ func (b *builder) addEvent(at Place, ev *streamEvent) {
 		}
 		b.setFailureStatus(ev.APIErrorStatus)
 		b.finished = true
-	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
+	case ev.Type == "system" || slices.Contains(ignoredEventTypes[:], ev.Type):
 		b.addHookEvent(ev)
 	default:
 		b.UnknownLines[ev.Type]++
@@ -226,7 +226,7 @@ func unwrapFrame(raw []byte) json.RawMessage {
 			}
 		}
 		var head struct{ Type string }
-		if len(f) > 0 && f[0] == '{' && json.Unmarshal(f, &head) == nil && slices.Contains(streamTypes[:], head.Type) {
+		if len(f) > 0 && f[0] == '{' && json.Unmarshal(f, &head) == nil && slices.Contains(streamEventTypes[:], head.Type) {
 			return f
 		}
 	}

@@ -191,8 +191,8 @@ func (w *trafficWriter) recordFailure(t *trafficConversation) {
 	t.failure = nil
 }
 
-// finish records the failures at the ends of conversations.
-func (r *trafficReader) finish() {
+// recordFinalFailures records the failures at the ends of conversations.
+func (r *trafficReader) recordFinalFailures() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failure != nil {

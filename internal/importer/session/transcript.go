@@ -85,7 +85,7 @@ type attachedHook struct {
 }
 
 // outcome returns how a hook run ended, such as "blocked"; empty means success. ok is false for other attachments.
-func (a *attachedHook) outcome() (came string, ok bool) {
+func (a *attachedHook) outcome() (outcome string, ok bool) {
 	switch a.Type {
 	case "hook_success":
 		return "", true
@@ -113,8 +113,8 @@ func (a *attachedHook) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// hookType is the type under which lines about hooks are stored. In the file these lines have several types.
-const hookType = "hook"
+// hookLineType is the type under which lines about hooks are stored. In the file these lines have several types.
+const hookLineType = "hook"
 
 func (l *transcriptLine) isAboutHook() bool {
 	if l.Type == "attachment" && l.Attachment != nil {
@@ -161,8 +161,8 @@ type transcriptReader struct {
 	hasDamage bool
 }
 
-// ignoredTypes are the types of lines that contain nothing useful for a scenario.
-var ignoredTypes = [...]string{
+// ignoredLineTypes are the types of lines that contain nothing useful for a scenario.
+var ignoredLineTypes = [...]string{
 	"queue-operation", "last-prompt", "attachment", "summary", "file-history-snapshot", "cost-state", "tools-used", "custom-title",
 	"ai-title", "agent-name", "tag", "mode", "permission-mode", "progress", "atis-latch", "api-request", "api-request-shape",
 	"api-request-blob", "session-meta", "worktree-state", "bridge-session", "marble-origami-commit", "content-replacement", "agent-color",
@@ -195,9 +195,9 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
 		t.storeLine(at, l.lineBody)
 	case l.isAboutHook():
-		l.Type = hookType
+		l.Type = hookLineType
 		t.storeLine(at, l.lineBody)
-	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(ignoredTypes[:], l.Type):
+	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(ignoredLineTypes[:], l.Type):
 	default:
 		b.UnknownLines[l.Type]++
 	}
@@ -321,7 +321,7 @@ func (b *builder) addMainLine(n *conversationLine) {
 		b.addAssistantLine(n, "")
 	case l.Type == "user" && l.Message != nil:
 		b.addUserLine(n)
-	case l.Type == hookType:
+	case l.Type == hookLineType:
 		b.addHookLine(l)
 	case l.Type == "system":
 		b.Compacted = append(b.Compacted, n.at)

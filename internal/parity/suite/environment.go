@@ -62,8 +62,8 @@ func (p *laneRun) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
-// prepare creates the environment, replacing the environment of the previous lane.
-func (p *laneRun) prepare(ctx context.Context) error {
+// prepareEnvironment creates the environment, replacing the environment of the previous lane.
+func (p *laneRun) prepareEnvironment(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 	var all []*parity.Recording
 	for _, l := range job.Lanes {
 		p := &laneRun{Job: job, Lane: l, sys: s, started: s.Now()}
-		if err := p.prepare(ctx); err != nil {
+		if err := p.prepareEnvironment(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.close(ctx))
 		}
 		before := unroutedPackets()

@@ -45,7 +45,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	for i, g := range groups {
 		verdicts[i] = g.NotCompared("the run was interrupted")
 	}
-	r.retry(ctx, len(groups), func(i int) {
+	r.runWithRetries(ctx, len(groups), func(i int) {
 		if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
 			verdicts[i] = found
 		}

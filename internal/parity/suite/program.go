@@ -43,12 +43,12 @@ func FindClaude(ctx context.Context, s *process.System, explicitPath, ownPath st
 			return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 		}
 	}
-	return identify(ctx, s, path)
+	return identifyProgram(ctx, s, path)
 }
 
 var versionLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`) })
 
-func identify(ctx context.Context, s *process.System, path string) (Program, error) {
+func identifyProgram(ctx context.Context, s *process.System, path string) (Program, error) {
 	res, err := runOption(ctx, s, path, "--version")
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
@@ -107,12 +107,12 @@ func FetchClaude(ctx context.Context, s *process.System, version string) (Progra
 		bin += ".exe"
 	}
 	if _, err := os.Stat(bin); err == nil {
-		return identify(ctx, s, bin)
+		return identifyProgram(ctx, s, bin)
 	}
 	if err := installPackage(ctx, s, dir, name+"@"+version); err != nil {
 		return Program{}, fmt.Errorf("%w: fetching %s from npm: %w", ErrNoClaude, version, err)
 	}
-	return identify(ctx, s, bin)
+	return identifyProgram(ctx, s, bin)
 }
 
 func platform() string {

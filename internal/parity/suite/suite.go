@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Cases[i] = r.verdictWithoutRun(c)
 		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
-	r.retry(ctx, len(all), func(i int) {
+	r.runWithRetries(ctx, len(all), func(i int) {
 		if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
 			res.Cases[i] = v
 		}
@@ -222,9 +222,9 @@ func (r *laneRunner) checkIsolation(ctx context.Context) {
 	}
 }
 
-// retry calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true. Several
+// runWithRetries calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true. Several
 // calls run at the same time.
-func (r *laneRunner) retry(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
+func (r *laneRunner) runWithRetries(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
 	again := make([]int, n)
 	for i := range again {
 		again[i] = i

@@ -83,19 +83,19 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 		case errors.Is(err, context.Canceled) && c.IsLost():
 			err = ErrBroken
 		case isConnectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
-			err = errRefused
+			err = errConnectionRefused
 		case isConnectionBroken(err):
-			err = errReset
+			err = errConnectionReset
 		}
 		switch {
 		case errors.Is(err, ErrUnreadable):
-			c.end(LostUnreadable)
-		case errors.Is(err, ErrBroken), errors.Is(err, errRefused):
+			c.markEnded(LostUnreadable)
+		case errors.Is(err, ErrBroken), errors.Is(err, errConnectionRefused):
 			c.MarkLost()
 		}
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {
-		c.end(LostNeedsAuth)
+		c.markEnded(LostNeedsAuth)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

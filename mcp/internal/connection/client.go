@@ -69,7 +69,7 @@ func (l *client) request(ctx context.Context, method string, params plainjson.Ob
 		if err != nil || !l.modern.Load() {
 			return result, err
 		}
-		if params, err = rounds.next(ctx, result); err != nil || params == nil {
+		if params, err = rounds.nextParams(ctx, result); err != nil || params == nil {
 			return result, err
 		}
 	}
@@ -95,7 +95,7 @@ func (l *client) send(ctx context.Context, method string, params plainjson.Objec
 		req.Params = fields
 	}
 	if isModern {
-		req.Header = l.headers(method, fields)
+		req.Header = l.requestHeaders(method, fields)
 	}
 	l.debug.Message("->", method, idText(req.ID))
 	result, err := l.sendTracked(ctx, req)
@@ -114,8 +114,8 @@ func newParams(pairs ...any) (o plainjson.Object) {
 	return o
 }
 
-// headers returns the headers that a request of revision 2026-07-28 has over HTTP.
-func (l *client) headers(method string, fields plainjson.Object) http.Header {
+// requestHeaders returns the headers that a request of revision 2026-07-28 has over HTTP.
+func (l *client) requestHeaders(method string, fields plainjson.Object) http.Header {
 	header, raw := http.Header{}, fields.Raw()
 	all := wire.StandardHeaders(ModernVersion, wire.MCPMethod(method), raw)
 	if tool, ok := l.tools.Load(plainjson.JSString(fields.Get("name"))); ok && method == string(wire.MethodToolsCall) {
@@ -141,7 +141,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && l.needsCancelNotification(ctx, req.Method) {
-			l.cancel(ctx, req.ID)
+			l.sendCancellation(ctx, req.ID)
 		}
 		return nil, err
 	case resp.Error != nil:
@@ -168,8 +168,8 @@ func (l *client) endRequest(id string, o outcomeError) {
 	}
 }
 
-// deliver ends the request that a response answers.
-func (l *client) deliver(message json.RawMessage) {
+// deliverResponse ends the request that a response answers.
+func (l *client) deliverResponse(message json.RawMessage) {
 	resp := &transport.JSONRPCResponse{}
 	if json.Unmarshal(message, resp) == nil {
 		l.endRequest(idText(resp.ID), outcomeError{response: resp})
@@ -193,7 +193,7 @@ func (l *client) needsCancelNotification(ctx context.Context, method string) boo
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
-func (l *client) cancel(ctx context.Context, id wire.RequestId) {
+func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
 	params := newParams("requestId", id)
 	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
 		params = append(params, newParams("reason", cancelReason(cause))...)
@@ -237,8 +237,8 @@ func (l *client) notifyLater(ctx context.Context, method string, params plainjso
 	}
 }
 
-// handle handles a request of the server.
-func (l *client) handle(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+// handleRequest handles a request of the server.
+func (l *client) handleRequest(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
 	l.debug.Message("<-", req.Method, idText(req.ID))
 	defer func() { // a message of the server must not crash this program
 		if p := recover(); p != nil {

@@ -136,7 +136,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 			return err
 		}
 	}
-	if c.listens() {
+	if c.hasGETStream() {
 		c.tasks.Go(c.remote.listen) // returns when the connection is closed
 	}
 	return nil
@@ -151,7 +151,7 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 		_, err := c.client.request(ctx, string(wire.MethodSubscriptionsListen), newParams("notifications", filter))
 		return err
 	}
-	s.resumed = func() { c.notifications.lists.add(ListTools) }
+	s.resumed = func() { c.notifications.lists.addChange(ListTools) }
 	c.subscription = s
 	ctx, c.stopListening = context.WithCancel(ctx)
 	settled := make(chan bool, 1)
@@ -262,8 +262,8 @@ func (c *Conn) IsRemote() bool { return c.remote != nil }
 // WasCalled reports whether a tool was called over the connection.
 func (c *Conn) WasCalled() bool { return c.wasCalled.Load() }
 
-// listens reports whether the connection has a GET stream.
-func (c *Conn) listens() bool {
+// hasGETStream reports whether the connection has a GET stream.
+func (c *Conn) hasGETStream() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }
 
@@ -272,7 +272,7 @@ func (c *Conn) listens() bool {
 func (c *Conn) WaitListening(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	if c.listens() {
+	if c.hasGETStream() {
 		select {
 		case <-c.remote.listening:
 		case <-ctx.Done():

@@ -19,7 +19,7 @@ func TestNameNetworkError(t *testing.T) {
 	for want, err := range map[string]error{
 		"getaddrinfo EAI_AGAIN nowhere.invalid": &net.DNSError{Name: "nowhere.invalid", Err: "network is unreachable"},
 		"getaddrinfo ENOTFOUND nowhere.invalid": &net.DNSError{Name: "nowhere.invalid", Err: "no such host", IsNotFound: true},
-		errRefused.Error():                      syscall.ECONNREFUSED,
+		errConnectionRefused.Error():            syscall.ECONNREFUSED,
 	} {
 		wrapped := &url.Error{Op: "Post", URL: "http://nowhere.invalid/mcp", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
 		if got := nameNetworkError(wrapped); got == nil || got.Error() != want {

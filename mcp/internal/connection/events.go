@@ -25,11 +25,11 @@ type eventReader struct {
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
 
-// next reads one event and writes its data to an empty line. An incomplete event at the end of the stream is dropped.
+// nextEvent reads one event and writes its data to an empty line. An incomplete event at the end of the stream is dropped.
 // An event of more than maxBytes bytes is not read to its end, and its size is that of what was read. Comments and
 // unknown fields are skipped. Data lines are joined by carriage returns, which mean the same as newlines in JSON but
 // keep the message on one line.
-func (r *eventReader) next(data *boundedLine, maxBytes int64) (ev event, err error) {
+func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev event, err error) {
 	var read int64
 	for read <= maxBytes {
 		part, isEnd, err := r.readPart()

@@ -42,9 +42,9 @@ var (
 	ErrBroken = errors.New("the event stream broke off")
 	// ErrExpired reports that the server does not know the session any more. The connection is lost.
 	ErrExpired = errors.New("the session has ended")
-	// errReset is the real CLI's error for a connection closed by the server, errRefused its error for a closed port.
-	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
-	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
+	// errConnectionReset is the real CLI's error for a connection closed by the server, errConnectionRefused its error for a closed port.
+	errConnectionReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
+	errConnectionRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.
 	ErrUnreadable = errors.New("the server sent a message that cannot be parsed")
 	// ErrLegacy reports that a server knows only the handshake of older revisions (initialize), not revision
@@ -111,7 +111,7 @@ func nameNetworkError(err error) error {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errRefused
+		return errConnectionRefused
 	case isLookup && lookup.IsNotFound:
 		return errors.New("getaddrinfo ENOTFOUND " + lookup.Name)
 	case isLookup:

@@ -76,9 +76,9 @@ func (r *messageReader) readLine() error {
 	}
 }
 
-// next reads a line and returns its message, which is valid until the next one; nil means that it is not a message. An
+// nextMessage reads a line and returns its message, which is valid until the next one; nil means that it is not a message. An
 // error ends the stream, after this message.
-func (r *messageReader) next() (message []byte, err error) {
+func (r *messageReader) nextMessage() (message []byte, err error) {
 	r.line.reset()
 	err = r.readLine()
 	trimmed := bytes.TrimSpace(r.line.kept)

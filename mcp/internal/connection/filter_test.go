@@ -46,7 +46,7 @@ func readMessages(r *messageReader) (messages, failed string, err error) {
 	waiting := waitingRequests(r.owner)
 	for err == nil {
 		var message []byte
-		if message, err = r.next(); message != nil {
+		if message, err = r.nextMessage(); message != nil {
 			messages += string(message) + "\n"
 		}
 	}
@@ -109,7 +109,7 @@ func FuzzFilter(f *testing.F) {
 		const limit = 64
 		r := testReader(bytes.NewReader(in), limit)
 		for {
-			message, err := r.next()
+			message, err := r.nextMessage()
 			if message != nil && (!json.Valid(message) || message[0] != '{' || len(message) > limit) {
 				t.Errorf("%q came through", message)
 			}

@@ -60,7 +60,7 @@ func (t *hostTransport) roundTrip(ctx context.Context, v any) (json.RawMessage, 
 // receive handles a message of the server; a request is answered before it returns.
 func (t *hostTransport) receive(ctx context.Context, message json.RawMessage) (err error) {
 	if req, isRequest := parseRequest(message); isRequest {
-		err = t.answer(ctx, req)
+		err = t.answerRequest(ctx, req)
 	} else {
 		err = t.deliver(message)
 	}

@@ -46,7 +46,7 @@ type httpTransport struct {
 func (t *httpTransport) Start(context.Context) error {
 	if t.stream != nil {
 		t.tasks.Go(func() { // returns when the connection is closed
-			_, _ = (&eventStream{httpTransport: t}).read(t.stream) // whatever its end, the connection is lost
+			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.stream) // whatever its end, the connection is lost
 			t.MarkLost()
 		})
 	}
@@ -167,9 +167,9 @@ func isEventStream(resp *http.Response) bool {
 // waitElsewhere waits for a response that arrives on another stream.
 func (t *httpTransport) waitElsewhere(ctx context.Context) error {
 	if t.stream == nil {
-		return t.wait(ctx, nil)
+		return t.waitForLoss(ctx, nil)
 	}
-	return t.wait(ctx, t.Lost())
+	return t.waitForLoss(ctx, t.Lost())
 }
 
 // readAnswer reads the message of a response that is not an event stream. The error says why it cannot be used.
@@ -218,10 +218,10 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 		httpTransport: t, id: req.ID.String(),
 		isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover),
 	}
-	resp, err = s.read(newEventReader(body))
+	resp, err = s.readUntilResponse(newEventReader(body))
 	for errors.Is(err, io.EOF) && s.lastEventID != "" && !t.isModern() && Sleep(ctx, cmp.Or(s.retry, reopenPause)) {
 		if next, _ := s.open(ctx); next != nil {
-			resp, err = s.read(newEventReader(next))
+			resp, err = s.readUntilResponse(newEventReader(next))
 			next.Close()
 		} else {
 			s.lastEventID = ""
@@ -231,7 +231,7 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 	case errors.Is(err, io.EOF):
 		err = t.waitUnanswered(ctx)
 	case errors.Is(err, ErrUnreadable) && req.Method == string(wire.MethodSubscriptionsListen):
-		t.end(LostUnreadable)
+		t.markEnded(LostUnreadable)
 	}
 	return resp, err
 }
@@ -245,7 +245,7 @@ func (t *httpTransport) waitUnanswered(ctx context.Context) error {
 	if t.isGone(ctx, t.reopen) {
 		return ErrBroken
 	}
-	return t.wait(ctx, nil)
+	return t.waitForLoss(ctx, nil)
 }
 
 // isGone reports whether the server has closed its port. It checks after a pause, because a server that shuts down
@@ -271,10 +271,10 @@ func (t *httpTransport) listen() {
 	body, _ := s.open(t.closed)
 	close(t.listening)
 	for body != nil {
-		_, err := s.read(newEventReader(body))
+		_, err := s.readUntilResponse(newEventReader(body))
 		body.Close()
 		if body = nil; errors.Is(err, ErrUnreadable) {
-			t.end(LostUnreadable)
+			t.markEnded(LostUnreadable)
 			return
 		}
 		pause, isRefused := t.reopen, false
@@ -319,15 +319,15 @@ func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused b
 	return resp.Body, false
 }
 
-// read handles messages until the response to the request, or to the end of the body (io.EOF).
-func (s *eventStream) read(events *eventReader) (*transport.JSONRPCResponse, error) {
+// readUntilResponse handles messages until the response to the request, or to the end of the body (io.EOF).
+func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPCResponse, error) {
 	data, most := boundedLine{limit: s.limit}, 2*int64(s.limit)
 	if s.stream != nil {
 		most = math.MaxInt64
 	}
 	for {
 		data.reset()
-		ev, err := events.next(&data, most)
+		ev, err := events.nextEvent(&data, most)
 		switch {
 		case data.isTooLong() && s.stream != nil:
 			s.failTooLong(&data)

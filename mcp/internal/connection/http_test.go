@@ -139,7 +139,7 @@ func TestResponseStream(t *testing.T) {
 		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
 		s := &eventStream{httpTransport: &httpTransport{transportBase: base, limit: 100}, id: wire.NewRequestId(int64(7)).String()}
 		base.client.modern.Store(true)
-		resp, failure := s.read(newEventReader(strings.NewReader(test.stream)))
+		resp, failure := s.readUntilResponse(newEventReader(strings.NewReader(test.stream)))
 		got := handler.methods
 		if resp != nil {
 			got += idText(resp.ID)

@@ -34,7 +34,7 @@ type listChanges struct {
 	changed map[ListKind]bool // lists that changed and were not fetched yet
 }
 
-func (c *listChanges) add(list ListKind) {
+func (c *listChanges) addChange(list ListKind) {
 	c.mu.Lock()
 	if c.changed == nil {
 		c.changed = map[ListKind]bool{}

@@ -52,11 +52,11 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	i.debug.Message("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
 	case string(wire.MethodNotificationToolsListChanged):
-		i.lists.add(ListTools)
+		i.lists.addChange(ListTools)
 	case string(wire.MethodNotificationPromptsListChanged):
-		i.lists.add(ListPrompts)
+		i.lists.addChange(ListPrompts)
 	case string(wire.MethodNotificationResourcesListChanged):
-		i.lists.add(ListResources)
+		i.lists.addChange(ListResources)
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
 		signalChange(i.acknowledged)
 	case string(wire.MethodNotificationProgress):

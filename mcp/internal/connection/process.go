@@ -56,7 +56,7 @@ type process struct {
 func (p *process) Start(ctx context.Context) error {
 	go func() { // returns at the end of the output
 		for {
-			message, err := p.messages.next()
+			message, err := p.messages.nextMessage()
 			if message != nil {
 				p.receive(ctx, message)
 			}
@@ -77,7 +77,7 @@ func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	if err := p.post(ctx, req); err != nil {
 		return nil, err
 	}
-	return nil, p.wait(ctx, p.Lost())
+	return nil, p.waitForLoss(ctx, p.Lost())
 }
 
 // post queues a message. A server that has exited causes no error, because the end of its output already shows the

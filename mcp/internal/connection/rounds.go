@@ -51,8 +51,8 @@ type inputRounds struct {
 	count    int
 }
 
-// next returns the parameters for repeating the request, given its last result; nil means the result is complete.
-func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
+// nextParams returns the parameters for repeating the request, given its last result; nil means the result is complete.
+func (r *inputRounds) nextParams(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
 	var q inputRequests
 	if json.Unmarshal(result, &q) != nil {
 		return nil, nil

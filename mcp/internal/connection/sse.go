@@ -49,7 +49,7 @@ func (t *httpTransport) findEndpoint() error {
 	t.stream = newEventReader(resp.Body)
 	for first := (event{}); first.name != "endpoint"; {
 		data.reset()
-		if first, err = t.stream.next(&data, math.MaxInt64); err != nil {
+		if first, err = t.stream.nextEvent(&data, math.MaxInt64); err != nil {
 			return errors.New("the event stream ended before it named an endpoint")
 		}
 	}

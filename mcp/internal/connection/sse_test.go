@@ -23,7 +23,7 @@ func readEvents(t *testing.T, stream string, limit int) (all []string) {
 		all = nil
 		for {
 			data := boundedLine{limit: limit}
-			ev, err := in.next(&data, math.MaxInt64)
+			ev, err := in.nextEvent(&data, math.MaxInt64)
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
 					t.Errorf("%q: %v", stream, err)
@@ -74,7 +74,7 @@ func TestOlderStream(t *testing.T) {
 		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
 		waiting := waitingRequests(base)
 		s := &eventStream{httpTransport: &httpTransport{transportBase: base, limit: 55, stream: newEventReader(strings.NewReader(stream))}}
-		_, err := s.read(s.stream)
+		_, err := s.readUntilResponse(s.stream)
 		if got := handler.methods + failures(waiting); !errors.Is(err, io.EOF) || strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}

@@ -93,7 +93,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	if reopened >= maxReopenings {
 		s.debug.Printf("the notification stream ended and is not opened again: %v", err)
-		return noLimit
+		return unlimitedPause
 	}
 	pause := s.pause << reopened
 	if err == nil {
@@ -103,7 +103,7 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	return pause
 }
 
-const noLimit = time.Duration(math.MaxInt64)
+const unlimitedPause = time.Duration(math.MaxInt64)
 
 // waitPause waits. It returns early if ctx ends or the filter changes.
 func (s *subscription) waitPause(ctx context.Context, pause time.Duration) {
@@ -120,7 +120,7 @@ func (s *subscription) waitPause(ctx context.Context, pause time.Duration) {
 func (s *subscription) readStream(ctx context.Context, onAck func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {
-		s.waitPause(ctx, noLimit)
+		s.waitPause(ctx, unlimitedPause)
 		return errFilterChanged
 	}
 	ctx, stop := context.WithCancelCause(ctx)

@@ -46,8 +46,8 @@ type transportBase struct {
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
 
-// wait waits until the connection is lost, or until ctx ends, with which the client ends a request.
-func (*transportBase) wait(ctx context.Context, lost <-chan struct{}) error {
+// waitForLoss waits until the connection is lost, or until ctx ends, with which the client ends a request.
+func (*transportBase) waitForLoss(ctx context.Context, lost <-chan struct{}) error {
 	select {
 	case <-lost:
 		return transport.ErrTransportClosed
@@ -72,13 +72,13 @@ func (b *transportBase) receive(ctx context.Context, message []byte) {
 	case !isRequest:
 		_ = b.deliver(message) // a message that cannot be read is ignored
 	case !b.client.modern.Load():
-		go func() { _ = b.answer(ctx, req) }() // returns when the request has been handled
+		go func() { _ = b.answerRequest(ctx, req) }() // returns when the request has been handled
 	}
 }
 
-// answer handles a request of the server and posts the response.
-func (b *transportBase) answer(ctx context.Context, req transport.JSONRPCRequest) error {
-	resp, err := b.client.handle(ctx, req)
+// answerRequest handles a request of the server and posts the response.
+func (b *transportBase) answerRequest(ctx context.Context, req transport.JSONRPCRequest) error {
+	resp, err := b.client.handleRequest(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (b *transportBase) answer(ctx context.Context, req transport.JSONRPCRequest
 // deliver handles a notification of the server, or the response to a request.
 func (b *transportBase) deliver(message json.RawMessage) error {
 	if !hasMethod(message) {
-		b.client.deliver(message)
+		b.client.deliverResponse(message)
 		return nil
 	}
 	var n wire.JSONRPCNotification
@@ -139,14 +139,14 @@ func newCloseReason() *closeReason {
 	return &closeReason{lost: make(chan struct{})}
 }
 
-func (r *closeReason) end(why LossReason) {
+func (r *closeReason) markEnded(why LossReason) {
 	if r.why.CompareAndSwap(nil, &why) {
 		close(r.lost)
 	}
 }
 
 // MarkLost marks the connection as lost.
-func (r *closeReason) MarkLost() { r.end("") }
+func (r *closeReason) MarkLost() { r.markEnded("") }
 
 // Lost returns a channel that is closed when the connection is lost or closed.
 func (r *closeReason) Lost() <-chan struct{} { return r.lost }
