@@ -16,8 +16,8 @@ import (
 // ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result in time. Limit is the time limit that was exceeded: that of the
-// whole call, or, if the call has one, that of the time between two messages of the server.
+// TimeoutError reports that a server sent no result in time. Limit is the limit that was exceeded: for the whole call,
+// or for the time between two messages of the server.
 type TimeoutError struct {
 	Server, Tool string // the server as configured, and the tool as the server names it
 	Limit        time.Duration

@@ -40,7 +40,7 @@ type CallLogOptions struct {
 	MaxBytes int64
 	// MaxCalls is how many of the newest calls are kept; 0 means 1000.
 	MaxCalls int
-	// Now returns the current time; nil means calls have no times.
+	// Now returns the current time. If it is nil, the times of calls are not recorded.
 	Now func() time.Time
 	// Observer receives each finished call and each notification; nil means none.
 	Observer CallObserver

@@ -55,7 +55,8 @@ type ServerConfig struct {
 	// and false for all others.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// IsLiteral is true if variables such as ${HOME} are not expanded: an entry of "servers" with a "transport".
+	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not
+	// expanded.
 	IsLiteral bool
 }
 

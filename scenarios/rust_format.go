@@ -32,8 +32,8 @@ func convertRustFormat(root diag.Value) diag.Value {
 	return root.WithFields(fields...)
 }
 
-// isRustFormat reports whether a file is in the Rust format. Either a rule has `on`, or the file has only keys of the
-// Rust format, at least one of them not `responses`, which is a key of both formats.
+// isRustFormat reports whether a file is in the Rust format: a rule has `on`, or the file has only keys of this format.
+// A file with only `responses` is not, because both formats have this key.
 func isRustFormat(root diag.Value) bool {
 	only, own := true, false
 	for _, f := range root.Fields() {

@@ -33,8 +33,8 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // name of the scenario; empty means derived from the first file
-	// RivalDir is a directory of other scenarios whose rules must stay effective; empty means none. A new pattern is
-	// never just a part of one of their patterns that matches the same prompt.
+	// RivalDir is a directory of other scenarios; empty means none. If one of their patterns matches a prompt, the new
+	// pattern for this prompt is never only a part of it, so that the other rule stays effective.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts

@@ -220,8 +220,8 @@ func containsLines(found, content string) bool {
 	return true
 }
 
-// canUseFixture reports whether a fixture can return the recorded result of a call: it is complete, the same for all
-// calls with this input, and neither it nor the input contains a placeholder.
+// canUseFixture reports whether a fixture can return the recorded result of a call. The result must be complete and the
+// same for all calls with this input. Neither the result nor the input may contain a placeholder.
 func (p *replayPlans) canUseFixture(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)

@@ -165,7 +165,7 @@ type comparison struct {
 	eventNumber int
 }
 
-// differenceKey identifies differences that are reported as one: same path, and the same side, if any, lacks the value.
+// differenceKey identifies differences that are reported as one: same path, and missing on the same side or on none.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool

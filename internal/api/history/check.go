@@ -39,8 +39,8 @@ func (r *Request) CheckTokenCount() error {
 }
 
 // checkThinking checks the thinking blocks that a client sends back while thinking is enabled. A block must not have
-// the signature of another text. Unless thinking is adaptive, each block must also be signed, and a message with such
-// blocks must begin with one. Adjacent messages of one role count as one.
+// the signature of another text. Unless thinking is adaptive, each block must also be signed, and a message with
+// thinking blocks must begin with a thinking block. Adjacent messages of one role count as one.
 func (r *Request) checkThinking() error {
 	var thinking struct {
 		Type string `json:"type"`

@@ -118,8 +118,8 @@ func (c containsMatcher) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it does not contain %s", quotePattern(hide.Hide(string(c))))
 }
 
-// All matches texts that every part matches. The captures are those of the first part with named groups. If no part has
-// named groups, they are those of the first part.
+// All matches texts that every part matches. The captures are those of the first part with named groups, or else those
+// of the first part.
 func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
 type allMatcher []Pattern

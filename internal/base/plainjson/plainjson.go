@@ -219,7 +219,7 @@ func (o Object) Raw() json.RawMessage {
 	return b.Bytes()
 }
 
-// TypeOf returns the JavaScript type name of a value; undefined for an empty one.
+// TypeOf returns the JavaScript type name of a value; it is "undefined" if raw is empty.
 func TypeOf(raw json.RawMessage) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {

@@ -65,8 +65,8 @@ const (
 	dnsSingleEntryCount = 1
 )
 
-// answerQuery returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address gets an
-// address; other types, and unknown names if onlyKnownNames is set, get an empty answer.
+// answerQuery returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address
+// gets an address; other types, and unknown names if onlyKnownNames is set, get an empty answer.
 func (r *resolver) answerQuery(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {

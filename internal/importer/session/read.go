@@ -33,8 +33,8 @@ type Progress interface {
 	ReportRead(n int64)
 }
 
-// Read reads recordings of sessions. It joins the recordings of the same session; what is in several of them is taken
-// from the most detailed one.
+// Read reads recordings of sessions. It joins the recordings of one session; if several of them contain the same fact,
+// the most detailed recording counts.
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newRecordingReader(o)
 	var errs []error

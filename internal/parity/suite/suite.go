@@ -222,8 +222,8 @@ func (r *laneRunner) checkIsolation(ctx context.Context) {
 	}
 }
 
-// runWithRetries calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true. Several
-// calls run at the same time.
+// runWithRetries calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true.
+// Several calls run at the same time.
 func (r *laneRunner) runWithRetries(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
 	again := make([]int, n)
 	for i := range again {

@@ -76,8 +76,8 @@ func (r *messageReader) readLine() error {
 	}
 }
 
-// nextMessage reads a line and returns its message, which is valid until the next one; nil means that it is not a message. An
-// error ends the stream, after this message.
+// next reads a line and returns its message, which is valid until the next call; nil means that the line is not a
+// message. An error ends the stream, after this message.
 func (r *messageReader) nextMessage() (message []byte, err error) {
 	r.line.reset()
 	err = r.readLine()
