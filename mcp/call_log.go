@@ -72,7 +72,7 @@ type NotificationRecord struct {
 
 const (
 	defaultMaxCalls = 1000
-	// MaxInlineRecord is the size up to which a CallRecord contains the values themselves.
+	// MaxInlineRecord is the largest size, in bytes, of a value that a CallRecord itself contains.
 	MaxInlineRecord = 64 << 10
 )
 

@@ -91,7 +91,7 @@ func (s *RunRecord) AddOAuthRequest(r ObservedOAuthRequest) {
 	s.oauthRequests = append(s.oauthRequests, r)
 }
 
-// AddTelemetry records that a collector accepted a name count times.
+// AddTelemetry records that a collector accepted count data points, events or spans of this name.
 func (s *RunRecord) AddTelemetry(name string, count int) {
 	s.telemetry = append(s.telemetry, slices.Repeat([]string{name}, count)...)
 }
@@ -361,7 +361,7 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	return ""
 }
 
-// nearestMiss returns the text that tells in the message of an unmet expectation what happened instead.
+// nearestMiss returns what happened instead, for the message of an unmet expectation.
 func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""

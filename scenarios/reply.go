@@ -228,7 +228,8 @@ func (r *activeResponse) findStep(ctx context.Context) (int, error) {
 	return len(r.steps), nil
 }
 
-// finish sets HasMore and StructuredOutput. The structured output of the step precedes that of the response.
+// finish sets HasMore and StructuredOutput. The structured output of the step takes precedence over that of the
+// response.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {

@@ -159,8 +159,8 @@ func (e *Engine) fingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork returns an independent copy of the engine without sub-agents. Fork may be called concurrently, but only while
-// nothing else uses the engine.
+// Fork returns an independent copy of the engine without sub-agents. Several goroutines may call Fork at the same time,
+// but no other method of the engine.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,

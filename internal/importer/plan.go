@@ -98,7 +98,7 @@ func (p *replayPlans) methodFor(c *session.Call) replayMethod {
 	case r != nil && r.Denied && !p.ran[c.Tool]:
 		return replayDenied
 	case r != nil && r.Denied:
-		return replayRecorded // the tool is allowed for other calls
+		return replayRecorded // other calls of the tool were allowed, so the scenario must not deny all of them
 	case c.Agent != nil && (r == nil || !r.IsError):
 		return replayBySubAgent
 	}

@@ -54,7 +54,7 @@ func (g *Group) addMessage(m *Message) {
 	g.Text += m.Text
 	g.Uses = append(g.Uses, m.Uses...)
 	if len(g.Steps) == 0 {
-		g.Steps = slices.Clip(m.Steps) // the slice of the message, which must not be modified
+		g.Steps = slices.Clip(m.Steps) // shares memory with the message, which must not be modified
 		return
 	}
 	for _, in := range m.Steps {

@@ -50,7 +50,7 @@ type Reader struct {
 	messages    BoundedMap[uint64, *Message]
 }
 
-// NewReader returns a reader with a cache for parsed messages. The cache can hold at least memory messages.
+// NewReader returns a reader. Its cache can hold at least as many parsed messages as memory says.
 func NewReader(memory int) *Reader {
 	return &Reader{seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64), messages: NewBoundedMap[uint64, *Message](memory)}
 }

@@ -205,7 +205,7 @@ func isGroupName(s string) bool {
 // has no slash, or only one at its end, matches at every depth.
 func CompileGitignore(pattern string) (*regexp.Regexp, error) {
 	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
-		pattern = base // the directory itself also matches its content
+		pattern = base // if the directory matches, so does its content
 	}
 	anchored := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
 	pattern = strings.Trim(pattern, "/")

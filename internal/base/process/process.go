@@ -111,7 +111,7 @@ func (s *System) CalledAsClaude() bool { return s.Name() == "claude" }
 // Getenv returns the value of an environment variable, "" when it is not set.
 func (s *System) Getenv(key string) string { return proc.Getenv(s.Environ, key) }
 
-// WithEnv returns the same process with additional environment variables.
+// WithEnv returns a copy of s with additional environment variables.
 func (s *System) WithEnv(env map[string]string) *System {
 	if len(env) == 0 {
 		return s

@@ -9,7 +9,7 @@ import (
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
 // commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// isConstantTest reports whether a [[ clause has neither an expansion nor an operand that testObstacle finds.
+// isConstantTest reports whether a [[ clause has no expansion and no operand that [testObstacle] finds.
 func isConstantTest(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false

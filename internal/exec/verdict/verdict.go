@@ -91,7 +91,7 @@ func levelRank(level string) int {
 	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
 }
 
-// judgeExpectations judges the [[expect]] blocks over the run; the journal has the results of those about single calls.
+// judgeExpectations returns the recorded results of the `expect` of calls, and judges the [[expect]] blocks by the run.
 func judgeExpectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {
