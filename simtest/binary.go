@@ -6,11 +6,11 @@ import (
 	"github.com/claudeless/claudeless/internal/cli"
 )
 
-// playClaudeVariable is the environment variable that makes a test binary run as claude.
-const playClaudeVariable = "CLAUDELESS_SIMTEST"
+// runAsClaudeVariable is the environment variable that makes a test binary run as claude.
+const runAsClaudeVariable = "CLAUDELESS_SIMTEST"
 
 func init() { //nolint:gochecknoinits // so that importing the package is enough
-	if os.Getenv(playClaudeVariable) != "" {
+	if os.Getenv(runAsClaudeVariable) != "" {
 		os.Exit(cli.Main(nil))
 	}
 }

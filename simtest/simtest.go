@@ -93,7 +93,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	setup := runner.ClaudeSetup{
 		Executable: self, Scenario: s.scenarioPath(), Journal: s.journalPath(), Config: filepath.Join(s.dir, "config"),
-		RunID: s.runID(), ExtraVariables: []string{playClaudeVariable + "=1"},
+		RunID: s.runID(), ExtraVariables: []string{runAsClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)

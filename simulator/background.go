@@ -25,14 +25,14 @@ func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 		return
 	}
 	defer b.sim.main.Tasks.MarkShown()
-	b.emitWithUsage(events)
+	b.emitAndCountUsage(events)
 }
 
-// emitWithUsage emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
-func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
+// emitAndCountUsage emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
+func (b *backgroundWork) emitAndCountUsage(events []protocol.Event) {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
-			b.sim.totals.addModels(spent.Models)
+			b.sim.totals.addModelUsage(spent.Models)
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
 		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // a sub-agent executed the call
@@ -80,7 +80,7 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condit
 		select {
 		case err := <-slept:
 			return cmp.Or(b.out.checkOpen(), err)
-		case <-b.taskEvents():
+		case <-b.taskEventSignal():
 			if b.emitTaskEvents(task.PhaseInTurn); b.out.stopped {
 				cancel()
 			}
@@ -89,16 +89,16 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condit
 	return nil
 }
 
-// taskEvents returns a channel that signals queued events of tasks. It is nil if events are not shown as they happen.
-func (b *backgroundWork) taskEvents() <-chan struct{} {
+// taskEventSignal returns a channel that signals queued events of tasks. It is nil if events are not shown as they happen.
+func (b *backgroundWork) taskEventSignal() <-chan struct{} {
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil
 	}
 	return b.sim.main.Tasks.Ready()
 }
 
-// mergeNotices adds the notices about finished tasks to the running turn, so that they do not start a separate turn.
-func (b *backgroundWork) mergeNotices() {
+// mergeTaskNotices adds the notices about finished tasks to the running turn, so that they do not start a separate turn.
+func (b *backgroundWork) mergeTaskNotices() {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() {
 		return

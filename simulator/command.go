@@ -89,7 +89,7 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 		return err
 	}
 	if outcome.Title != "" {
-		k.out.emitTitle(outcome.Title)
+		k.out.emitTitleChange(outcome.Title)
 	}
 	var work []protocol.Event
 	if outcome.Work != nil {
@@ -99,7 +99,7 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 		}
 	}
 	k.prompts.emitInit(ctx)
-	k.background.emitWithUsage(work)
+	k.background.emitAndCountUsage(work)
 	if outcome.Model != nil {
 		k.sim.options.State.SetModel(*outcome.Model)
 	}

@@ -82,7 +82,7 @@ type summaryOutcome struct {
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
-	out, err := c.hooks.run(ctx, in)
+	out, err := c.hooks.runHooks(ctx, in)
 	if err != nil {
 		return sum, err
 	}
@@ -109,10 +109,10 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	if err := c.background.sleep(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	if _, err := c.hooks.run(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()}); err != nil {
+	if _, err := c.hooks.runHooks(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()}); err != nil {
 		return sum, err
 	}
-	after, err := c.hooks.run(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
+	after, err := c.hooks.runHooks(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
 	if err != nil {
 		return sum, err
 	}

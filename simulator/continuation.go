@@ -76,7 +76,7 @@ func (a *turnContinuation) normalEnd() *turnEndError {
 // continueTurn continues the turn if structured output is missing or a Stop hook blocked the end.
 func (a *turnContinuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
-		a.out.emitInjected(text, true)
+		a.out.emitInjectedText(text, true)
 		return text, true, nil
 	}
 	return a.runStopHooks(ctx)
@@ -210,7 +210,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 	first := a.stopBlocks == 0
 	a.stopBlocks++
 	for _, text := range out.Texts {
-		a.out.emitInjected(text, true)
+		a.out.emitInjectedText(text, true)
 	}
 	if out.Block {
 		a.emitHookTrace(out)

@@ -61,7 +61,7 @@ func (d *toolRound) startCall(ctx context.Context, c preparedCall) *startedCall 
 	run := &startedCall{cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2), nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd}
 	ctx = context.WithValue(context.WithValue(ctx, startedCallKey{}, run), earlyEventsKey{}, d.earlyEvents())
 	d.started = append(d.started, run)
-	go func() { // the goroutine returns when the call does, which ctx limits; endStarted waits for it
+	go func() { // the goroutine returns when the call does, which ctx limits; endStartedCalls waits for it
 		defer close(run.ended)
 		run.done <- d.execute(ctx, 0, c)
 	}()
@@ -87,7 +87,7 @@ func (d *toolRound) showCallEvents(ctx context.Context, run *startedCall) (resul
 			return nil, pauses
 		case e := <-d.events:
 			d.showEarly(e)
-		case <-d.background.taskEvents():
+		case <-d.background.taskEventSignal():
 			d.background.emitTaskEvents(task.PhaseInTurn)
 		case <-ctx.Done():
 			return nil, false
@@ -108,16 +108,16 @@ func (d *toolRound) startHooks(ctx context.Context, c *preparedCall) {
 	}
 }
 
-// releaseStarted lets started calls continue after their message.
-func (d *toolRound) releaseStarted() {
+// releaseStartedCalls lets started calls continue after their message.
+func (d *toolRound) releaseStartedCalls() {
 	if d.messageEnd != nil {
 		close(d.messageEnd)
 		d.messageEnd = nil
 	}
 }
 
-// endStarted cancels started calls whose results are not needed, and waits for them.
-func (d *toolRound) endStarted() {
+// endStartedCalls cancels started calls whose results are not needed, and waits for them.
+func (d *toolRound) endStartedCalls() {
 	for _, run := range d.started {
 		run.cancel()
 		<-run.ended
@@ -136,8 +136,8 @@ func (m *message) mayStart(c preparedCall) bool {
 // mayRefuse reports whether a call may be refused while its message is still streamed. If its tool is known, all
 // earlier calls of the message must already have results. If its tool is unknown, earlier calls without a result are
 // allowed too if they can run in parallel.
-func (m *message) mayRefuse(known bool) bool {
-	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
+func (m *message) mayRefuse(isKnownTool bool) bool {
+	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (isKnownTool || !c.canRunInParallel()) })
 }
 
 // reachStreamPoint starts or refuses the last call if point is that of the call's first effect, or a later one.
@@ -152,9 +152,9 @@ func (m *message) reachStreamPoint(ctx context.Context, point StreamPoint) error
 	switch {
 	case e.Starts && e.Point >= InNextBlock:
 		if e.Point == LaterInNextBlock {
-			m.due = append(m.due, func() {})
+			m.dueFuncs = append(m.dueFuncs, func() {})
 		}
-		m.due = append(m.due, func() { m.startCall(ctx, last) })
+		m.dueFuncs = append(m.dueFuncs, func() { m.startCall(ctx, last) })
 	case e.Starts:
 		m.startCall(ctx, last)
 	default:
@@ -163,7 +163,7 @@ func (m *message) reachStreamPoint(ctx context.Context, point StreamPoint) error
 			return err
 		}
 		call := m.calls[last]
-		m.due = append(m.due, func() { m.round.emitDenial(r) }, func() { m.round.emitOutcome(call, r) })
+		m.dueFuncs = append(m.dueFuncs, func() { m.round.emitDenial(r) }, func() { m.round.emitOutcome(call, r) })
 		if e.Point < InNextBlock {
 			m.callAllDue()
 		}
@@ -183,7 +183,7 @@ func (m *message) followCall(ctx context.Context, i int) {
 	run := c.started
 	switch r, pauses := m.round.showCallEvents(ctx, run); {
 	case pauses:
-		m.due = append(m.due, func() {
+		m.dueFuncs = append(m.dueFuncs, func() {
 			run.nextEvent <- struct{}{}
 			m.followCall(ctx, i)
 		})
@@ -197,15 +197,15 @@ func (m *message) followCall(ctx context.Context, i int) {
 
 // callNextDue calls the first function in m.due. It is called after each event of the stream.
 func (m *message) callNextDue() {
-	if len(m.due) > 0 {
-		next := m.due[0]
-		m.due = m.due[1:]
+	if len(m.dueFuncs) > 0 {
+		next := m.dueFuncs[0]
+		m.dueFuncs = m.dueFuncs[1:]
 		next()
 	}
 }
 
 func (m *message) callAllDue() {
-	for len(m.due) > 0 && !m.out.stopped {
+	for len(m.dueFuncs) > 0 && !m.out.stopped {
 		m.callNextDue()
 	}
 }

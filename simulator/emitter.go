@@ -104,11 +104,11 @@ func (o *emitter) emitInformational(content, level string) {
 	o.emitSystem("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
 
-func (o *emitter) emitTitle(title string) {
+func (o *emitter) emitTitleChange(title string) {
 	o.emitSystem("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
-func (o *emitter) emitInjected(text string, synthetic bool) {
+func (o *emitter) emitInjectedText(text string, synthetic bool) {
 	o.emit(o.injectedMessage(text, synthetic))
 }
 

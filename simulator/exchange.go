@@ -38,7 +38,7 @@ type replyInfo struct {
 	isContinuation       bool    // the next reply continues this one; the Messages API returns both as one message
 }
 
-func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
+func (a *replyInfo) recordReply(h messageHead, blocks []protocol.Block) {
 	before := *a
 	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.requestID, "", nil, false
 	a.isEmpty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
@@ -113,7 +113,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 }
 
 func (x *exchange) prepareForReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
-	x.emitRequesting()
+	x.emitRequestStatus()
 	if err := x.emitRuleMatched(req, reply); err != nil {
 		return err
 	}
@@ -121,14 +121,14 @@ func (x *exchange) prepareForReply(ctx context.Context, req scenarios.Request, r
 		return err
 	}
 	for _, f := range reply.Frames {
-		if err := x.emitFrame(f); err != nil {
+		if err := x.emitScriptedFrame(f); err != nil {
 			return err
 		}
 	}
 	return x.out.checkOpen()
 }
 
-func (x *exchange) emitFrame(f scenarios.Frame) error {
+func (x *exchange) emitScriptedFrame(f scenarios.Frame) error {
 	switch {
 	case f.Stderr != "":
 		x.out.emit(&protocol.VerbatimOutput{Stderr: f.Stderr})
@@ -156,7 +156,7 @@ func (x *exchange) emitFrame(f scenarios.Frame) error {
 	return nil
 }
 
-func (x *exchange) emitRequesting() {
+func (x *exchange) emitRequestStatus() {
 	defer x.prompts.replayPrompt()
 	if !x.sim.options.Display.PartialMessages {
 		return
@@ -216,7 +216,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	m.index, m.isUnstreamed = index, x.replyComplete
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.isContinuation, reply.HasMore
-	x.lastReply.record(m.messageHead, blocks)
+	x.lastReply.recordReply(m.messageHead, blocks)
 	if err := m.emitBlocks(ctx, blocks); err != nil {
 		return nil, err
 	}
@@ -298,7 +298,7 @@ func (x *exchange) simulateFailure(ctx context.Context, rule string, f *scenario
 	}
 	if f.Whole {
 		x.sim.history.failures[rule]++
-		x.out.emitInjected(interruptedReplyPrompt, true)
+		x.out.emitInjectedText(interruptedReplyPrompt, true)
 		return nil
 	}
 	api := x.sim.describeFailure(f)

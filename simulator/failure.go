@@ -57,8 +57,8 @@ func (api apiFailure) ErrorType() string {
 	return api.Kind
 }
 
-// Fallback returns the reason for switching to the fallback model. Empty means that another model would not help.
-func (api apiFailure) Fallback() string {
+// FallbackReason returns the reason for switching to the fallback model. Empty means that another model would not help.
+func (api apiFailure) FallbackReason() string {
 	switch {
 	case api.Status == 529:
 		return "overloaded"
@@ -180,7 +180,7 @@ func (w failureContext) serverErrorText(status int, message string) string {
 }
 
 // describeBadRequest describes a response with status 400. The CLI recognises some of these responses by their message.
-func (w failureContext) describeBadRequest(api *apiFailure, lower string) {
+func (w failureContext) describeBadRequest(api *apiFailure, lowerMessage string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
@@ -192,7 +192,7 @@ func (w failureContext) describeBadRequest(api *apiFailure, lower string) {
 		{"organization has been disabled", "invalid_request", "org_disabled_credential", "", "Your ANTHROPIC_API_KEY belongs to a disabled organization · Update or unset the environment variable"},
 	}
 	for _, k := range known {
-		if strings.Contains(lower, k.part) {
+		if strings.Contains(lowerMessage, k.part) {
 			api.ErrorClass, api.APIError, api.TerminalReason, api.Text = k.class, k.connection, k.terminal, k.text
 			return
 		}

@@ -12,7 +12,7 @@ import (
 func (x *exchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]
-	if len(left) == 0 || api.Fallback() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries {
+	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries {
 		return ""
 	}
 	if claudecode.ResolveModel(left[0]) == x.sim.modelName() {
@@ -26,7 +26,7 @@ func (x *exchange) switchToFallback(api apiFailure) {
 	if x.fallbacks == 0 {
 		x.mainModel = x.sim.options.State.Model()
 	}
-	original, next, trigger := x.sim.modelName(), x.fallbackModel(api), api.Fallback()
+	original, next, trigger := x.sim.modelName(), x.fallbackModel(api), api.FallbackReason()
 	name := claudecode.ResolveModel(next)
 	x.sim.options.State.SetModel(next)
 	x.fallbacks++

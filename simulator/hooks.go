@@ -71,7 +71,7 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 	}
 	for _, in := range tools.NewContext(p.sim.options.Agent, calls) {
 		if in.Hook != nil {
-			if _, err := p.run(ctx, *in.Hook); err != nil {
+			if _, err := p.runHooks(ctx, *in.Hook); err != nil {
 				return err
 			}
 		}
@@ -94,7 +94,7 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 		if file.ParentFilePath == "" {
 			file.LoadReason = "compact"
 		}
-		if _, err := p.run(ctx, file); err != nil {
+		if _, err := p.runHooks(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	return nil
 }
 
-func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+func (p *hookPoints) runHooks(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
 		p.out.emitAll(out.AttachmentEvents())
@@ -146,7 +146,7 @@ func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*strin
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
-	out, err := p.run(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
+	out, err := p.runHooks(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
 	return out.Specific.DisplayContent, err
 }
 
@@ -192,7 +192,7 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 		p.temporaryID = p.sim.options.Clock.NewID()
 	}
 	if p.sim.main.Start.Setup != "" {
-		if _, err := p.run(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
+		if _, err := p.runHooks(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
@@ -211,12 +211,12 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 	p.sim.history.pendingContext, p.prompts.context = append(p.prompts.context, after...), nil
 	p.out.emitAll(out.Notices)
 	for _, file := range p.sim.main.Start.Instructions {
-		if _, err := p.run(ctx, file); err != nil {
+		if _, err := p.runHooks(ctx, file); err != nil {
 			return err
 		}
 	}
 	if title := cmp.Or(out.Specific.SessionTitle, p.sim.main.Start.Title); title != "" {
-		p.out.emitTitle(title)
+		p.out.emitTitleChange(title)
 	}
 	if p.sim.main.Start.CustomizationsDisabled {
 		p.out.emitSystem("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
@@ -228,7 +228,7 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 // the conversation does not contain. If none is new, the transcript gets no attachment (observed with 2.1.330).
 func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
-		return p.run(ctx, p.sessionStartInput(source))
+		return p.runHooks(ctx, p.sessionStartInput(source))
 	}
 	told := p.prompts.context
 	out, err := p.runWithoutTrace(ctx, p.sessionStartInput(source))
@@ -329,7 +329,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 	p.out.emitAll(expansion.AttachmentEvents())
 	p.out.emitAll(out.AttachmentEvents())
 	if title := out.Specific.SessionTitle; title != "" {
-		p.out.emitTitle(title)
+		p.out.emitTitleChange(title)
 	}
 	return s, nil
 }
@@ -373,7 +373,7 @@ func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
-		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(in.Content)})
+		out, err := p.runHooks(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(in.Content)})
 		if err != nil {
 			return err
 		}

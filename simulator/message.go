@@ -31,7 +31,7 @@ type message struct {
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
 	effect          Effect          // first effect of the last call, if the stream has not reached it yet
-	due             []func()        // functions to call after the next events of the stream, one after each event
+	dueFuncs        []func()        // functions to call after the next events of the stream, one after each event
 	assistantEvents int
 }
 
@@ -320,8 +320,8 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 	return ev
 }
 
-// emitAborted emits the text streamed before an interrupt. Its usage counts one token for three characters.
-func (m *message) emitAborted() {
+// emitAbortedText emits the text streamed before an interrupt. Its usage counts one token for three characters.
+func (m *message) emitAbortedText() {
 	if m.started {
 		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
 	}

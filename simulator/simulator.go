@@ -115,7 +115,7 @@ func New(o Options) (*Simulator, error) {
 		s.commands = emptyCommands{}
 	}
 	s.history.resumed = s.main.Start.Resumed
-	s.totals.start(s.main.Costs)
+	s.totals.restore(s.main.Costs)
 	if heard := s.main.Start.PreviousReply; heard != nil {
 		s.history.lastMessage, s.history.retained.replies = heard.UUID, heard.Replies
 		s.totals.contextTokens.Store(int64(heard.Tokens))

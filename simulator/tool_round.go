@@ -47,8 +47,8 @@ func (r *executedCall) displayRank() int {
 // after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
 func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
 	d.isRunning = true
-	d.releaseStarted()
-	defer d.endStarted()
+	d.releaseStartedCalls()
+	defer d.endStartedCalls()
 	d.sim.history.rounds++
 	round := d.sim.history.rounds
 	results := make([]scenarios.Result, len(calls))
@@ -77,7 +77,7 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 		if stop != nil {
 			return nil, d.endTurnMidMessage(calls[end:], end, *stop)
 		}
-		d.releaseStarted()
+		d.releaseStartedCalls()
 		start = end
 	}
 	d.isRunning = false
@@ -174,7 +174,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive 
 			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.OrderedResults {
 				late = time.After(simultaneousCallWindow)
 			}
-		case <-d.background.taskEvents():
+		case <-d.background.taskEventSignal():
 			d.background.emitTaskEvents(task.PhaseInTurn)
 		case <-alive.ticker.C:
 			d.emitHeartbeats(alive)
@@ -393,7 +393,7 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 // abortedEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is called after
 // calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls first.
 func (d *toolRound) abortedEnd() *turnEndError {
-	d.out.emitInjected("[Request interrupted by user for tool use]", false)
+	d.out.emitInjectedText("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
 		subtype: "error_during_execution", terminalReason: "aborted_tools", isError: true, stopReason: "tool_use",
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
@@ -406,7 +406,7 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, res
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
 	}
-	out, err := d.hooks.run(ctx, in)
+	out, err := d.hooks.runHooks(ctx, in)
 	if err != nil {
 		return err
 	}

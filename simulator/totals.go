@@ -114,13 +114,13 @@ func (l *turnTotals) fillTimes(r *protocol.Result, hasHostID bool) {
 // gets the current totals of the session. The first result also gets all usage since the last result that was shown.
 func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	var between sessionTotals
-	between.start(nil)
+	between.restore(nil)
 	for _, r := range results {
 		if r.ModelUsageSince != nil {
-			between.addModels(*r.ModelUsageSince)
+			between.addModelUsage(*r.ModelUsageSince)
 		}
 	}
-	between.addModels(s.totals.takeModelsSinceResult())
+	between.addModelUsage(s.totals.takeModelsSinceResult())
 	for _, r := range results {
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
@@ -147,7 +147,7 @@ type replyUsage struct {
 	isScripted     bool // usage comes from the scenario and counts the whole conversation, not only this reply
 }
 
-func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
+func (b *sessionTotals) restore(costs map[string]protocol.ModelUsage) {
 	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
 		f := claudecode.FactsOfModel(name)
@@ -166,7 +166,7 @@ func (b *sessionTotals) reset() {
 
 func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	u := sp.usage
-	b.addModels(map[string]protocol.ModelUsage{name: withModelInfo(name, protocol.ModelUsage{
+	b.addModelUsage(map[string]protocol.ModelUsage{name: withModelInfo(name, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinkingTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
 		CostUSD: claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
@@ -178,7 +178,7 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	b.contextTokens.Add(int64(u.Total()))
 }
 
-func (b *sessionTotals) addModels(models map[string]protocol.ModelUsage) {
+func (b *sessionTotals) addModelUsage(models map[string]protocol.ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(models)) {
 		u := models[model]
 		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.modelsSinceResult} {
@@ -235,13 +235,13 @@ func streamUsage(u scenarios.Usage) protocol.Usage {
 }
 
 // finalUsage returns the usage for results and transcripts.
-func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
+func finalUsage(u scenarios.Usage, thinkingTokens int) protocol.Usage {
 	return protocol.Usage{
 		InputTokens:          u.InputTokens,
 		OutputTokens:         u.OutputTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
 		CacheCreation:       protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
-		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinking}),
+		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinkingTokens}),
 		ServerToolUse:       &protocol.ServerToolUse{},
 		ServiceTier:         new("standard"),
 		InferenceGeo:        protocol.NullOf(""),

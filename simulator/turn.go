@@ -56,7 +56,7 @@ func newTurn(st *turnContext) *turn {
 // run runs the turn and emits its result. After an interrupt, the remaining steps ignore ctx.
 func (t *turn) run(ctx context.Context) error {
 	err := t.emitTurnEvents(ctx)
-	t.round.endStarted()
+	t.round.endStartedCalls()
 	t.prompts.replayPrompt() // the prompt was already replayed if the model was asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
@@ -238,7 +238,7 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 		reason := fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)
 		return nil, &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 	}
-	t.background.mergeNotices()
+	t.background.mergeTaskNotices()
 	if err := t.hooks.absorbPrompts(ctx); err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ const maxTurnsSubtype = "error_max_turns"
 func (t *turn) handleInterrupt(cause error) *turnEndError {
 	open, superseded := t.exchange.current, errors.Is(cause, ErrSuperseded)
 	if open != nil {
-		open.emitAborted()
+		open.emitAbortedText()
 	}
 	switch {
 	case t.round.isRunning && superseded:
@@ -265,7 +265,7 @@ func (t *turn) handleInterrupt(cause error) *turnEndError {
 	case errors.Is(cause, ErrWithdrawn) && t.rounds == 0 && open == nil:
 		t.out.emit(&protocol.PromptWithdrawn{})
 	case !superseded:
-		t.out.emitInjected("[Request interrupted by user]", false)
+		t.out.emitInjectedText("[Request interrupted by user]", false)
 	}
 	if open != nil {
 		open.endAbortedStream()

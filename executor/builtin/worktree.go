@@ -19,9 +19,9 @@ import (
 
 type worktree struct {
 	gitworktree.Worktree
-	previousDir string
-	isOwned     bool // the session created the worktree or selected it by name, so the session may remove it
-	ofAgent     bool // the worktree belongs to a sub-agent, not to the session
+	previousDir    string
+	isOwned        bool // the session created the worktree or selected it by name, so the session may remove it
+	belongsToAgent bool // the worktree belongs to a sub-agent, not to the session
 }
 
 // worktrees moves the session into a git worktree and back.
@@ -38,14 +38,14 @@ type worktrees struct {
 // Worktree is a git worktree in which a session or a sub-agent works from the start.
 type Worktree struct {
 	gitworktree.Worktree
-	PreviousDir string // directory to which the session returns when it leaves the worktree
-	OfAgent     bool   // the worktree belongs to a sub-agent, not to the session
+	PreviousDir    string // directory to which the session returns when it leaves the worktree
+	BelongsToAgent bool   // the worktree belongs to a sub-agent, not to the session
 }
 
 func newWorktrees(o Options, sh *tool.Shell) *worktrees {
 	s := &worktrees{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
 	if w := o.Worktree; w != nil {
-		s.tree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, ofAgent: w.OfAgent}, w.PreviousDir
+		s.tree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, belongsToAgent: w.BelongsToAgent}, w.PreviousDir
 	}
 	return s
 }
@@ -66,7 +66,7 @@ func (s *worktrees) checkInsideWorktree(path string) *protocol.ToolResult {
 		return nil
 	}
 	who := "session"
-	if w.ofAgent {
+	if w.belongsToAgent {
 		who = "agent"
 	}
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
@@ -103,7 +103,7 @@ func isWithin(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-func (s *worktrees) enter(w worktree) {
+func (s *worktrees) setWorktree(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shell.SetRoot(w.Path, w.Path)
@@ -182,7 +182,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	if refusal != nil {
 		return *refusal
 	}
-	s.enter(w)
+	s.setWorktree(w)
 	message := head + " " + w.String() + "."
 	if strings.HasPrefix(head, "Resumed") {
 		message += " A worktree with this name already existed and was resumed as-is — it may carry an earlier session’s commits. " +

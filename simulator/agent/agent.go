@@ -95,12 +95,12 @@ type Options struct {
 type Agents struct {
 	options Options
 
-	mu      sync.Mutex
-	workers []*agentRun // in start order
+	mu   sync.Mutex
+	runs []*agentRun // in start order
 	// announced contains the tools that each conversation knows, and for each tool the round in which the
 	// conversation first knew it. The key "" is the main conversation. A conversation knows the tools that it has
 	// used and those that were listed with the reports of its agents.
-	announced map[string]map[string]int
+	knownTools map[string]map[string]int
 }
 
 var _ executor.Executor = (*Agents)(nil)
@@ -189,7 +189,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	w := &agentRun{agents: a, task: t, dir: dir, definition: def, input: in, script: script, caller: call.ID, call: call, started: a.now()}
 	a.mu.Lock()
 	w.isRunning = true
-	a.workers = append(a.workers, w)
+	a.runs = append(a.runs, w)
 	a.mu.Unlock()
 	simulator.AwaitStreamEvent(ctx)
 	return w.start(ctx)
@@ -211,15 +211,15 @@ func (a *Agents) RecordCall(call protocol.ToolUse) {
 func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.announced == nil {
-		a.announced = map[string]map[string]int{}
+	if a.knownTools == nil {
+		a.knownTools = map[string]map[string]int{}
 	}
-	if a.announced[conversation] == nil {
-		a.announced[conversation] = map[string]int{}
+	if a.knownTools[conversation] == nil {
+		a.knownTools[conversation] = map[string]int{}
 	}
-	first, known := a.announced[conversation][tool]
+	first, known := a.knownTools[conversation][tool]
 	if !known {
-		a.announced[conversation][tool] = round
+		a.knownTools[conversation][tool] = round
 	}
 	return !known || first >= round && !inBackground
 }
@@ -332,7 +332,7 @@ func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRu
 	}
 	a.mu.Lock()
 	w.isRunning = true
-	a.workers = append(a.workers, w)
+	a.runs = append(a.runs, w)
 	a.mu.Unlock()
 	return w
 }

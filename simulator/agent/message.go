@@ -77,8 +77,8 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 // accepts "name [ref]", the form used in lists.
 func (a *Agents) findAgent(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
-	for i := len(a.workers) - 1; i >= 0; i-- {
-		w := a.workers[i]
+	for i := len(a.runs) - 1; i >= 0; i-- {
+		w := a.runs[i]
 		if (w.name() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
@@ -109,7 +109,7 @@ func (a *Agents) listAgents(inAgent bool) protocol.ToolResult {
 		text.WriteString("This session is " + name + " — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
 	}
 	sections := []section{}
-	reachable := slices.DeleteFunc(slices.Clone(a.workers), func(w *agentRun) bool { return w.input.Name == "" && !w.task.Background && !w.isRunning })
+	reachable := slices.DeleteFunc(slices.Clone(a.runs), func(w *agentRun) bool { return w.input.Name == "" && !w.task.Background && !w.isRunning })
 	if len(reachable) == 0 {
 		text.WriteString("No reachable agents — no other Claude session is running on this machine right now " +
 			"(peer messaging itself is available; a session appears here once it is started).")

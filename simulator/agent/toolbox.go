@@ -109,7 +109,7 @@ type Requester struct {
 func (a *Agents) Requester(id string) Requester {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, w := range a.workers {
+	for _, w := range a.runs {
 		if w.task.ID == id {
 			return Requester{w.definition, w.model, w.skill != "", w.task.Background}
 		}

@@ -164,14 +164,14 @@ func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 // recordMessage records a message to the agent in the agent's transcript. The caller's conversation does not show it.
 func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
-	w.setAgentFields(ev)
+	w.setUserAgentFields(ev)
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
 func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
-		if err := w.playTurn(ctx, w.simulator, prompt); err != nil {
+		if err := w.runTurn(ctx, w.simulator, prompt); err != nil {
 			return w.failureEnd(err.Error())
 		}
 		if ctx.Err() != nil {
@@ -275,7 +275,7 @@ func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
-func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
+func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.progress.lastResult, w.progress.lastError = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
@@ -285,7 +285,7 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 			return err
 		}
 		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil {
-			w.setAgentFields(answer)
+			w.setUserAgentFields(answer)
 			w.task.Post(&protocol.HiddenEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue
 		}
@@ -303,15 +303,15 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 func (w *agentRun) forwardEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
-		w.showAssistant(ev)
+		w.showReply(ev)
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
-			w.setAgent(said)
+			w.setReplyAgentFields(said)
 			w.progress.recordReply(said, w.agents.options.Session.Options().Display.Stream)
 			w.task.Post(ev)
 		}
 	case *protocol.User:
-		w.setAgentFields(ev)
+		w.setUserAgentFields(ev)
 		if ev.IsSynthetic || ev.SourceUUID == "" { // stdout shows no user event of an agent but the results of its calls
 			w.task.Post(&protocol.HiddenEvent{Event: ev})
 			return
@@ -361,11 +361,11 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	w.task.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// showAssistant shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
+// showReply shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
 // agents (spec: cli-contract 9.5).
-func (w *agentRun) showAssistant(ev *protocol.Assistant) {
+func (w *agentRun) showReply(ev *protocol.Assistant) {
 	w.progress.recordReply(ev, w.agents.options.Session.Options().Display.Stream)
-	w.setAgent(ev)
+	w.setReplyAgentFields(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.progress.usageDuringCall(w.task)
 		if w.task.InBackground() {
@@ -393,7 +393,7 @@ func (w *agentRun) showMessage(ev protocol.Event) {
 	w.task.Post(ev)
 }
 
-func (w *agentRun) setAgent(ev *protocol.Assistant) {
+func (w *agentRun) setReplyAgentFields(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
@@ -430,11 +430,11 @@ func (w *agentRun) promptEvent(text string) *protocol.User {
 		ev.Expansion = &protocol.Expansion{Name: w.skill}
 	}
 	ev.StartHooks, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
-	w.setAgentFields(ev)
+	w.setUserAgentFields(ev)
 	return ev
 }
 
-func (w *agentRun) setAgentFields(ev *protocol.User) {
+func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }

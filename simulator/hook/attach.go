@@ -38,10 +38,10 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// recordAnswer records in the transcript a hook that did not refuse, and whether the hook stopped the turn. After a
+// recordHookAnswer records in the transcript a hook that did not refuse, and whether the hook stopped the turn. After a
 // tool, only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for all other events,
 // after it.
-func (t *Trace) recordAnswer(c *hookCall, a *hookResult) {
+func (t *Trace) recordHookAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
@@ -116,7 +116,7 @@ func (t *Trace) recordRefusalAttachment(c *hookCall, a *hookResult, reason strin
 			return
 		}
 	case "PostToolBatch":
-		t.recordStopAs(c, reason, "")
+		t.addStopAttachment(c, reason, "")
 		return
 	}
 	t.addOutcomeAttachment(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
@@ -145,23 +145,23 @@ func (t *Trace) recordPermissionDecision(c *hookCall, allow bool) {
 func (t *Trace) recordTurnStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
-		t.recordStopAs(c, reason, "Execution stopped by "+c.event+" hook")
+		t.addStopAttachment(c, reason, "Execution stopped by "+c.event+" hook")
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		named := *c
 		named.name = "Stop"
-		t.recordStopAs(&named, reason, "Stop hook prevented continuation")
+		t.addStopAttachment(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
-		t.recordStopAs(c, reason, "Execution stopped by hook")
+		t.addStopAttachment(c, reason, "Execution stopped by hook")
 	}
 }
 
-func (t *Trace) recordStopAs(c *hookCall, reason, fallback string) {
+func (t *Trace) addStopAttachment(c *hookCall, reason, fallback string) {
 	reason = cmp.Or(reason, fallback)
 	t.addTextAttachment(c, "hook_stopped_continuation", "message", reason)
 	t.setLastRenderedText(c.name + " hook stopped continuation: " + reason)
 }
 
-func (t *Trace) recordContext(c *hookCall, texts ...string) {
+func (t *Trace) recordAdditionalContext(c *hookCall, texts ...string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
@@ -198,12 +198,12 @@ func (t *Trace) recordStartContext(c *hookCall, answers []hookResult) {
 		}
 	}
 	if texts != nil {
-		t.recordContext(c, texts...)
+		t.recordAdditionalContext(c, texts...)
 	}
 }
 
-// FileChanged returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
-func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
+// FileChangedContext returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
+func FileChangedContext(name, toolUseID, file string) (string, protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
 		"but if its old_string targets a region the hook reformatted, Read the file first."

@@ -265,7 +265,7 @@ func TestCallbackSilent(t *testing.T) {
 		want    expectedOutcome
 		notices []string
 	}{
-		{event: bash, want: expectedOutcome{NotExecuted: timeoutText}},
+		{event: bash, want: expectedOutcome{NotExecuted: hookTimeoutText}},
 		{event: protocol.PostToolUseHook{ToolName: "Bash"}},
 		{
 			event: protocol.UserPromptSubmitHook{Prompt: "hi"},

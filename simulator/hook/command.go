@@ -302,13 +302,13 @@ func (w *outputWatcher) waitForEnd(d time.Duration) {
 	}
 }
 
-// envEvents are the events whose hooks may write shell code to CLAUDE_ENV_FILE. Later shell commands run this code in
-// the order of envEvents.
-var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
+// envFileEvents are the events whose hooks may write shell code to CLAUDE_ENV_FILE. Later shell commands run this code in
+// the order of envFileEvents.
+var envFileEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
 // envFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommand for index.
 func (r *Runner) envFile(c *hookCall, index int) string {
-	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
+	if r.options.EnvDir == "" || !slices.Contains(envFileEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
 	}
 	return filepath.Join(r.options.EnvDir, envFilePrefix(c.event)+strconv.Itoa(index)+".sh")
@@ -342,7 +342,7 @@ func (r *Runner) Script() string {
 		return ""
 	}
 	var parts []string
-	for _, event := range envEvents {
+	for _, event := range envFileEvents {
 		for _, f := range r.envFiles(event) {
 			if code, err := os.ReadFile(f); err == nil && len(strings.TrimSpace(string(code))) > 0 {
 				parts = append(parts, strings.TrimSpace(string(code)))

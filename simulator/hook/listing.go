@@ -33,25 +33,25 @@ type ListedEvent struct {
 
 // ListedHook is one hook of a settings file.
 type ListedHook struct {
-	Event         string    `json:"event"`
-	Matcher       string    `json:"matcher"` // empty means none
-	Source        string    `json:"source"`
-	SourceLabel   string    `json:"sourceLabel"`
-	Type          string    `json:"type"`
-	DisplayText   string    `json:"displayText"`
-	CommandText   string    `json:"commandText"`
-	ContentLabel  string    `json:"contentLabel"`
-	Condition     string    `json:"condition,omitempty"`
-	Timeout       float64   `json:"timeout,omitempty"` // seconds
-	StatusMessage string    `json:"statusMessage,omitempty"`
-	Once          bool      `json:"runsOnce,omitempty"`
-	Background    bool      `json:"runsInBackground,omitempty"`
-	Disabled      bool      `json:"disabled,omitempty"`
-	Editable      *Editable `json:"editable,omitempty"` // set for hooks in user, project and local settings
+	Event         string        `json:"event"`
+	Matcher       string        `json:"matcher"` // empty means none
+	Source        string        `json:"source"`
+	SourceLabel   string        `json:"sourceLabel"`
+	Type          string        `json:"type"`
+	DisplayText   string        `json:"displayText"`
+	CommandText   string        `json:"commandText"`
+	ContentLabel  string        `json:"contentLabel"`
+	Condition     string        `json:"condition,omitempty"`
+	Timeout       float64       `json:"timeout,omitempty"` // seconds
+	StatusMessage string        `json:"statusMessage,omitempty"`
+	Once          bool          `json:"runsOnce,omitempty"`
+	Background    bool          `json:"runsInBackground,omitempty"`
+	Disabled      bool          `json:"disabled,omitempty"`
+	EditableHook  *EditableHook `json:"editable,omitempty"` // set for hooks in user, project and local settings
 }
 
 // Editable is a hook as written in its settings file, but without the values of HTTP headers.
-type Editable struct {
+type EditableHook struct {
 	Matcher  string          `json:"matcher"`
 	Config   json.RawMessage `json:"config"`
 	Redacted bool            `json:"headersRedacted,omitempty"`
@@ -144,9 +144,9 @@ func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	default:
 		return h
 	}
-	h.Editable = &Editable{Matcher: matcher, Config: raw}
+	h.EditableHook = &EditableHook{Matcher: matcher, Config: raw}
 	if len(c.Headers) > 0 {
-		h.Editable.Config, h.Editable.Redacted = redactConfig(raw), true
+		h.EditableHook.Config, h.EditableHook.Redacted = redactConfig(raw), true
 	}
 	return h
 }

@@ -30,8 +30,8 @@ func TestList(t *testing.T) {
 	}
 	for _, h := range l.Hooks {
 		line := fmt.Sprintf("%s %q %s %s %q %q %s", h.Event, h.Matcher, h.Source, h.Type, h.DisplayText, h.CommandText, h.ContentLabel)
-		if h.Editable != nil {
-			line += fmt.Sprintf(" editable %v", h.Editable.Redacted)
+		if h.EditableHook != nil {
+			line += fmt.Sprintf(" editable %v", h.EditableHook.Redacted)
 		}
 		if !h.Disabled || strings.Contains(line, "secret") {
 			t.Errorf("%+v", h)

@@ -83,7 +83,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 				o.recordTurnStop(c, a.output.StopReason)
 			}
 		default:
-			o.recordAnswer(c, a)
+			o.recordHookAnswer(c, a)
 			o.mergeOutput(c, a)
 		}
 	}
@@ -161,7 +161,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 		return
 	}
 	if out.SystemMessage != "" {
-		o.addMessage(c, out.SystemMessage)
+		o.addUserMessage(c, out.SystemMessage)
 	}
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
@@ -180,10 +180,10 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// addMessage records a hook's message to the user in the transcript and adds a notice that shows the message. There is
+// addUserMessage records a hook's message to the user in the transcript and adds a notice that shows the message. There is
 // no notice at the start of a conversation, at the end of an agent, and for events such as MessageDisplay, whose hooks
 // are visible only as frames.
-func (o *Outcome) addMessage(c *hookCall, text string) {
+func (o *Outcome) addUserMessage(c *hookCall, text string) {
 	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {
 	case claudecode.HookEventNamed(c.event).FramesOnly, c.isConversationStart(), c.event == "SubagentStop":
@@ -250,7 +250,7 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		if !c.isConversationStart() {
-			o.recordContext(c, s.AdditionalContext)
+			o.recordAdditionalContext(c, s.AdditionalContext)
 		}
 	}
 	overwriteIfSet(&o.UpdatedInput, dropNull(s.UpdatedInput))
@@ -323,12 +323,12 @@ func (o *Outcome) handleNoVerdict(c *hookCall, a *hookResult) {
 func (o *Outcome) handleTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
-		o.refuseCall(timeoutText)
+		o.refuseCall(hookTimeoutText)
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
-		o.addMessage(c, hostSilentText)
+		o.addUserMessage(c, hostSilentText)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type startedKey struct{}
+type showStartedKey struct{}
 
-// WithStarted returns a context for [Runner.Run]. When all hooks of the event have started, show is called with their
+// WithStartedEvents returns a context for [Runner.Run]. When all hooks of the event have started, show is called with their
 // hook_started events. The [Outcome] then does not contain these events.
-func WithStarted(ctx context.Context, show func([]protocol.Event)) context.Context {
-	return context.WithValue(ctx, startedKey{}, show)
+func WithStartedEvents(ctx context.Context, show func([]protocol.Event)) context.Context {
+	return context.WithValue(ctx, showStartedKey{}, show)
 }
 
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
@@ -36,7 +36,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		}
 	}
 	r.removeEnvFiles(event)
-	showStart, _ := ctx.Value(startedKey{}).(func([]protocol.Event))
+	showStart, _ := ctx.Value(showStartedKey{}).(func([]protocol.Event))
 	c.startShown = showStart != nil
 	answers := make([]hookResult, len(chosen))
 	for i, e := range chosen {

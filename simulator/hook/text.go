@@ -12,7 +12,7 @@ import (
 
 // Tool results of calls that were stopped because a PreToolUse hook gave no valid answer.
 const (
-	timeoutText         = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
+	hookTimeoutText     = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
 	unexpectedErrorText = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 

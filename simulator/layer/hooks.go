@@ -84,7 +84,7 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 }
 
 func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.run(ctx, use, protocol.PreToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
+	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
 	if h.o.Runner.Matches("PreToolUse", hookToolName(use.Name)) {
 		simulator.ContinueStream(ctx) // even if the "if" rules of the hooks exclude the call
 	}
@@ -122,7 +122,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	if result.NonExecutionKind == "" {
 		h.runAfterHooks(ctx, use, &result)
 	}
-	if now := cmp.Or(result.LeftTo, h.o.Location.Dir()); now != dir {
+	if now := cmp.Or(result.ForbiddenDir, h.o.Location.Dir()); now != dir {
 		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.UpdatedInput != nil && result.CountDenial && result.ExecutedInput == nil {
@@ -153,14 +153,14 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 		}
 		in = protocol.PostToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
 	}
-	out := h.run(ctx, use, in)
+	out := h.runHooks(ctx, use, in)
 	h.applyRewrite(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
 	result.EventsBefore = append(result.EventsBefore, h.showFrames(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
 		if file := h.o.Tools.RecheckFile(use); file != "" {
-			text, ev := hook.FileChanged(event+":"+hookToolName(use.Name), use.ID, file)
+			text, ev := hook.FileChangedContext(event+":"+hookToolName(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
 	}
@@ -201,7 +201,7 @@ func (h *hookMiddleware) runDirectoryHooks(ctx context.Context, use protocol.Too
 	result.EventsAfter = append(result.EventsAfter, out.Notices...)
 }
 
-func (h *hookMiddleware) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
+func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return hook.Outcome{}
 	}
@@ -211,7 +211,7 @@ func (h *hookMiddleware) run(ctx context.Context, use protocol.ToolUse, in proto
 		base.CWD, base.PermissionMode = cmp.Or(use.Agent.Dir, base.CWD), cmp.Or(protocol.PermissionMode(use.Agent.Mode), base.PermissionMode)
 	}
 	if simulator.CanShowEarly(ctx) {
-		ctx = hook.WithStarted(ctx, func(events []protocol.Event) {
+		ctx = hook.WithStartedEvents(ctx, func(events []protocol.Event) {
 			h.showFrames(ctx, events)
 			simulator.ContinueStream(ctx)
 		})
@@ -345,7 +345,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { // returns when the hooks have finished; an interrupt stops them, but not the end of the call
 		defer stopHooks()
-		byHook <- a.hooks.run(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions, a.ask), MCPServer: r.Server})
+		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions, a.ask), MCPServer: r.Server})
 	}()
 	if a.ask == nil {
 		defer context.AfterFunc(ctx, stopHooks)()

@@ -213,8 +213,8 @@ func (d decider) decideByClass(c *call) Verdict {
 	return c.ask(c.unansweredMessage(), "", "")
 }
 
-// noSurfaceText begins as the text of the real CLI, and has its length, because tokens are estimated from lengths.
-const noSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
+// noApprovalSurfaceText begins as the text of the real CLI, and has its length, because tokens are estimated from lengths.
+const noApprovalSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
 	"here, so the call was denied automatically and did not run. Do not report that it ran, and do not try it a second time: until the session " +
 	"ends, every action that needs an approval is denied. Tell the user what you could not do and for what purpose it was needed. You can " +
 	"continue with all other parts of the task that do not need an approval. This is the action that needed an approval: "
@@ -225,7 +225,7 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	case d.mode == protocol.ModeDontAsk:
 		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").withReasonCode("mode:dontAsk")
 	case d.o.NoPrompts:
-		v = c.deny("asyncAgent", noSurfaceText+v.Message).withReasonCode("unknown")
+		v = c.deny("asyncAgent", noApprovalSurfaceText+v.Message).withReasonCode("unknown")
 		v.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
 		return v
 	case v.AskRule || v.RequiresUser || d.o.HasAsker:
@@ -272,8 +272,8 @@ func (p *Policy) IsHidden(path string) bool {
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
 // An invalid rule applies to nothing. A rule for an agent type applies to no call: see [Policy.DeniedAgent].
-func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
-	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
+func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
+	r, err := parseRule(Rule{Text: ruleText, Behavior: BehaviorDeny})
 	if err != nil {
 		return false
 	}

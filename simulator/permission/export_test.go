@@ -1,4 +1,4 @@
 package permission
 
 // NoSurfaceText is the beginning of the text of a denial without a question.
-const NoSurfaceText = noSurfaceText
+const NoSurfaceText = noApprovalSurfaceText

@@ -27,8 +27,8 @@ type pathResolver struct {
 	fileSystem FileSystem    // nil means paths are compared as written
 	dir        func() string // directory to which paths of calls are relative; nil means cwd
 
-	dirs  []string          // working directories, absolute and clean; the first is cwd
-	roots map[string]string // source of each directory
+	dirs    []string          // working directories, absolute and clean; the first is cwd
+	sources map[string]string // source of each directory
 }
 
 // addDirectory adds a working directory, unless it was added before. CWD is always a working directory, but can be
@@ -36,7 +36,7 @@ type pathResolver struct {
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
-		p.roots[dir] = d.Source
+		p.sources[dir] = d.Source
 	}
 }
 

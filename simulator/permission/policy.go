@@ -70,7 +70,7 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, roots: map[string]string{}}
+	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, sources: map[string]string{}}
 	at.dirs = append(at.dirs, at.absolutePath(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		if at.absolutePath(d.Path) != at.dirs[0] {
@@ -121,7 +121,7 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	defer p.mu.Unlock()
 	added := []Directory{}
 	for _, dir := range p.resolver.dirs[1:] {
-		added = append(added, Directory{dir, p.resolver.roots[dir]})
+		added = append(added, Directory{dir, p.resolver.sources[dir]})
 	}
 	return added
 }

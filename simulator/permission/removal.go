@@ -242,7 +242,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 			return strings.ContainsAny(target, unknownValuePlaceholders+string(shellcmd.PlaceholderOutput)) || changesDirectory && (all || strings.Trim(target, "./") == "")
 		})
 	}
-	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return parentsOptionPattern().MatchString(a) })
+	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return rmdirParentsPattern().MatchString(a) })
 	for _, target := range operands {
 		if removesParents {
 			target += "/"
@@ -257,7 +257,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 	return nil
 }
 
-var parentsOptionPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
+var rmdirParentsPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
 
 func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name, cmd := cmd.UnquotedRemoval()

@@ -207,7 +207,7 @@ func matchCommand(content, text string, kind commandTextKind) bool {
 
 func ruleReasonCode(source string) string { return "rule:" + source }
 
-func (s *ruleset) matchingDenySource(c *call) string {
+func (s *ruleset) denyRuleSource(c *call) string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
 			return r.Source

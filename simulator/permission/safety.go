@@ -132,7 +132,7 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 				return q
 			}
 		}
-		if q := tokenSourceApproval(c, inner); q != nil && !cmd.IsHidden && !moved {
+		if q := tokenDirectoryMoveApproval(c, inner); q != nil && !cmd.IsHidden && !moved {
 			return q
 		}
 		redirects = append(redirects, cmd.Redirects...)
@@ -159,7 +159,7 @@ func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalR
 	for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
 		q := c.sensitivePathApproval(path)
 		if removes := inner.Name() == "rm" || inner.Name() == "mv"; hasParentReference(path) && removes {
-			q = c.tokenApproval(path)
+			q = c.tokenDirectoryApproval(path)
 		} else if hasParentReference(path) {
 			q = nil
 		}
@@ -173,21 +173,21 @@ func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalR
 
 var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
-// tokenSourceApproval returns the question about moving or linking a directory with the CLI's sign-in tokens.
-func tokenSourceApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
+// tokenDirectoryMoveApproval returns the question about moving or linking a directory with the CLI's sign-in tokens.
+func tokenDirectoryMoveApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
 	name := filepath.Base(inner.Name())
 	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(inner.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
 		return nil
 	}
 	paths := plainPaths(c.lookup.fileOperands(inner))
-	if i := slices.IndexFunc(paths, func(p string) bool { return c.tokenApproval(p) != nil }); i >= 0 && i < max(1, len(paths)-1) {
-		return c.tokenApproval(paths[i])
+	if i := slices.IndexFunc(paths, func(p string) bool { return c.tokenDirectoryApproval(p) != nil }); i >= 0 && i < max(1, len(paths)-1) {
+		return c.tokenDirectoryApproval(paths[i])
 	}
 	return nil
 }
 
-// tokenApproval returns the question about a change of a directory that contains the CLI's sign-in tokens.
-func (c commandLine) tokenApproval(path string) *approvalRequest {
+// tokenDirectoryApproval returns the question about a change of a directory that contains the CLI's sign-in tokens.
+func (c commandLine) tokenDirectoryApproval(path string) *approvalRequest {
 	tokens := filepath.Join(c.judge.resolver.home, ".claude", ".credentials.json")
 	if abs := c.judge.resolver.resolveShellPath(path); c.judge.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {
 		return nil

@@ -209,7 +209,7 @@ func (c *call) denyByRule() Verdict {
 		if c.name == "Read" && !isDeniedAsWritten(c) { // the rule denies only the target of the link
 			break
 		}
-		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.matchingDenySource(c))
+		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.denyRuleSource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -230,7 +230,7 @@ func (c *call) denyByRule() Verdict {
 	}
 	v := c.deny("rule", message)
 	v.DenyRule, v.Decision.Source = true, c.denialSource()
-	return v.withRuleSource(c.judge.rules.matchingDenySource(c))
+	return v.withRuleSource(c.judge.rules.denyRuleSource(c))
 }
 
 // denialSource returns the source of a denial; a rule in the user's own settings counts as a refusal by the user.
@@ -265,7 +265,7 @@ func (c *call) denyCommand() Verdict {
 	if reasonType == "rule" {
 		v.Decision.Source = c.denialSource()
 	}
-	return v.withRuleSource(c.judge.rules.matchingDenySource(c))
+	return v.withRuleSource(c.judge.rules.denyRuleSource(c))
 }
 
 func (c *call) denyWithCommandText(reasonType, command string) Verdict {

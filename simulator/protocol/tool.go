@@ -39,7 +39,8 @@ type ToolResult struct {
 	Server string
 	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
 	Feedback string
-	LeftTo   string // forbidden directory to which a shell command changed, so that the shell returned to its root; empty means none
+	// ForbiddenDir is the directory to which a shell command changed, if it is not allowed and the shell left it again.
+	ForbiddenDir string
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
 

@@ -21,10 +21,10 @@ func (f Fault) String() string {
 	return f.Location + " (" + f.Key + "): " + f.Text
 }
 
-// Report formats faults as the real CLI prints them on stderr if its output format is text. The explanations are
+// FormatFaults formats faults as the real CLI prints them on stderr if its output format is text. The explanations are
 // claudeless's own. It returns "" if there are no faults.
-func Report(faults []Fault) string {
-	said := formatReport(faults, "These settings did not load. Nothing in them is in effect, including hooks and permission rules; "+
+func FormatFaults(faults []Fault) string {
+	said := formatFaultList(faults, "These settings did not load. Nothing in them is in effect, including hooks and permission rules; "+
 		"variables that they have already set may remain:", "These settings entries were skipped; the rest of each source is in effect:")
 	if said == "" {
 		return ""
@@ -32,13 +32,13 @@ func Report(faults []Fault) string {
 	return said + "Fix each problem listed, then start Claude Code again.\n"
 }
 
-// ReportByFile is like Report, but uses the wording of older versions, which mention only files.
-func ReportByFile(faults []Fault) string {
-	return formatReport(faults, "These settings files did not load. Nothing in them is in effect, including hooks and permission rules, "+
+// FormatFaultsByFile is like FormatFaults, but uses the wording of older versions, which mention only files.
+func FormatFaultsByFile(faults []Fault) string {
+	return formatFaultList(faults, "These settings files did not load. Nothing in them is in effect, including hooks and permission rules, "+
 		"until you correct these problems:", "These settings entries were skipped; the rest of each file is in effect:")
 }
 
-func formatReport(faults []Fault, wholeFileHeading, entryHeading string) string {
+func formatFaultList(faults []Fault, wholeFileHeading, entryHeading string) string {
 	var b strings.Builder
 	group := func(whole bool, head string) {
 		said := map[string]int{}

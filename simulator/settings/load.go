@@ -37,7 +37,7 @@ func Load(o Options) (Settings, error) {
 		}
 		s.addLayer(layer)
 	}
-	if err := s.addManaged(o); err != nil {
+	if err := s.addManagedSettings(o); err != nil {
 		return Settings{}, err
 	}
 	s.dropDisabledRulesAndHooks()
@@ -152,10 +152,10 @@ func (s *Settings) addLayer(layer Layer) {
 		s.addFaults(layer, true, invalidFileFaults(bad, file)...)
 		return
 	}
-	s.merge(layer)
+	s.mergeLayer(layer)
 }
 
-func (s *Settings) merge(layer Layer) {
+func (s *Settings) mergeLayer(layer Layer) {
 	d := decoder{settings: s, layer: layer}
 	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
 		s.addWarning(layer, err)

@@ -285,9 +285,9 @@ func (e serverEntry) matchesURL(s Server) bool {
 	return err == nil && matched
 }
 
-// addManaged adds the settings that the machine and the host impose, which override all others. Individual faults are
+// addManagedSettings adds the settings that the machine and the host impose, which override all others. Individual faults are
 // reported and otherwise ignored (observed with 2.1.329).
-func (s *Settings) addManaged(o Options) error {
+func (s *Settings) addManagedSettings(o Options) error {
 	if o.ManagedDir != "" {
 		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
 		if err != nil {
@@ -329,7 +329,7 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 		return false
 	}
 	layer.Raw = raw
-	s.merge(layer)
+	s.mergeLayer(layer)
 	return true
 }
 

@@ -323,8 +323,8 @@ type Notification struct {
 	Origin json.RawMessage
 }
 
-// stopNote explains to the model when an agent notifies it. It has the length of the real CLI's text.
-const stopNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
+// agentStopNote explains to the model when an agent notifies it. It has the length of the real CLI's text.
+const agentStopNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
 	"agent may go on and send another one with the same task id."
 
 func (t *Task) endNotice(e End) Notification {
@@ -341,7 +341,7 @@ func (t *Task) endNotice(e End) Notification {
 	}
 	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + cmp.Or(e.Notice, e.Summary) + "</summary>\n")
 	if t.Kind == KindAgent {
-		b.WriteString("<note>" + stopNote + "</note>\n")
+		b.WriteString("<note>" + agentStopNote + "</note>\n")
 	}
 	if e.Report != "" {
 		b.WriteString("<result>" + e.Report + "</result>\n")

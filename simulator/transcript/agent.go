@@ -158,7 +158,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 	return nil
 }
 
-func (a *agentTranscripts) recordStart(ev *protocol.System) error {
+func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
 	depth, isAgent := ev.Value("spawn_depth").(int)
 	if !isAgent {
 		return nil // the task is not an agent
@@ -173,7 +173,7 @@ func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	return a.writeMeta(id)
 }
 
-func (a *agentTranscripts) recordEnd(ev *protocol.System) error {
+func (a *agentTranscripts) recordAgentEnd(ev *protocol.System) error {
 	id := ev.Text("task_id")
 	meta := a.meta[id]
 	if meta == nil || meta.Finished {

@@ -127,7 +127,7 @@ func costOf(u protocol.ModelUsage) protocol.LineCost {
 	}
 }
 
-func (r *recorder) recordEnd() error {
+func (r *recorder) writeCosts() error {
 	if !r.lines.opened {
 		return nil
 	}

@@ -172,7 +172,7 @@ func (p *lineWriter) write(lines ...any) error {
 	}
 	if copied := p.pending; copied != nil {
 		p.pending = nil
-		if err := p.conversation.writer.writeCopy(p.conversation.path, copied(cmp.Or(p.conversation.promptID, p.conversation.options.Clock.NewID()))); err != nil {
+		if err := p.conversation.writer.writeCopiedLines(p.conversation.path, copied(cmp.Or(p.conversation.promptID, p.conversation.options.Clock.NewID()))); err != nil {
 			return err
 		}
 	}

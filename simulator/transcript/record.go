@@ -129,9 +129,9 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		return nil
 	}
 	if ev.Typed != "" {
-		return r.recordShell(ev)
+		return r.recordShellPrompt(ev)
 	}
-	r.markPrompt(ev)
+	r.saveStateBeforePrompt(ev)
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.lostResultLines(ev.PromptID)
@@ -482,5 +482,5 @@ func (r *recorder) close() error {
 			return err
 		}
 	}
-	return r.recordEnd()
+	return r.writeCosts()
 }

@@ -63,7 +63,7 @@ func (l *requestLog) inputOf(agentID string) *modelInput {
 func (l *requestLog) addLine(value any) {
 	switch line := value.(type) {
 	case protocol.UserLine:
-		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == noticeOrigin)
+		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 	case protocol.AssistantLine:
 		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 	case protocol.SyntheticLine:
@@ -80,7 +80,7 @@ func (l *requestLog) addLine(value any) {
 	}
 }
 
-const noticeOrigin = "task_notification"
+const taskNoticeOrigin = "task_notification"
 
 // restore rebuilds the state from a resumed transcript. A fork begins without the requests of its source.
 func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
@@ -105,7 +105,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 		}
 		switch e.kind {
 		case "user":
-			c.addUser(storedBlocks(line.Message.Content), line.TurnOrigin == noticeOrigin)
+			c.addUser(storedBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 		case "assistant":
 			if !line.IsAPIErrorMessage {
 				c.addMessage("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)

@@ -128,12 +128,12 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	case "compact_boundary":
 		return r.recordCompactionBoundary(ev)
 	case "task_started":
-		return r.agents.recordStart(ev)
+		return r.agents.recordAgentStart(ev)
 	case "task_notification":
 		if err := r.recordSnapshot(ev.Text("task_id")); err != nil {
 			return err
 		}
-		return r.agents.recordEnd(ev)
+		return r.agents.recordAgentEnd(ev)
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
 	return nil
 }
 
-func (r *recorder) markPrompt(ev *protocol.PromptAccepted) {
+func (r *recorder) saveStateBeforePrompt(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
 	r.promptMark = promptMark{th.leaves[""], th.lineCount, r.turns, r.turnClosed, *r.attachments, input}
@@ -321,8 +321,8 @@ func (r *recorder) withdrawPrompt() error {
 	return err
 }
 
-// recordShell writes two lines, for a shell command that the user has typed and for its output. Each has one block.
-func (r *recorder) recordShell(ev *protocol.PromptAccepted) error {
+// recordShellPrompt writes two lines, for a shell command that the user has typed and for its output. Each has one block.
+func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	r.turns++
 	r.labels.prompt, r.labels.mode, r.labels.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
 	r.attachments.contextPending = !r.attachments.contextWritten

@@ -182,7 +182,7 @@ func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(t
 // RecordExit writes the costs at the end of a session in a terminal. prompt is the id of the command that ends the
 // session, before which files are recorded; empty means none. If the transcript is empty, RecordExit does nothing.
 func (s *Transcript) RecordExit(prompt string) error {
-	err := s.recorder.recordEnd()
+	err := s.recorder.writeCosts()
 	if s.recorder.lines.opened {
 		s.conversation.recordFiles(prompt)
 	}
@@ -301,7 +301,7 @@ func (s *Transcript) statePath(id string) string {
 
 // Reset starts a new conversation with a new id, as /clear does. It returns the id and the path of the new transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
-	err = s.recorder.recordEnd()
+	err = s.recorder.writeCosts()
 	err = errors.Join(err, s.conversation.writer.close())
 	before, named := s.conversation, s.recorder.labels
 	before.options.ID = ""

@@ -58,7 +58,7 @@ func (w *transcriptWriter) writeLines(path string, values ...any) error {
 	return nil
 }
 
-func (w *transcriptWriter) writeCopy(path string, data []byte) error {
+func (w *transcriptWriter) writeCopiedLines(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}

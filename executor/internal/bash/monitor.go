@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	defaultMonitorTimeoutMS = 300_000
-	minMonitorTimeoutMS     = 1000
-	longestMonitorTimeMS    = 600_000   // longer timeouts are shortened to this one
-	maxMonitorTimeoutMS     = 3_600_000 // longer timeouts are refused
+	defaultMonitorTimeoutMS      = 300_000
+	minMonitorTimeoutMS          = 1000
+	maxEffectiveMonitorTimeoutMS = 600_000   // longer timeouts are shortened to this one
+	maxAcceptedMonitorTimeoutMS  = 3_600_000 // longer timeouts are refused
 )
 
 // eventBatchTime is the time during which lines of output are collected into one event.
@@ -62,10 +62,10 @@ func (in monitorInput) issues() []tool.Issue {
 	switch ms := in.TimeoutMS; {
 	case ms != nil && *ms < minMonitorTimeoutMS:
 		return []tool.Issue{tool.TooSmall("number", minMonitorTimeoutMS, path)}
-	case ms != nil && *ms > maxMonitorTimeoutMS:
+	case ms != nil && *ms > maxAcceptedMonitorTimeoutMS:
 		return []tool.Issue{{
-			Origin: "number", Code: "too_big", Maximum: maxMonitorTimeoutMS, Inclusive: true, Path: path,
-			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxMonitorTimeoutMS),
+			Origin: "number", Code: "too_big", Maximum: maxAcceptedMonitorTimeoutMS, Inclusive: true, Path: path,
+			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxAcceptedMonitorTimeoutMS),
 		}}
 	case (in.Command == "") == (in.WS == nil):
 		return []tool.Issue{tool.CustomIssue("exactly one of command or ws")}
@@ -82,7 +82,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	}
 	ms := defaultMonitorTimeoutMS
 	if in.TimeoutMS != nil {
-		ms = min(int(*in.TimeoutMS), longestMonitorTimeMS)
+		ms = min(int(*in.TimeoutMS), maxEffectiveMonitorTimeoutMS)
 	}
 	info := taskInfo(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true

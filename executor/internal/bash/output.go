@@ -141,12 +141,12 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.PersistedPath, out.PersistedSize = path, len(raw)
 	out.Stdout = strings.TrimRight(out.Stdout, "\n")
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
-		tool.FormatSize(len(raw)), path, preview(out.Stdout))
+		tool.FormatSize(len(raw)), path, outputPreview(out.Stdout))
 }
 
 // preview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it adds "...".
 // If the second half of the preview contains a line end, the preview stops there.
-func preview(output string) string {
+func outputPreview(output string) string {
 	units := utf16.Encode([]rune(output))
 	if len(units) <= outputPreviewUTF16Units {
 		return output

@@ -292,7 +292,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 		out.StaleHint = r.commands.modifiedFilesHint(r.versionsBefore)
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
-	shown.ShowsIsErrorFalse, shown.Output, shown.LeftTo = true, out, left
+	shown.ShowsIsErrorFalse, shown.Output, shown.ForbiddenDir = true, out, left
 	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
 		r.files.RecordPrinted(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {

@@ -119,7 +119,7 @@ func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	f.seen.recordWritten(p.path, content, isKnown)
 	switch {
 	case isKnown:
-		return tool.Text(message+fileKnownNote, out)
+		return tool.Text(message+fileIsCurrentNote, out)
 	case p.wasRead && !p.isCurrent:
 		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +
 			"contains other changes not in your context. Read it before edits that depend on surrounding content.)"
@@ -302,8 +302,8 @@ func withCurlyQuotes(old, text string) string {
 // Texts and limits that Edit, Write and NotebookEdit share.
 
 const (
-	contextLines  = 3
-	fileKnownNote = " (file state is current in your context — no need to Read it back)"
+	contextLines      = 3
+	fileIsCurrentNote = " (file state is current in your context — no need to Read it back)"
 
 	notReadText       = "File has not been read yet. Read it first before writing to it."
 	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."

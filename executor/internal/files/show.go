@@ -24,7 +24,7 @@ type grepOutput struct {
 	NumLines   *int     `json:"numLines,omitempty"`
 	TotalLines *int     `json:"totalLines,omitempty"`
 	NumMatches *int     `json:"numMatches,omitempty"`
-	truncation
+	appliedPage
 }
 
 // filesOutput is the output of a search in the mode files_with_matches.
@@ -33,15 +33,15 @@ type filesOutput struct {
 	Filenames  []string `json:"filenames"`
 	NumFiles   int      `json:"numFiles"`
 	TotalFiles int      `json:"totalFiles"`
-	truncation
+	appliedPage
 }
 
-type truncation struct {
+type appliedPage struct {
 	Limit  int `json:"appliedLimit,omitempty"`
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
-func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
+func applyPage[T any](s *grepSearch, items []T, out *appliedPage) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
 	if s.HeadLimit != nil {
@@ -57,7 +57,7 @@ func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 }
 
 // pagingNote describes the limit and the offset that were applied to the results of a search; "" means neither.
-func (a truncation) pagingNote() string {
+func (a appliedPage) pagingNote() string {
 	var parts []string
 	if a.Limit > 0 {
 		parts = append(parts, "limit: "+strconv.Itoa(a.Limit))
@@ -77,7 +77,7 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 		lines = append(lines, s.formatMatches(m)...)
 	}
 	out := grepOutput{Mode: "content", Filenames: []string{}}
-	shown := applyPage(s, lines, &out.truncation)
+	shown := applyPage(s, lines, &out.appliedPage)
 	content := strings.Join(shown, "\n")
 	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
 	return tool.Text(s.appendPagingNote(content, "No matches found", out), out)
@@ -103,7 +103,7 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 		total += n
 		lines = append(lines, m.name+":"+strconv.Itoa(n))
 	}
-	content := strings.Join(applyPage(s, lines, &out.truncation), "\n")
+	content := strings.Join(applyPage(s, lines, &out.appliedPage), "\n")
 	out.Content, out.NumMatches = &content, &total
 	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
 		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
@@ -123,7 +123,7 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	}
 	all.sort()
 	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
-	for _, f := range applyPage(s, all, &out.truncation) {
+	for _, f := range applyPage(s, all, &out.appliedPage) {
 		out.Filenames = append(out.Filenames, f.name)
 	}
 	out.NumFiles = len(out.Filenames)

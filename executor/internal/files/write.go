@@ -97,7 +97,7 @@ func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult 
 	if err := writeFile(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describeError(err, "open", path))
 	}
-	modified, note := isModifiedByUser(ctx), fileKnownNote
+	modified, note := isModifiedByUser(ctx), fileIsCurrentNote
 	if modified {
 		note = " The user modified your proposed content before accepting it."
 	}

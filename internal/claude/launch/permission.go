@@ -168,9 +168,9 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 		said += "\n"
 	}
 	if p.Profile.Has(claudecode.FeatureSettingsSources) {
-		return said + settings.Report(p.Settings.Faults)
+		return said + settings.FormatFaults(p.Settings.Faults)
 	}
-	return said + settings.ReportByFile(p.Settings.Faults)
+	return said + settings.FormatFaultsByFile(p.Settings.Faults)
 }
 
 // incompleteRulesMessage returns a message about the entries of a list that are not complete rules; empty means none.

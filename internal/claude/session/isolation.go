@@ -94,7 +94,7 @@ func (b *backgroundWork) IsolateAgent(ctx context.Context, id string) (dir strin
 		return "", err
 	}
 	o := t.options
-	o.CWD, o.Worktree = w.Path, &builtin.Worktree{Worktree: w, PreviousDir: w.Path, OfAgent: true}
+	o.CWD, o.Worktree = w.Path, &builtin.Worktree{Worktree: w, PreviousDir: w.Path, BelongsToAgent: true}
 	tools, err := builtin.New(o)
 	if err != nil {
 		return "", err
