@@ -48,8 +48,8 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
 // Canned returns a middleware that answers calls from the scenario. It first waits for the delay of the call. Then it
-// uses the first of these that the scenario contains: the refusal of the tool, the result of the call, the result of
-// the tool. If the scenario contains none of them, Mode decides (spec: scenario-format 1).
+// uses the first of these values that the scenario contains: the error of the tool, the result of the call, the result
+// of the tool. If the scenario contains none of them, Mode decides (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript

@@ -100,7 +100,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	refusals := newRefusalServer(s)
 	tb.Cleanup(func() {
-		refusals.Close() // it waits for open requests, so that their findings are in the journal
+		refusals.Close() // Close waits for open requests, so that their findings are in the journal
 		s.reportProblems()
 	})
 	c.refusalURL = refusals.URL

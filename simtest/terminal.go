@@ -46,7 +46,7 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 	if err != nil {
 		tb.Fatalf("simtest: starting claude in a terminal: %v", err)
 	}
-	tb.Cleanup(func() { terminal.Stop() }) // this runs before the run is checked
+	tb.Cleanup(func() { terminal.Stop() }) // claude must exit before the end of the test checks the run
 	return &Terminal{tb: tb, terminal: terminal}
 }
 

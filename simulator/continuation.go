@@ -193,7 +193,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 		return "", false, err
 	}
 	a.out.emitAll(out.Notices)
-	if !out.Block { // if a hook blocks, the trace is recorded after the feedback
+	if !out.Block { // the trace of a hook that blocks is recorded after its feedback
 		a.emitHookTrace(out)
 	}
 	context := strings.Join(out.AdditionalContext, "\n")

@@ -23,7 +23,7 @@ type startedCall struct {
 type startedCallKey struct{}
 
 // ContinueStream lets the stream of the message continue, because the call now waits for a process, the host or an
-// agent. Only the first call in a tool call has an effect.
+// agent. Only the first use of ContinueStream in a call has an effect.
 func ContinueStream(ctx context.Context) {
 	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && !c.hasYielded {
 		c.hasYielded = true
@@ -96,7 +96,7 @@ func (d *toolRound) showCallEvents(ctx context.Context, run *startedCall) (resul
 	return nil, false
 }
 
-// startHooks starts the hooks of a call that waits for an earlier call. They start before that call's result is shown.
+// startHooks starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
 func (d *toolRound) startHooks(ctx context.Context, c *preparedCall) {
 	if d.events == nil || c.earlyResult != nil || d.sim.options.Tools.FirstEffect(ctx, c.toolUse) != (Effect{BeforeBlockStop, true}) {
 		return

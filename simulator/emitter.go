@@ -26,7 +26,7 @@ type turnEndError struct {
 	skippedModel     bool
 	excludeLastReply bool   // the usage of the last reply is not part of the turn's usage
 	localCommand     string // name of the slash command that ran; empty if none
-	crash            string // error with which the whole session exits (code 1); empty means the session continues
+	crash            string // error that ends the session with exit code 1; empty means that the session continues
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }

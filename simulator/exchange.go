@@ -32,7 +32,7 @@ type replyInfo struct {
 	text                 string  // last text block; empty if the reply ends with a tool use
 	stopReason           *string // nil if there was no reply
 	messageID, requestID string
-	displayed            *string // what the user sees instead of the text above; nil means that the user sees the text
+	displayed            *string // what the user sees instead of text; nil means that the user sees text
 	isEmpty              bool    // the reply has no visible content
 	hasMore              bool    // the response has another step
 	isContinuation       bool    // the next reply continues this one; the Messages API returns both as one message

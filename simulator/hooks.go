@@ -86,7 +86,7 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 }
 
 // reloadInstructions passes all instruction files to hooks and the model again, because a compaction has removed them.
-// texts are the context of the prompt before the compaction hooks ran; what these hooks have added is kept.
+// texts are the context of the prompt before the compaction hooks ran. The texts that these hooks have added are kept.
 func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
 	said := p.prompts.context[len(texts):]
 	p.prompts.context = texts
@@ -256,7 +256,7 @@ func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook 
 	return in
 }
 
-// fillSessionStart sets the time since the previous reply and what the context costs again (observed with 2.1.329).
+// fillSessionStart sets the time since the previous reply and the price of its context (observed with 2.1.329).
 func (h PreviousReply) fillSessionStart(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)

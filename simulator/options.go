@@ -45,7 +45,7 @@ type Options struct {
 	Hooks *hook.Runner
 	Clock Clock
 	Rand  *rand.Rand // source of jitter; nil means no jitter
-	// State contains what changes while the conversation runs. It must have a session id.
+	// State contains the values that change while the conversation runs. Its session id must be set.
 	State    *SessionState
 	Location Location // nil means the default mode in the session's first directory
 	// System is the system prompt, available to scenario expressions.
@@ -60,8 +60,8 @@ type Options struct {
 	Main *MainOptions
 }
 
-// Limits sets the limits of a conversation and what happens near them. The zero value has the limits of the real CLI,
-// but retries do not wait.
+// Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but
+// retries do not wait.
 type Limits struct {
 	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first round
 	BudgetUSD float64 // cost of the session; 0 means no limit

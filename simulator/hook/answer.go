@@ -80,7 +80,7 @@ func (a *hookResult) readOutput(event string) {
 	if err != nil {
 		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
 		a.stderr = invalidOutputText(object, err)
-		if _, read := errors.AsType[*shapeError](err); !read { // for the CLI, such a hook counts as one that did not run
+		if _, read := errors.AsType[*shapeError](err); !read { // the CLI treats a hook with invalid JSON as one that did not run
 			a.stdout, a.exitCode = "", new(1)
 		}
 		return

@@ -162,7 +162,7 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
-	other, field := written, &use.Input // the other form of the path, and the field that gets it
+	other, field := written, &use.Input // other is the form of the path that the input lacks; field gets the input with it
 	switch path := given.Get(key); {
 	case len(seen) == 0 || len(path) == 0:
 		return use

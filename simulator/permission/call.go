@@ -302,7 +302,7 @@ func (r *rule) matchesParam(c *call) bool {
 	}
 	text := string(raw)
 	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw) // for a number or a boolean
+		text = string(raw) // the value is a number or a boolean
 	}
 	return r.value.MatchString(text)
 }

@@ -142,7 +142,7 @@ func (d decider) decide(c *call) Verdict {
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
-		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // also for calls that a rule allows (observed with 2.1.330)
+		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // this call is refused in plan mode even if a rule allows it (observed with 2.1.330)
 	}
 	if q := c.suspiciousReadVerdict(); q != nil {
 		return *q

@@ -142,8 +142,8 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 	return nil
 }
 
-// directoryVariableApproval returns the question that a command requires if it removes a directory in a variable, or if it passes
-// such a command to another shell.
+// directoryVariableApproval returns the question about a command that removes a directory named by a variable, or that
+// passes such a command to another shell.
 func directoryVariableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
 	assignments := outer.Assignments()
 	for _, one := range nestedCommands(assignments, cmd) {
@@ -363,7 +363,7 @@ func dangerousApproval(message, reason string) *approvalRequest {
 
 const unknownValuePlaceholders = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
 
-// unsetRemovalApproval asks about removing what may be the root because a variable is not set.
+// unsetRemovalApproval returns the question about a removal whose target becomes the root if a variable is not set.
 func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name, inner := cmd.UnquotedRemoval()
 	operands, _ := removalOperands(inner)

@@ -108,7 +108,7 @@ func compileWildcards(text string) (*regexp.Regexp, error) {
 // deny or ask rule such as "Bash(command:ls)", command is thus not the name of a parameter (observed with 2.1.329).
 func contentParameter(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
-// Parts splits a rule into the tool's name and its content; if the rule does not parse, the name is the whole text.
+// Parts splits a rule into the tool's name and its content. If the rule cannot be parsed, the name is the whole text.
 func (r Rule) Parts() protocol.PermissionRule {
 	parsed, err := parseRule(r)
 	if err != nil {

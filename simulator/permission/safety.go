@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sensitiveFileApproval returns the question about a file that configures automatically run commands. Modes and rules
-// that allow edits do not apply to such a file. Nil means that it is an ordinary file.
+// sensitiveFileApproval returns the question about a file in which commands can be configured that run automatically.
+// Modes and rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
 func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	ask := func(message string) *approvalRequest {
 		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}
@@ -47,7 +47,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 // windowsNamePattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
 var windowsNamePattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
-// suspiciousReadVerdict returns the question about reading a file whose name means another file on Windows. Nil means
+// suspiciousReadVerdict returns the question about reading a file whose name has another meaning on Windows. Nil means
 // that the name is not suspicious, or that a rule allows the whole tool.
 func (c *call) suspiciousReadVerdict() *Verdict {
 	if c.kind != claudecode.ToolClassRead || !windowsNamePattern().MatchString(c.path) ||
@@ -88,8 +88,8 @@ func isSensitiveName(name string) bool {
 	return false
 }
 
-// safetyApproval returns the approval that a call needs because it changes a file that configures automatically run
-// commands; nil means none. No allow rule replaces this approval.
+// safetyApproval returns the approval that a call needs because it changes a file in which commands can be configured
+// that run automatically; nil means none. No allow rule replaces this approval.
 func (c *call) safetyApproval() *approvalRequest {
 	switch c.kind {
 	case claudecode.ToolClassWrite:

@@ -80,9 +80,9 @@ type commandVerdict struct {
 	approval         *approvalRequest // the question if the command is not allowed; nil means a plain request for approval
 }
 
-// decidePart decides about the simple command at index i. First it returns questions that no allow rule can answer:
-// those of ask rules, of the command's form, and of its paths. Without such a question, the command is allowed if an
-// allow rule applies to it, if it only reads, or if the mode allows it to change files.
+// decidePart decides about the simple command at index i. First it returns the questions that no allow rule can answer:
+// about ask rules, about the form of the command, and about its paths. Without such a question, the command is allowed
+// if an allow rule applies to it, if it only reads, or if the mode allows it to change files.
 func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}

@@ -76,7 +76,7 @@ type PostToolBatchHook struct {
 	ToolCalls HookList[HookToolCall] `json:"tool_calls"`
 }
 
-// HookToolCall is one call of a batch.
+// HookToolCall is one call in a [PostToolBatchHook].
 type HookToolCall struct {
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`

@@ -58,10 +58,10 @@ type MCPResult struct {
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
 }
 
-// MCPCall is a call of an MCP tool for transcripts.
+// MCPCall describes a call of an MCP tool, for transcripts.
 type MCPCall struct {
 	Server, Tool string     // names as the server uses them
-	Result       *MCPResult // nil if there is only content
+	Result       *MCPResult // nil if the server's response has only content
 	// NotReadOnly is why the tool may have changed something: "declared" or "no_hint". It is empty if the tool is
 	// read-only or the call failed.
 	NotReadOnly string

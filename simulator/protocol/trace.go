@@ -126,7 +126,7 @@ type StopHooks struct {
 // VerbatimOutput is output that a scenario contains byte for byte, for stdout (only with stream-json) or stderr.
 type VerbatimOutput struct {
 	Stdout []byte
-	Times  int    // repetitions of Stdout; 0 means once
+	Times  int    // how many times Stdout is written; 0 means once
 	End    []byte // written after the last repetition
 	Stderr string
 }

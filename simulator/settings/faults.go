@@ -344,8 +344,8 @@ func truncate(text string) string {
 
 const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// hookFaults returns the faults for the invalid hooks that make the CLI ignore the whole file. The CLI reports these
-// hooks twice: first in the words for hooks, then in the words for values of any key (second).
+// hookFaults returns the faults for the invalid hooks because of which the CLI ignores the whole file. The CLI reports
+// each of them twice: first in the words for hooks, then in the words for values of any key.
 func hookFaults(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
 	for _, known := range claudecode.HookEvents() {

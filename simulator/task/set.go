@@ -59,7 +59,7 @@ type Set struct {
 	takenEvents   []queuedEvent // currently being shown
 	shownSignal   chan struct{} // closed when takenEvents have been shown
 	notices       []Notification
-	waitingAgents []func() // agents that run between turns (Ordered)
+	waitingAgents []func() // agents that run between turns, if Options.Ordered is set
 	agentRunning  bool     // an agent taken from waitingAgents is running
 	// isLaunching is true from the time when a call starts a background task until the model's reply to the call's
 	// result is shown. In the meantime, events of background tasks are held back.
@@ -116,21 +116,21 @@ func (s *Set) Start(i Info) *Task {
 	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.options.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	starter := false // the caller is itself a background task
+	parentInBackground := false // the call that starts the task is part of a background task
 	if parent := s.find(i.ParentID); parent != nil && parent.inBackground {
-		starter, t.inBackground = true, true
+		parentInBackground, t.inBackground = true, true
 	}
 	s.tasks = append(s.tasks, t)
 	if i.Kind == KindAgent && !again && !i.IsAmbient {
 		s.countSpawn(t)
 	}
 	if i.Background {
-		s.queueEvents(t, starter, s.backgroundTasksFrame())
+		s.queueEvents(t, parentInBackground, s.backgroundTasksFrame())
 		if i.ParentID == "" {
 			s.isLaunching = true
 		}
 	}
-	s.queueEvents(t, starter, t.startedFrame())
+	s.queueEvents(t, parentInBackground, t.startedFrame())
 	return t
 }
 

@@ -66,7 +66,7 @@ type End struct {
 	Report       string // the report of a background agent; empty means none
 	ToolsUsed    string // tools that a background agent used, for the model; empty means none that are new to it
 	Usage        *Usage // agents only
-	Error        string // the error for observers; empty means none
+	Error        string // error message that hosts see; empty means none
 	KnownToModel bool   // the model was already notified
 	Interrupted  bool   // the call that waited for the task was interrupted; the end is shown after the call's result
 	Event        string // the last event, reported with the end; empty means none

@@ -78,7 +78,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 		return 0, 0
 	}
 	if !mayContainPatch(r.Output) {
-		return 0, 0 // such an output is not that of an edit, and may be long
+		return 0, 0 // an output without a patch is not that of an edit, and may be long
 	}
 	raw, err := protocol.Marshal(r.Output)
 	if err != nil {

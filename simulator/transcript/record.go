@@ -327,7 +327,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
-// effortLevels returns the effort level, and the same as per-turn effort; nil if the model has no per-turn effort.
+// effortLevels returns the effort level of the model. perTurn is the same level, or nil if it is fixed for the session.
 func (r *recorder) effortLevels() (level string, perTurn *string) {
 	if r.conversation.options.Context == nil {
 		return "", nil

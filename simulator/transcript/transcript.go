@@ -114,7 +114,7 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-const maxStoredRuns = 10_000 // with one seed and one state directory
+const maxStoredRuns = 10_000 // maximum number of sessions with the same seed in one state directory
 
 // RefusedError means that the resumed conversation cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {

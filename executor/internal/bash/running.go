@@ -251,7 +251,7 @@ func (r *runningCommand) taskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// taskEnd returns the end of the task of a command that exited by itself.
+// taskEnd returns how the task of a command ended that exited without being stopped.
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {

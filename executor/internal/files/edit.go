@@ -218,7 +218,7 @@ func (in editInput) replaceIn(content string) string {
 	}
 	old := in.OldString
 	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
-		old += "\n" // so that no empty line is left where the text was
+		old += "\n" // if a whole line is deleted, its line end is deleted, too
 	}
 	return strings.Replace(content, old, in.NewString, limit)
 }
@@ -250,7 +250,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// adaptQuotes adapts an edit to the quotes of a file if content contains the text before only with other quotes.
+// adaptQuotes adapts an edit to the quotes of a file, if content contains before only with other kinds of quotes.
 func adaptQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after

@@ -75,7 +75,7 @@ func (nb *notebook) language() string {
 	return meta.LanguageInfo.Name
 }
 
-// hasCellIDs reports whether cells have ids, which is the case in format 4.5 and later.
+// hasCellIDs reports whether the cells of the notebook have ids. They do in format 4.5 and later.
 func (nb *notebook) hasCellIDs() bool {
 	var major, minor int
 	_ = json.Unmarshal(nb.keys.Get("nbformat"), &major)
