@@ -62,7 +62,7 @@ type ResourceContent struct {
 	Text     string `json:"text"`
 }
 
-// Tools returns the three tools, or nothing if no server has resources.
+// Tools returns the three tools that list and read resources, or nothing if no server has resources.
 func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	if !r.Manager.HasResources() {
 		return nil, nil
@@ -85,7 +85,7 @@ func ResourceTools() []protocol.Tool {
 	}
 }
 
-// Execute runs one of the three tools. For other tools the error is [ErrUnknownTool].
+// Execute runs a call of a tool of [Resources]. For other tools, the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
 		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.listDirectory,

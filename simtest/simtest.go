@@ -71,7 +71,7 @@ func (c *Claude) On(prompt any, steps ...any) *Claude {
 	return c
 }
 
-// Env returns the environment of a command that starts claude ("K=V"): that of this process plus the test's variables.
+// Env returns the environment for commands that start claude ("K=V"): that of the process, and the test's variables.
 func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
 
 // Prompts returns the prompts that the model has received, in order.

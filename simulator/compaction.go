@@ -149,7 +149,7 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.lastMessage)})
 }
 
-// analysisSectionPattern matches the notes that a model writes before its summary, and which are removed from the summary.
+// analysisSectionPattern matches the notes that a model writes before its summary. They are not part of the summary.
 var analysisSectionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
 // summaryText returns the summary as the model will read it.

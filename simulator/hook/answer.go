@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// blockExitCode is the exit status of a hook command that blocks a call, a prompt or an end (spec: cli-contract 5.5).
+// blockExitCode is the exit status of a command that blocks a call, a prompt or a turn's end (spec: cli-contract 5.5).
 const blockExitCode = 2
 
 type hookCall struct {

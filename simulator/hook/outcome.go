@@ -193,7 +193,7 @@ func (o *Outcome) addUserMessage(c *hookCall, text string) {
 	}
 }
 
-// refusalReason returns the reason for users, and bare, the reason as the hook wrote it, which may be empty.
+// refusalReason returns why the hook refused: reason is for users, and bare is what the hook wrote, which may be empty.
 func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
 	if a.isBlocked {
 		return a.blockReason, a.rawReason, true

@@ -407,7 +407,7 @@ func emptiedDirectory(target string) (dir string, all bool) {
 
 const workspaceDirectoryText = "a workspace directory (the working directory, an additional working directory, or one of their parent directories)"
 
-// describeCriticalDirectory describes an absolute path that must not be removed by accident; empty means it may be.
+// describeCriticalDirectory describes a path that must not be removed by accident; empty means that it may be removed.
 func (c commandLine) describeCriticalDirectory(abs string) string {
 	clean := filepath.Clean(abs)
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {

@@ -77,7 +77,7 @@ func ErrorResult(text string) ToolResult {
 	return ToolResult{Content: Content{Text: text}, IsError: true}
 }
 
-// UsageError returns the error of a wrong call (unknown tool, invalid input). The model sees <tool_use_error> tags.
+// UsageError is the error of a wrong call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
 func UsageError(text string) ToolResult {
 	return ToolResult{Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"}, IsError: true, Output: text}
 }

@@ -278,7 +278,7 @@ type FallbackLine struct {
 	LineTrailer
 }
 
-// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts, of which no_verdict was never observed.
+// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. It was never observed with no_verdict.
 type LinePromptOutcome struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"

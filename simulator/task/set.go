@@ -387,7 +387,7 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountRequest counts the request of an agent; background is the call's run_in_background, nil means not set.
+// CountRequest counts the request for an agent. background is the call's run_in_background; nil means not set.
 func (s *Set) CountRequest(background *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

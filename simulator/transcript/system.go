@@ -207,7 +207,7 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
-// prepareCompaction writes the lines before the boundary in a terminal. From now on, requests are recorded as in a new
+// prepareCompaction writes the lines before the boundary in a terminal. Afterwards, requests are recorded as in a new
 // transcript.
 func (r *recorder) prepareCompaction() error {
 	r.conversation.recordFiles(r.conversation.options.Clock.NewID())

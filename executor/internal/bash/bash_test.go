@@ -89,7 +89,7 @@ func TestPreview(t *testing.T) {
 		{"early line end", strings.Repeat("é", 1000) + "\n" + strings.Repeat("x", 2000), strings.Repeat("é", 1000) + "\n" + strings.Repeat("x", 999) + "\n..."},
 		{"late line end", strings.Repeat("é", 1001) + "\n" + strings.Repeat("x", 2000), strings.Repeat("é", 1001) + "\n..."},
 	} {
-		if diff := cmp.Diff(tt.want, preview(tt.output)); diff != "" {
+		if diff := cmp.Diff(tt.want, outputPreview(tt.output)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
