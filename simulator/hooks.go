@@ -22,7 +22,7 @@ type hookPoints struct {
 	out           *emitter
 	prompts       *promptState
 	temporaryID   string // session id shown while a session is looked up; empty means the session's own id
-	displayTurnID string // turn id for MessageDisplay hooks; empty until the first one
+	displayTurnID string // turn id in the input of MessageDisplay hooks; empty until the first of them runs
 }
 
 // hookBase returns the fields of a hook input that most events have. Some events lack fields: for example, SessionStart

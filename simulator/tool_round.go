@@ -335,7 +335,7 @@ func possibleChangeReason(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRemainingCalls emits a result for each call without one after an interrupt. startedCount calls had started.
+// rejectRemainingCalls emits a result for each call that an interrupt left without one. startedCount calls had started.
 func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCall, shown []bool, startedCount int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause

@@ -53,7 +53,7 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	return schemaError(s.compiled.Validate(instance), s.root)
 }
 
-// CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
+// CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. In errors, the value is "data".
 func CompileResult(raw json.RawMessage) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -228,7 +228,7 @@ type errorFormatter struct {
 	lines   []string
 }
 
-// formatErrors adds the lines for a validation error: those of its causes, then its own unless it only groups causes.
+// formatErrors adds the lines for a validation error: first those of its causes, then its own if it has one.
 func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)

@@ -75,7 +75,7 @@ type AgentRef struct {
 	NoPrompts    bool
 	Mode         string // permission mode of the agent's calls; empty means the mode of the session
 	InBackground bool
-	Searches     bool // the agent's type lists its tools without Bash, so it has Glob and Grep if it lists them
+	Searches     bool // the agent's list of tools lacks Bash; only such an agent has Glob and Grep, if it lists them
 }
 
 // HookVerdict is the decision of a PreToolUse hook. "allow" permits a call that would need a question, but does not

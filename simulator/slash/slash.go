@@ -84,7 +84,7 @@ type Outcome struct {
 	Model *string
 	// Failed is true if the command failed; Text is the reason.
 	Failed bool
-	// IsSilent is true if the result does not contain the text.
+	// IsSilent is true if the result event does not contain Text.
 	IsSilent bool
 	// Work runs the skill's agent and returns the answer, which becomes the text; nil means that there is no agent.
 	Work func(context.Context) (string, error)
