@@ -192,7 +192,7 @@ func RequestedModelLabel(name string) string {
 	return name
 }
 
-// WireModel returns the name of a resolved model in requests and responses, which is without the variant [1m].
+// WireModel returns the name of a resolved model in requests and responses: without the variant [1m].
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
 // DisplayModel returns a model's display name: "Opus 5.5" for claude-opus-5-5, dated or not. Unknown names are kept.

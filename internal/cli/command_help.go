@@ -10,7 +10,7 @@ import (
 //go:embed command_help.txt
 var commandHelpText string
 
-// commandHelp returns the help for a command or subcommand of the real CLI; empty if it is not requested or not known.
+// commandHelp returns the help for a command or subcommand of the real CLI; "" means not requested or not known.
 func commandHelp(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {

@@ -32,7 +32,7 @@ type EvaluationRequest struct {
 // nativeCaller is one of claudeless's own callers.
 type nativeCaller ClientKind
 
-// Actions excludes replace for hooks, which cannot run another tool.
+// Actions excludes replace for hooks, because they cannot run another tool.
 func (n nativeCaller) Actions(phase Phase) []Action {
 	switch {
 	case phase == PhaseAfter:

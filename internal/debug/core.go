@@ -140,7 +140,7 @@ func MissingParameter(parameter string) *Error {
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// Value returns the bytes of a stored value, which must not be changed.
+// Value returns the bytes of a stored value. The caller must not change them.
 func (c *hubState) Value(cid string) ([]byte, error) {
 	if !cas.IsCID(cid) {
 		return nil, NewError(CodeCIDNotFound, "not a CID", "cid", cid)
@@ -258,7 +258,7 @@ func (c *hubState) PublishChange(topic string) {
 	c.publish(Event{Kind: EventConfigurationChanged, Topic: topic})
 }
 
-// publish queues e for all observers without waiting; c.mu must be held, which keeps the events in order.
+// publish queues e for all observers without waiting; c.mu must be held, to keep the events in order.
 func (c *hubState) publish(e Event) {
 	for s := range c.observers {
 		e.Missed = s.missed

@@ -244,7 +244,7 @@ type sessions struct {
 	bytes     int // size of all transcripts
 }
 
-// openSession creates a session with a unique start time, which its id contains. l.mu must be held.
+// openSession creates a session with a unique start time, because its id contains this time. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.lastStart) {

@@ -29,7 +29,7 @@ type ScriptedGate struct {
 	byRuleName  map[string]*scenarios.Breakpoint
 }
 
-// NewScriptedGate returns a gate with its own hub, which Close closes.
+// NewScriptedGate returns a gate with its own hub. Close also closes this hub.
 func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	if o.Now == nil {
 		return nil, errors.New("debug: ScriptedGateOptions.Now must be set")

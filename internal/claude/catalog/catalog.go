@@ -85,7 +85,7 @@ type Command struct {
 	Hooks json.RawMessage
 }
 
-// Catalog contains the built-in entries, and what users add to the CLI in files. Many goroutines may use it.
+// Catalog contains the built-in entries and those that users add in files. Many goroutines may use it.
 type Catalog struct {
 	pluginParts []PluginParts // parts of the plugins that [New] found
 
@@ -198,8 +198,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name; "" if none is
-// similar.
+// SimilarNameHint returns a sentence that suggests the skill or command with the most similar name, or "".
 func (c *Catalog) SimilarNameHint(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
 	for _, b := range claudecode.BuiltinCommands() {

@@ -112,7 +112,8 @@ func (i *initialConnect) end() {
 	i.onContact = nil
 }
 
-// recordServerContact records a message to a server. The channel closes when the answer may be used; nil means at once.
+// recordServerContact records a message to a server. Its answer may be used once the channel is closed, or if it is
+// nil.
 func (i *initialConnect) recordServerContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

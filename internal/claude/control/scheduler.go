@@ -43,7 +43,7 @@ type initializeState struct {
 	unanswered int // number of requests without an answer; other requests wait for them
 	connecting int // number of requests whose servers are still connecting; until then no turn may start
 	answered   bool
-	postponed  []incomingFrame // other requests, which wait for the answers
+	postponed  []incomingFrame // requests of other kinds that wait for these answers
 }
 
 func newScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *pendingRequests) *scheduler {

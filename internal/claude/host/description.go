@@ -25,7 +25,7 @@ type Description struct {
 	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
 
 	// ManifestsParked has the outcome of each handshake in the request, by server: "parked" if it was stored, otherwise
-	// the reason why not.
+	// the reason why it was not.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
 	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil means none

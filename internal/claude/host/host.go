@@ -119,7 +119,7 @@ type handler struct {
 	slow bool
 }
 
-// handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes without one.
+// handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes that have no handler.
 func handlerFor(subtype string) (handler, bool) {
 	table := map[string]handler{
 		"set_permission_mode":     {run: setPermissionMode},

@@ -99,7 +99,7 @@ type fileService interface {
 var errRewindDisabled error = &control.HostError{Text: "File rewinding is not enabled."}
 
 type backgroundTasks interface {
-	// StopTask ends a task and shows its end. answered must be called after the answer, unless it is nil.
+	// StopTask ends a task and shows its end. If answered is not nil, it must be called after the answer was sent.
 	StopTask(ctx context.Context, id string) (answered func())
 	// TaskOutput returns what a shell command in the background has written so far.
 	TaskOutput(id string) ([]byte, bool)

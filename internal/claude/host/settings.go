@@ -54,7 +54,7 @@ func (h *hostedSession) reloadSettings() error {
 	return err
 }
 
-// ApplySettings overrides --settings. Model, output style, effort, rules, directories and hooks change at once.
+// ApplySettings overrides --settings. Model, output style, effort, rules, directories and hooks apply at once.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
 		return wrong

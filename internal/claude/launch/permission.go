@@ -134,7 +134,7 @@ func (p Permission) DirectoryPaths() []string {
 	return list
 }
 
-// ruleNotices returns the notices about ineffective rules and settings, which a run with text output prints on stderr.
+// ruleNotices returns notices about ineffective rules and settings. A run with text output prints them on stderr.
 func ruleNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

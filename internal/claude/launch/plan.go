@@ -119,7 +119,7 @@ type Customization struct {
 // Servers are the MCP servers of the run.
 type Servers struct {
 	Configs         []mcp.ServerConfig        // servers that are started
-	InHost          []mcp.ServerConfig        // servers inside the host, which are reachable only after initialize
+	InHost          []mcp.ServerConfig        // servers inside the host; they can be reached only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
 	Client          mcp.Options               // options for connecting to the servers, without callbacks
 	Required        bool                      // the run fails if a server is missing
@@ -205,7 +205,7 @@ type Output struct {
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
 
-// RecordOptions specify what is recorded about a run and where, and the gates and the debugger of the run.
+// RecordOptions specify what is recorded about a run, and where. They also specify its gates and its debugger.
 type RecordOptions struct {
 	Capture       string // the journal's file; empty means none
 	Gates         string // directory of the gates (steps of the scenario wait at them); empty means none

@@ -25,7 +25,7 @@ type toolInventory struct {
 	promptTool       string
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
-	state            *simulator.SessionState // has the model, which determines whether the task list is offered
+	state            *simulator.SessionState // contains the current model; the model determines whether the task list is offered
 	hiddenTools      bool                    // a call runs even if init does not list its tool
 	answersQuestions bool                    // a host or the scenario answers the questions that tools ask the user
 }

@@ -20,7 +20,7 @@ type scriptedModelOptions struct {
 	Failure *scenarios.Failure
 	// Fault is the name of a fault that lasts for the whole run; empty means none.
 	Fault string
-	// Stdout is the output of the run, which faults can corrupt.
+	// Stdout is the output of the run; faults can corrupt it.
 	Stdout io.Writer
 	// Gates is the directory of the gates; empty means none.
 	Gates   string
@@ -69,7 +69,7 @@ type agentModel struct {
 	*scenarios.Engine
 }
 
-// Next returns the reply of the agent's engine, after waiting at the gate of the step, if any.
+// Next returns the reply of the agent's engine. If the step has a gate, it first waits until the gate opens.
 func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
 	a.model.reportTemplateErrors(ctx, reply, err)

@@ -50,7 +50,7 @@ type conversation struct {
 	mu     sync.Mutex // guards the following fields
 	sim    *simulator.Simulator
 	cost   slash.Cost // costs at the end of the last turn
-	writes []func()   // changes of the transcript, which are made between turns
+	writes []func()   // changes of the transcript that wait for the end of the turn
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the

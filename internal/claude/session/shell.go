@@ -12,7 +12,7 @@ import (
 // RunShell runs a shell command that the user typed, without permission. If it fails, stderr contains all its output.
 func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr string) {
 	if strings.HasPrefix(strings.TrimSpace(command), "sleep ") {
-		command = ":\n" + command // the tool refuses commands that begin with a long sleep, which are allowed for users
+		command = ":\n" + command // the tool refuses commands that begin with a long sleep, but users may run them
 	}
 	input, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

@@ -24,7 +24,7 @@ type Console struct {
 	screen            screen
 	keys              keyReader
 	notice            []string  // rows below the header; nil means none
-	earlyText         string    // what was typed while no screen was shown; it becomes the first draft
+	earlyText         string    // text that was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
 	answers           []journal.Screen
 	answeredAt        time.Time   // when the last dialog of [Console.askDialogs] was answered; zero means that none was
@@ -110,7 +110,7 @@ func (c *Console) Close() error {
 	return errors.Join(c.painter.close(), c.restoreMode())
 }
 
-// suspend stops the program until the shell continues it. Without a shell, the program continues at once.
+// suspend stops the program until the shell continues it. If no shell started the program, it continues at once.
 func (c *Console) suspend() error {
 	full := c.painter.fullScreen
 	err := errors.Join(c.painter.close(), c.restoreMode())
@@ -144,7 +144,7 @@ func (c *Console) updateScreenSize() {
 	c.screen.cols, c.screen.rows = cols, rows
 }
 
-// decode returns the keys of what was typed, and arms the timer for a lone escape.
+// decode returns the keys of the typed bytes. For a lone Escape byte, it starts the timer.
 func (c *Console) decode(data []byte) []key {
 	keys := c.keys.read(data)
 	if c.keys.hasPendingEscape() {

@@ -33,7 +33,7 @@ type option struct {
 	lineAbove bool
 	truncate  bool   // a long label is cut instead of wrapped
 	note      string // second line under the label; empty means none
-	value     string // what the option stands for
+	value     string // value that the owner of the dialog receives for this option
 }
 
 const amendHintText = " · Tab to amend"

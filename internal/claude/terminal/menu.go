@@ -117,7 +117,7 @@ func (m *commandMenu) press(k keyName) (completed string, handled bool) {
 	case keyTab:
 		return m.matches[m.selected].name + " ", true
 	case keyEnter:
-		return m.matches[m.selected].name, false // the command is sent at once
+		return m.matches[m.selected].name, false // Enter completes the command and sends it at once
 	default:
 		return "", false
 	}

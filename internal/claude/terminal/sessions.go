@@ -110,7 +110,7 @@ func historyDialog(plan *launch.Plan, s *screen) *dialog {
 	return d
 }
 
-// ResumeHint returns lines that explain how to resume the session; empty if the session had no prompt or is not saved.
+// ResumeHint returns lines that explain how to resume the session, or "" if the session had no prompt or is not saved.
 func (t *Terminal) ResumeHint() string {
 	if t.player.session.LastResult() == nil || t.plan.Transcript.NoPersist {
 		return ""

@@ -119,7 +119,7 @@ func (p *proxy) finishCalls(cancel context.CancelFunc) {
 	p.closing = true
 	p.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // returns when the calls have returned, which cancel ensures
+	go func() { // returns when the calls have returned; cancel makes them return
 		p.handlers.Wait()
 		close(done)
 	}()

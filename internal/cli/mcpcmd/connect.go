@@ -198,7 +198,7 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 	}
 }
 
-// disconnectedError returns an error that lists the servers that are not connected and why; nil if all are connected.
+// disconnectedError returns an error that lists each server that is not connected, with the reason; nil means none.
 func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {

@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 // ErrServeRequested asks the caller to serve the built-in tools.
 var ErrServeRequested = errors.New("mcp serve")
 
-// runServe checks the options of `mcp serve`, which have no effect.
+// runServe checks the options of `mcp serve`. The options have no effect.
 func runServe(_ context.Context, o *Options, words []string) error {
 	ignore := func(string) error { return nil }
 	options := []argv.Option{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// runRemove runs `mcp remove`: from the given scope, or from the only one that has the server.
+// runRemove runs `mcp remove`: it uses the scope of --scope, or else the only scope that has the server.
 func runRemove(_ context.Context, o *Options, words []string) error {
 	scope := ""
 	found, help, err := parseOperands(o, []argv.Option{scopeFlag(&scope)}, words, "name")

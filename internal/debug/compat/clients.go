@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// pauseLease is how long a pause stays open after the last poll of its client, which may poll rarely.
+// pauseLease is how long a pause stays open after the last poll of its client: some clients poll rarely.
 const pauseLease = 5 * time.Minute
 
 // Clients serves all older clients of a hub. Its methods may be called from many goroutines.

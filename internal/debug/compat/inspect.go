@@ -25,7 +25,7 @@ type Inspection struct {
 	Repr string `json:"repr"` // Python's repr of the value, truncated
 	Size int    `json:"size"` // bytes
 	// Attributes are the members of a container, or the state of an object. They may contain members of their own, down
-	// to 3 levels. Each level has at most 100; the key "…" has the number of the others.
+	// to 3 levels. Each level has at most 100; the key "…" has the number of those that are left out.
 	Attributes map[string]any `json:"attributes"`
 	// Error is "deserialization_failed" if the bytes are not in the declared format; empty means no error.
 	Error string `json:"error,omitempty"`

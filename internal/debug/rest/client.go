@@ -285,7 +285,7 @@ func (c *Client) roundTrip(ctx context.Context, method, path string, in any) (st
 	res, err := c.http.Do(req)
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err // without the address, which the caller knows
+			err = u.Err // drops the address from the text, because the caller adds it
 		}
 		return 0, nil, err
 	}

@@ -107,7 +107,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleState returns the first character of a title, which shows claude's state. All busy characters count as one.
+// titleState returns the first character of a title. It shows claude's state. All busy characters count as one.
 func titleState(title string) string {
 	_, n := utf8.DecodeRuneInString(title)
 	if IsBusyTitle(title) {

@@ -30,7 +30,7 @@ type recorderOptions struct {
 	Clock      Clock
 	// Dir receives the files; empty means that only the summary is created.
 	Dir string
-	// Environ and Secrets define what is secret, as in [redact.Options].
+	// Environ and Secrets define which texts are secret, as in [redact.Options].
 	Environ, Secrets []string
 	// Texts are parts of screens that depend on the run, by name.
 	Texts map[string]string

@@ -186,7 +186,7 @@ func describeBool(t ast.Expr, doc string) string {
 	return doc
 }
 
-// describeTable returns the doc comment of a type without its name, which is the heading of its section.
+// describeTable returns the doc comment of a type without its name, because the name is the heading of its section.
 func (f *fileFormat) describeTable(name string) string {
 	return rewriteDocComment(f.docs[name], name, name)
 }
