@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type toolUse struct{ session, id string }
+type toolUseKey struct{ session, id string }
 
 // call is a call between Start and Complete. The hub's lock guards it.
 type call struct {
@@ -38,9 +38,9 @@ type call struct {
 // calls holds the calls that have started and are not completed.
 type calls struct {
 	byID      map[string]*call
-	order     []string           // ids of the calls, oldest first; may contain ids of completed calls
-	byToolUse map[toolUse]string // ids of the calls
-	bytes     int                // size of the values in byID
+	order     []string              // ids of the calls, oldest first; may contain ids of completed calls
+	byToolUse map[toolUseKey]string // ids of the calls
+	bytes     int                   // size of the values in byID
 }
 
 // add stores a call until it completes. Over the limit, the oldest calls are dropped.
@@ -50,7 +50,7 @@ func (c *calls) add(k *call) {
 	c.byID[k.data.CallID] = k
 	c.order = append(c.order, k.data.CallID)
 	if k.data.ToolUseID != "" {
-		c.byToolUse[toolUse{k.data.SessionID, k.data.ToolUseID}] = k.data.CallID
+		c.byToolUse[toolUseKey{k.data.SessionID, k.data.ToolUseID}] = k.data.CallID
 	}
 	for len(c.order) > maxCalls || c.bytes > maxCallBytes && len(c.order) > 1 {
 		if old, ok := c.byID[c.order[0]]; ok {
@@ -65,7 +65,7 @@ func (c *calls) remove(k *call) {
 		c.bytes -= k.size
 	}
 	delete(c.byID, k.data.CallID)
-	delete(c.byToolUse, toolUse{k.data.SessionID, k.data.ToolUseID})
+	delete(c.byToolUse, toolUseKey{k.data.SessionID, k.data.ToolUseID})
 	if len(c.byID) == 0 {
 		c.order = nil
 	}

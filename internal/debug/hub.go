@@ -83,7 +83,7 @@ func New(o Options) (*Hub, error) {
 		hubState: c, registry: tools, BreakpointSet: at,
 		Records:  &records{hubState: c, breakpoints: at, maxRecords: o.MaxRecords},
 		sessions: &sessions{hubState: c, byID: map[string]*session{}},
-		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUse]string{}},
+		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUseKey]string{}},
 		pauses:   pauses{open: map[string]*pause{}, decisions: map[string]Decision{}},
 	}, nil
 }

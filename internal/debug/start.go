@@ -126,7 +126,7 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 func (h *Hub) completeCall(c Completion, r Outcome) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c.CallID = cmp.Or(c.CallID, h.calls.byToolUse[toolUse{c.Session, c.ToolUseID}])
+	c.CallID = cmp.Or(c.CallID, h.calls.byToolUse[toolUseKey{c.Session, c.ToolUseID}])
 	k, ok := h.calls.byID[c.CallID]
 	if !ok {
 		return nil

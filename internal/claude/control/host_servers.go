@@ -112,8 +112,7 @@ func (i *initialConnect) end() {
 	i.onContact = nil
 }
 
-// recordServerContact records a message to a server. Its answer may be used once the channel is closed, or if it is
-// nil.
+// recordServerContact records a message to a server. Its answer may be used when the channel is closed or nil.
 func (i *initialConnect) recordServerContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -113,15 +113,15 @@ func (d controlSession) Serve(ctx context.Context, r control.Request) (control.A
 	return h.run(ctx, d.requestServer, readRequest(r))
 }
 
-// handler serves one request subtype. A slow one may block; see [control.RequestServer].
-type handler struct {
+// requestHandler serves one request subtype. A slow one may block; see [control.RequestServer].
+type requestHandler struct {
 	run  serveFunc
 	slow bool
 }
 
 // handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes that have no handler.
-func handlerFor(subtype string) (handler, bool) {
-	table := map[string]handler{
+func handlerFor(subtype string) (requestHandler, bool) {
+	table := map[string]requestHandler{
 		"set_permission_mode":     {run: setPermissionMode},
 		"set_model":               {run: setModel},
 		"set_max_thinking_tokens": {run: setThinking},

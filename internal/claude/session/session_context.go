@@ -362,15 +362,15 @@ func (s *sessionContext) requestSource(r agent.Requester) string {
 // SessionDirSource marks the working directories that a host added while the session runs.
 const SessionDirSource = "session"
 
-// mentions reads the files and resources that prompts mention with @.
-type mentions struct {
+// mentionReader reads the files and resources that prompts mention with @.
+type mentionReader struct {
 	tools     *toolbox
 	cwd, home string
 }
 
 // Open reads a mentioned file as the Read tool would. It asks no permission question, but deny
 // rules apply (spec: cli-shapes, attachment:file).
-func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
+func (m mentionReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
 	path := named.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(m.home, rest)
@@ -419,7 +419,7 @@ func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 }
 
 // Read reads the resources of servers that a prompt mentions.
-func (m mentions) Read(ctx context.Context, prompt string) []simulator.MentionContent {
+func (m mentionReader) Read(ctx context.Context, prompt string) []simulator.MentionContent {
 	if m.tools.servers.manager == nil {
 		return nil
 	}

@@ -89,7 +89,6 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 		layer.Hooks(around), layer.Permission(permit), t.callGates.middleware(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
 
-// Dir returns the shell's current directory.
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
 
 func (t *toolbox) ProjectDir() string { return t.options.CWD }

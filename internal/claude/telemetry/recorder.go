@@ -68,13 +68,13 @@ type Recorder struct {
 	lastErr  error          // error of the last request that could not be sent
 	sent     map[string]int // numbers of accepted items, by full name
 	records  []logRecord
-	counters []*counter
+	counters []*metricCounter
 	spans    []spanData
 	idCount  int
 }
 
-// counter is the sum of one metric with one set of attributes.
-type counter struct {
+// metricCounter is the sum of one metric with one set of attributes.
+type metricCounter struct {
 	metric     string
 	attributes []attribute
 	start      time.Time
@@ -262,7 +262,7 @@ func (r *Recorder) addToMetric(name string, n float64, v attributeValues) {
 			return
 		}
 	}
-	r.counters = append(r.counters, &counter{metric: name, attributes: attributes, start: r.o.Clock.Now(), sum: n})
+	r.counters = append(r.counters, &metricCounter{metric: name, attributes: attributes, start: r.o.Clock.Now(), sum: n})
 }
 
 func (a attribute) equal(b attribute) bool {

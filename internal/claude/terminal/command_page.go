@@ -59,7 +59,7 @@ func (t *Terminal) infoDialog(kind string) *dialog {
 		}
 	}
 	d.foot = []string{"", "  Esc to close"}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if c.key == keyEscape {
 			return nil
 		}
@@ -85,7 +85,7 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 		}
 		d.options = append(d.options, option{label: fmt.Sprintf("%-24s %s", label, displayModelName(model))})
 	}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if c.cancelled {
 			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")
 			return nil
@@ -106,7 +106,7 @@ func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
 	d.showNumbers, d.head = true, append(d.head, "  "+displayModelName(model)+" has to read the whole conversation again.", "")
 	d.options = []option{{label: "Yes, switch to " + displayModelName(model)}, {label: "No, go back"}}
 	d.foot = []string{"", "  " + t.console.screen.labels.findLabel("dialog", "Enter to confirm") + " · Esc to cancel"}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if c.cancelled || c.index > 0 {
 			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")
 		} else {

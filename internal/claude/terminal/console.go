@@ -175,7 +175,7 @@ func (c *Console) askDialogs(ctx context.Context, d *dialog) error {
 	}
 	for d != nil {
 		c.show(d)
-		f := frame{rows: []string{""}, bottomIndex: -1}
+		f := screenFrame{rows: []string{""}, bottomIndex: -1}
 		rows, at := d.rows(c.screen.cols)
 		f.rows, f.cursorRow, f.cursorCol = append(f.rows, rows...), at+1, d.indent
 		if err := c.painter.paint(f, c.screen.cols, c.screen.rows); err != nil {
@@ -221,7 +221,7 @@ type exitPress struct {
 func (c *Console) pressExitKey(d *dialog, name keyName) (next *dialog, done bool) {
 	p := &c.exitPress
 	if p.name == name {
-		return d.owner.choose(d, choice{cancelled: true, key: name}), true
+		return d.owner.choose(d, dialogChoice{cancelled: true, key: name}), true
 	}
 	if p.name == 0 {
 		p.foot = d.foot

@@ -48,7 +48,7 @@ const (
 
 func (t checkbox) String() string { return [...]string{"", "[ ] ", "[✔] "}[t] }
 
-type choice struct {
+type dialogChoice struct {
 	cancelled bool    // the user pressed Esc
 	key       keyName // key that answered a dialog without options
 	index     int
@@ -84,7 +84,7 @@ type dialog struct {
 
 type dialogOwner interface {
 	// choose is called once with the answer. It returns the dialog to show next; nil means none.
-	choose(d *dialog, c choice) *dialog
+	choose(d *dialog, c dialogChoice) *dialog
 }
 
 type formOwner interface {
@@ -95,9 +95,9 @@ type formOwner interface {
 	changePage(by int) *dialog
 }
 
-type chooserFunc func(c choice) *dialog
+type chooserFunc func(c dialogChoice) *dialog
 
-func (f chooserFunc) choose(_ *dialog, c choice) *dialog { return f(c) }
+func (f chooserFunc) choose(_ *dialog, c dialogChoice) *dialog { return f(c) }
 
 func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: map[bool]string{true: "yes", false: "no"}[agreed], Option: option}
@@ -124,7 +124,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	}
 	if len(d.options) == 0 {
 		if done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC}, k.name); done {
-			next = d.owner.choose(d, choice{key: k.name})
+			next = d.owner.choose(d, dialogChoice{key: k.name})
 		}
 		return next, done
 	}
@@ -132,7 +132,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	pages, _ := d.owner.(formOwner)
 	switch {
 	case k.name == keyEscape:
-		return d.owner.choose(d, choice{cancelled: true}), true
+		return d.owner.choose(d, dialogChoice{cancelled: true}), true
 	case k.name == keyUp:
 		d.moveSelection(-1)
 	case k.name == keyDown:
@@ -158,7 +158,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
 		return d.activate(d.selected)
 	case k.name == keyText && k.text == d.letter:
-		return d.owner.choose(d, choice{index: d.selected, text: k.text}), true
+		return d.owner.choose(d, dialogChoice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
 		return d.pressDigits(k.text)
 	}
@@ -266,13 +266,13 @@ func (d *dialog) activate(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
 	case o.isInput && o.detail == "" && !o.amended && o.checkbox == noCheckbox:
-		return d.owner.choose(d, choice{cancelled: true}), true
+		return d.owner.choose(d, dialogChoice{cancelled: true}), true
 	case o.checkbox != noCheckbox && (!o.isInput || o.detail == ""):
 		o.checkbox = unchecked + checked - o.checkbox
 		d.notifyToggled()
 		return nil, false
 	}
-	return d.owner.choose(d, choice{index: i, text: o.detail}), true
+	return d.owner.choose(d, dialogChoice{index: i, text: o.detail}), true
 }
 
 func (d *dialog) rows(cols int) (rows []string, selectedRow int) {

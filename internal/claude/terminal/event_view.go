@@ -45,7 +45,7 @@ func (v *eventView) handleMessage(message any) {
 func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.waitingTexts()
-	s.progress = &progress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: prompts, turn: turn}
+	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: prompts, turn: turn}
 	_, s.progress.runsShell = shellCommand(prompts)
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)

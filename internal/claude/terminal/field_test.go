@@ -230,7 +230,7 @@ func TestTurnsOfTheQueue(t *testing.T) {
 // as busy.
 func TestRunningCallBlinks(t *testing.T) {
 	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}}}
-	s := &screen{cols: 40, rows: 20, dialog: d, progress: &progress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}}
+	s := &screen{cols: 40, rows: 20, dialog: d, progress: &turnProgress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}}
 	for frame, want := range map[int]string{0: "● Making it", framesPerBlink: "  Making it", 2 * framesPerBlink: "● Making it"} {
 		s.progress.spinnerFrame = frame
 		if rows := s.draw(time.Time{}).rows; rows[1] != want {

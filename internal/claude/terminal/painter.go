@@ -62,7 +62,7 @@ func (p *painter) setTitle(title string) error {
 	return p.write("\x1b]0;" + title + "\a")
 }
 
-func (p *painter) paint(f frame, cols, rows int) error {
+func (p *painter) paint(f screenFrame, cols, rows int) error {
 	if p.fullScreen {
 		return p.paintFullScreen(f, cols, rows)
 	}
@@ -70,7 +70,7 @@ func (p *painter) paint(f frame, cols, rows int) error {
 }
 
 // paintFullScreen draws all rows of the screen: the last rows of the text, and the input field at the bottom.
-func (p *painter) paintFullScreen(f frame, cols, rows int) error {
+func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
 	all := slices.Clone(f.rows)
 	row, bottom := f.cursorRow, len(all)
 	if f.bottomIndex >= 0 {
@@ -103,7 +103,7 @@ func (p *painter) paintFullScreen(f frame, cols, rows int) error {
 
 // paintInline draws the changed rows below the earlier content of the terminal. If a row that has scrolled out must
 // change, or if all rows fit on the screen again, it clears the screen and draws all rows.
-func (p *painter) paintInline(f frame, cols, rows int) error {
+func (p *painter) paintInline(f screenFrame, cols, rows int) error {
 	before, first, row := p.lastRows, 0, max(f.cursorRow, p.hiddenRows)
 	for first < min(len(before), len(f.rows)) && before[first] == f.rows[first] {
 		first++

@@ -87,7 +87,7 @@ func TestInlinePainter(t *testing.T) {
 				hidden = 0
 			}
 			hidden = max(hidden, len(all)-(rows-1))
-			f := frame{rows: all, bottomIndex: -1, cursorRow: random.IntN(len(all)), cursorCol: 1}
+			f := screenFrame{rows: all, bottomIndex: -1, cursorRow: random.IntN(len(all)), cursorCol: 1}
 			if err := p.paint(f, cols, rows); err != nil {
 				t.Fatal(err)
 			}

@@ -129,7 +129,7 @@ func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permission
 		d.options = append(d.options, option{label: g.label, truncate: d.kind == "mcp"})
 	}
 	a.applyFaults(d, &grants)
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		chosen := refusalAnswer()
 		word := "cancelled"
 		if !c.cancelled {
@@ -326,7 +326,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults[faultFooterHidden] {
 		d.foot = nil
 	}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		answer, word := refusalAnswer(), "cancelled"
 		switch feedback := d.options[2].detail; {
 		case c.cancelled:
@@ -427,7 +427,7 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 	if rows := a.screen.labels.pages.rowsBelowInput("dialog/auto"); rows != nil {
 		d.head, d.foot = rows, nil
 	}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		word := "cancelled"
 		switch c.key {
 		case keyEnter:

@@ -146,7 +146,7 @@ func TestPlanOnSmallScreen(t *testing.T) {
 
 // TestFormAnswer: the answer has annotations, which no page of the form asks for, and a rejection lists the questions.
 func TestFormAnswer(t *testing.T) {
-	f := &form{input: []byte(`{"questions":[]}`), questions: []formQuestion{{Question: "Which?"}, {Question: "Why?"}}, answers: []string{"Red", ""}}
+	f := &questionForm{input: []byte(`{"questions":[]}`), questions: []formQuestion{{Question: "Which?"}, {Question: "Why?"}}, answers: []string{"Red", ""}}
 	if got := string(f.allowAnswer().UpdatedInput); got != `{"questions":[],"answers":{"Which?":"Red"},"annotations":{}}` {
 		t.Error(got)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// form asks the questions of one AskUserQuestion call, one per page. A last page, if needed, is for review.
-type form struct {
+// questionForm asks the questions of one AskUserQuestion call, one per page. A last page, if needed, is for review.
+type questionForm struct {
 	input     json.RawMessage
 	questions []formQuestion
 	answers   []string // answer to each question; empty means not answered
@@ -31,7 +31,7 @@ type formQuestion struct {
 }
 
 // newForm returns the form of a call, or nil if the input has no questions.
-func newForm(a *prompter, q *pendingQuestion) *form {
+func newForm(a *prompter, q *pendingQuestion) *questionForm {
 	input := q.request.Use.DisplayInput()
 	var in struct {
 		Questions []formQuestion `json:"questions"`
@@ -39,20 +39,22 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 {
 		return nil
 	}
-	f := &form{input: input, questions: in.Questions, answers: make([]string, len(in.Questions)), prompter: a, question: q}
+	f := &questionForm{input: input, questions: in.Questions, answers: make([]string, len(in.Questions)), prompter: a, question: q}
 	for i := range in.Questions {
 		f.pages = append(f.pages, f.newPage(i))
 	}
 	return f
 }
 
-func (f *form) labelWithPrefix(prefix string) string {
+func (f *questionForm) labelWithPrefix(prefix string) string {
 	return f.prompter.screen.labels.findLabel("question", prefix)
 }
 
-func (f *form) hasSingleAnswer() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
+func (f *questionForm) hasOneAnswer() bool {
+	return len(f.questions) == 1 && !f.questions[0].MultiSelect
+}
 
-func (f *form) page() *dialog {
+func (f *questionForm) page() *dialog {
 	if f.pageIndex == len(f.pages) {
 		return f.reviewPage()
 	}
@@ -61,7 +63,7 @@ func (f *form) page() *dialog {
 	return d
 }
 
-func (f *form) tabRow() string {
+func (f *questionForm) tabRow() string {
 	var tabs []string
 	for i, q := range f.questions {
 		box := "☐ "
@@ -70,13 +72,13 @@ func (f *form) tabRow() string {
 		}
 		tabs = append(tabs, box+q.Header)
 	}
-	if f.hasSingleAnswer() {
+	if f.hasOneAnswer() {
 		return " " + tabs[0]
 	}
 	return "←  " + strings.Join(tabs, "  ") + "  ✔ Submit  →"
 }
 
-func (f *form) newPage(i int) *dialog {
+func (f *questionForm) newPage(i int) *dialog {
 	q := f.questions[i]
 	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.labelWithPrefix("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
 	box := noCheckbox
@@ -100,18 +102,18 @@ func (f *form) newPage(i int) *dialog {
 	}
 	d.options = append(d.options, option{label: f.labelWithPrefix("Chat about this"), lineAbove: true})
 	d.owner = f
-	if f.hasSingleAnswer() {
-		d.owner = chooserFunc(func(c choice) *dialog { return f.choose(d, c) })
+	if f.hasOneAnswer() {
+		d.owner = chooserFunc(func(c dialogChoice) *dialog { return f.choose(d, c) })
 	}
 	return d
 }
 
-func (f *form) onToggle(d *dialog) {
+func (f *questionForm) onToggle(d *dialog) {
 	f.answers[f.pageIndex] = f.checkedAnswers(f.pageIndex)
 	d.head[0] = f.tabRow()
 }
 
-func (f *form) checkedAnswers(i int) string {
+func (f *questionForm) checkedAnswers(i int) string {
 	var chosen []string
 	for _, o := range f.pages[i].options {
 		switch {
@@ -125,12 +127,12 @@ func (f *form) checkedAnswers(i int) string {
 	return strings.Join(chosen, ", ")
 }
 
-func (f *form) changePage(by int) *dialog {
+func (f *questionForm) changePage(by int) *dialog {
 	f.pageIndex = min(max(f.pageIndex+by, 0), len(f.pages))
 	return f.page()
 }
 
-func (f *form) choose(d *dialog, c choice) *dialog {
+func (f *questionForm) choose(d *dialog, c dialogChoice) *dialog {
 	if f.pageIndex == len(f.pages) {
 		if c.cancelled || c.index == 1 {
 			return f.finish(d, "cancelled", refusalAnswer())
@@ -149,14 +151,14 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 	case !q.MultiSelect:
 		f.answers[i] = d.options[c.index].label
 	}
-	if f.hasSingleAnswer() {
+	if f.hasOneAnswer() {
 		return f.finish(d, f.answers[i], f.allowAnswer())
 	}
 	return f.changePage(1)
 }
 
 // clarificationText tells the model that the user wants to talk about the questions first.
-func (f *form) clarificationText() string {
+func (f *questionForm) clarificationText() string {
 	var text strings.Builder
 	text.WriteString("The user wants to clarify these questions.\n\n    Questions asked:")
 	for i, q := range f.questions {
@@ -169,7 +171,7 @@ func (f *form) clarificationText() string {
 	return text.String()
 }
 
-func (f *form) reviewPage() *dialog {
+func (f *questionForm) reviewPage() *dialog {
 	d := &dialog{state: StateQuestion, kind: "review", showNumbers: true, topRule: ruleGlyph, head: []string{f.tabRow(), "", "Review your answers", ""}}
 	for i, q := range f.questions {
 		if f.answers[i] != "" {
@@ -182,12 +184,12 @@ func (f *form) reviewPage() *dialog {
 	return d
 }
 
-func (f *form) finish(d *dialog, word string, a protocol.PermissionAnswer) *dialog {
+func (f *questionForm) finish(d *dialog, word string, a protocol.PermissionAnswer) *dialog {
 	f.prompter.answerQuestion(f.question, d, word, a)
 	return nil
 }
 
-func (f *form) allowAnswer() protocol.PermissionAnswer {
+func (f *questionForm) allowAnswer() protocol.PermissionAnswer {
 	answers := plainjson.Object{}
 	for i, q := range f.questions {
 		if value, err := json.Marshal(f.answers[i]); err == nil && f.answers[i] != "" {

@@ -52,9 +52,9 @@ type screen struct {
 	composer   composer
 	queued     []string
 	dialog     *dialog
-	progress   *progress // the running turn; nil means no turn is running
+	progress   *turnProgress // the running turn; nil means no turn is running
 	mode       string
-	hints
+	screenHints
 	background      backgroundView
 	menu            commandMenu
 	files           fileList
@@ -67,7 +67,7 @@ type screen struct {
 	labels          labels
 }
 
-type hints struct {
+type screenHints struct {
 	notice        string // replaces the footer
 	aboveInput    string // replaces the text above the input field
 	hint          string // shown above the input field until hintUntil
@@ -77,7 +77,7 @@ type hints struct {
 	lastPaste     string // pasted text that the last key replaced with a placeholder; empty means none
 }
 
-type progress struct {
+type turnProgress struct {
 	startedAt       time.Time
 	verbs           [2]string // verb of the running turn, verb of the finished turn
 	spinnerFrame    int       // index of the spinner's glyph
@@ -105,15 +105,15 @@ func (s *screen) title() string {
 	return []string{"◐", "◑"}[s.progress.spinnerFrame/4%2] + " Claude Code"
 }
 
-type frame struct {
+type screenFrame struct {
 	rows                 []string
 	bottomIndex          int   // index of the first row that a full screen keeps at its bottom; -1 means none
 	cursorRow, cursorCol int   // position of the cursor in rows
 	blocks               []int // index of the first row of each part of the transcript; the last element is the end of the transcript
 }
 
-func (s *screen) draw(now time.Time) frame {
-	f := frame{bottomIndex: -1, rows: slices.Clone(s.header)}
+func (s *screen) draw(now time.Time) screenFrame {
+	f := screenFrame{bottomIndex: -1, rows: slices.Clone(s.header)}
 	isGroup := false // the block is a line about several calls, with its details
 	for _, e := range s.entries {
 		if !e.noGap || e.glyph == resultPrefix && !isGroup {
@@ -154,7 +154,7 @@ func (s *screen) draw(now time.Time) frame {
 	return f
 }
 
-func (s *screen) drawDialog(f *frame) {
+func (s *screen) drawDialog(f *screenFrame) {
 	s.dialog.screenRows = s.rows
 	rows, at := s.dialog.rows(s.cols)
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
@@ -247,7 +247,7 @@ func (s *screen) openListRows() []string {
 	return nil
 }
 
-func (s *screen) drawComposer(f *frame, now time.Time) {
+func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
 	list := s.openListRows()
 	switch {

@@ -28,7 +28,7 @@ func sessionDialog(plan *launch.Plan, currentID string, rows int, choose func(id
 		list.foot[0] = "  Esc to close"
 	}
 	d := &dialog{state: StateMenu, kind: "resume", indent: 2, topRule: ruleGlyph, head: []string{"  Resume session"}, options: list.all, search: list}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		id := ""
 		if !c.cancelled && c.key == 0 {
 			id = d.options[c.index].value
@@ -101,7 +101,7 @@ func historyDialog(plan *launch.Plan, s *screen) *dialog {
 	}
 	d := &dialog{state: StateMenu, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
 	d.selected = max(0, len(d.options)-1)
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if !c.cancelled && len(d.options) > 0 {
 			s.composer.setText(d.options[c.index].value)
 		}

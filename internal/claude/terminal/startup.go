@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type startup struct {
+type startupQuestions struct {
 	console      *Console
 	plan         *launch.Plan
 	apiKey       string // empty means none
@@ -51,7 +51,7 @@ func (c *Console) WriteAnswers(plan *launch.Plan) error {
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
 // bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
-	s := &startup{console: c, plan: plan, apiKey: apiKey}
+	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // cannot fail, because a broken file was refused before
 	for d := range s.dialogs() {
 		if d == nil {
@@ -64,7 +64,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 		c.screen.labels.arrangeOptions(d, "dialog/"+d.kind)
 		c.screen.labels.pages.applyCapturedTexts(d)
 		owner := d.owner
-		d.owner = chooserFunc(func(answer choice) *dialog {
+		d.owner = chooserFunc(func(answer dialogChoice) *dialog {
 			label := "cancelled"
 			if !answer.cancelled {
 				label = d.options[answer.index].label
@@ -86,7 +86,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // the dialog stays on the terminal
 			return s.changed, s.err
 		}
-		if err := c.painter.paint(frame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil || s.err != nil {
+		if err := c.painter.paint(screenFrame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil || s.err != nil {
 			return s.changed, errors.Join(s.err, err)
 		}
 	}
@@ -95,7 +95,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 }
 
 // showAutoModeNotice shows once, in the first session, that auto mode is the default.
-func (s *startup) showAutoModeNotice() {
+func (s *startupQuestions) showAutoModeNotice() {
 	const key, bar = "hasSeenAutoDefaultNotice", "▎"
 	if s.plan.Permission.Mode != protocol.ModeAuto || !s.isOnboarded() || string(s.globalConfig.Get(key)) == "true" {
 		return
@@ -108,13 +108,13 @@ func (s *startup) showAutoModeNotice() {
 }
 
 // dialogs yields the dialog of each question, or nil if the question needs no answer.
-func (s *startup) dialogs() iter.Seq[*dialog] {
+func (s *startupQuestions) dialogs() iter.Seq[*dialog] {
 	return func(yield func(*dialog) bool) {
 		_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
 	}
 }
 
-func (s *startup) isOnboarded() bool {
+func (s *startupQuestions) isOnboarded() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
@@ -125,7 +125,7 @@ func needsTrust(plan *launch.Plan, onboarded bool) bool {
 	return trusted != nil && !*trusted || trusted == nil && onboarded
 }
 
-func (s *startup) trustDialog() *dialog {
+func (s *startupQuestions) trustDialog() *dialog {
 	if !needsTrust(s.plan, s.isOnboarded()) || s.isFolderTrusted() {
 		return nil
 	}
@@ -143,8 +143,8 @@ func (s *startup) trustDialog() *dialog {
 }
 
 // consentOwner returns the owner of a dialog: a refusal ends the run, another answer changes a file.
-func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Object) plainjson.Object) dialogOwner {
-	return chooserFunc(func(c choice) *dialog {
+func (s *startupQuestions) consentOwner(d *dialog, path string, change func(plainjson.Object) plainjson.Object) dialogOwner {
+	return chooserFunc(func(c dialogChoice) *dialog {
 		switch {
 		case c.cancelled:
 			s.err = ErrDialogCancelled
@@ -157,7 +157,7 @@ func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Obj
 	})
 }
 
-func (s *startup) isFolderTrusted() bool {
+func (s *startupQuestions) isFolderTrusted() bool {
 	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
 		if string(s.globalConfig.At("projects", dir, "hasTrustDialogAccepted")) == "true" {
 			return true
@@ -168,7 +168,7 @@ func (s *startup) isFolderTrusted() bool {
 	}
 }
 
-func (s *startup) labelledOptions(kind string, begins ...string) []option {
+func (s *startupQuestions) labelledOptions(kind string, begins ...string) []option {
 	options := make([]option, len(begins))
 	for i, begin := range begins {
 		options[i].label = s.console.screen.labels.findLabel("dialog/"+kind, begin)
@@ -176,7 +176,7 @@ func (s *startup) labelledOptions(kind string, begins ...string) []option {
 	return options
 }
 
-func (s *startup) apiKeyDialog() *dialog {
+func (s *startupQuestions) apiKeyDialog() *dialog {
 	const shown = 20
 	if s.apiKey == "" || !s.isOnboarded() {
 		return nil
@@ -192,7 +192,7 @@ func (s *startup) apiKeyDialog() *dialog {
 		"  Do you want to use this API key?", "",
 	}}
 	d.options = s.labelledOptions("key", "Yes", "No (recommended)")
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		list := &known.Rejected
 		if !c.cancelled && !isRefusal(d.options[c.index].label) {
 			list = &known.Approved
@@ -207,7 +207,7 @@ func (s *startup) apiKeyDialog() *dialog {
 	return d
 }
 
-func (s *startup) serversDialog() *dialog {
+func (s *startupQuestions) serversDialog() *dialog {
 	settings := s.plan.Settings
 	var names []string
 	for _, server := range s.plan.Servers.Configs {
@@ -229,7 +229,7 @@ func (s *startup) serversDialog() *dialog {
 	}
 	d.options = append(d.options, option{label: "Enable selected", isAction: true})
 	d.foot = []string{" " + s.console.screen.labels.findLabel("dialog/mcp", "Space to select") + " · Esc to reject all"}
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		var on, off []string
 		for i, name := range names {
 			if !c.cancelled && d.options[i].checkbox == checked {
@@ -244,11 +244,11 @@ func (s *startup) serversDialog() *dialog {
 	return d
 }
 
-func (s *startup) serverDialog(name string) *dialog {
+func (s *startupQuestions) serverDialog(name string) *dialog {
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
 	d.options = s.labelledOptions("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label
-	d.owner = chooserFunc(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		switch {
 		case c.cancelled || isRefusal(d.options[c.index].label):
 			s.saveServers(nil, []string{name})
@@ -264,17 +264,17 @@ func (s *startup) serverDialog(name string) *dialog {
 	return d
 }
 
-func (s *startup) saveServers(enabled, disabled []string) {
+func (s *startupQuestions) saveServers(enabled, disabled []string) {
 	s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
 		return addNames(addNames(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
 	})
 }
 
-func (s *startup) changeLocalSettings(change func(plainjson.Object) plainjson.Object) {
+func (s *startupQuestions) changeLocalSettings(change func(plainjson.Object) plainjson.Object) {
 	s.changeFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
 }
 
-func (s *startup) bypassModeDialog() *dialog {
+func (s *startupQuestions) bypassModeDialog() *dialog {
 	if s.plan.Permission.Mode != protocol.ModeBypass || !s.isOnboarded() || string(s.globalConfig.Get("bypassPermissionsModeAccepted")) == "true" ||
 		s.plan.Settings.Merged()["skipDangerousModePermissionPrompt"] == true {
 		return nil
@@ -287,7 +287,7 @@ func (s *startup) bypassModeDialog() *dialog {
 	return d
 }
 
-func (s *startup) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
+func (s *startupQuestions) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
 	s.changed = true
 	object, err := plainjson.ReadFile(path)
 	if s.err = err; err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-type table struct {
+type markdownTable struct {
 	header []string
 	align  []string // delimiters of the columns, such as ":-:" for centered cells
 	body   [][]string
@@ -34,8 +34,8 @@ func tableCells(line string) []string {
 	return cells
 }
 
-func newTable(lines []string) *table {
-	t := &table{header: tableCells(lines[0]), align: tableCells(lines[1])}
+func newTable(lines []string) *markdownTable {
+	t := &markdownTable{header: tableCells(lines[0]), align: tableCells(lines[1])}
 	for _, line := range lines[2:] {
 		cells := append(tableCells(line), make([]string, len(t.header))...)
 		t.body = append(t.body, cells[:len(t.header)])
@@ -43,7 +43,7 @@ func newTable(lines []string) *table {
 	return t
 }
 
-func (t *table) columnWidths(width int) []int {
+func (t *markdownTable) columnWidths(width int) []int {
 	room := width - 1 - 3*len(t.header)
 	words, full := make([]int, len(t.header)), make([]int, len(t.header))
 	var sumWords, sumFull int
@@ -85,7 +85,7 @@ func fairWidths(wanted []int, room int) []int {
 	return widths
 }
 
-func (t *table) rows(cols int) []string {
+func (t *markdownTable) rows(cols int) []string {
 	const maxCellRows, margin = 4, 4
 	widths := t.columnWidths(cols - margin)
 	line := func(left, middle, right string) string {
@@ -109,7 +109,7 @@ func (t *table) rows(cols int) []string {
 	return append(rows, line("└", "┴", "┘"))
 }
 
-func (t *table) drawRow(cells []string, widths []int, isHeader bool) []string {
+func (t *markdownTable) drawRow(cells []string, widths []int, isHeader bool) []string {
 	var columns [][]string
 	height := 0
 	for i, cell := range cells {
@@ -172,7 +172,7 @@ func alignCell(text, align string, width int, isHeader bool) string {
 }
 
 // stackedCellRows draws a table without columns: each cell follows the header of its column.
-func (t *table) stackedCellRows(width int) (rows []string) {
+func (t *markdownTable) stackedCellRows(width int) (rows []string) {
 	const longestRule, more = 40, "  "
 	for i, cells := range t.body {
 		if i > 0 {

@@ -94,13 +94,13 @@ func (c *command) marketplaceNamed(name string) (marketplace, error) {
 	return readMarketplace(entry.Location)
 }
 
-func (c *command) addMarketplace(given string) error {
+func (c *command) addMarketplace(source string) error {
 	if c.scope = cmp.Or(c.scope, scopeUser); !slices.Contains(scopes(), c.scope) {
 		return c.fail("Unknown scope '%s'. Use one of: user, project, local", c.scope)
 	}
-	dir := c.absolutePath(given)
+	dir := c.absolutePath(source)
 	switch _, err := os.Stat(dir); {
-	case err != nil && !strings.HasPrefix(given, ".") && !filepath.IsAbs(given):
+	case err != nil && !strings.HasPrefix(source, ".") && !filepath.IsAbs(source):
 		return ErrNotSimulated // a repository or an address
 	case err != nil:
 		return c.fail("Path does not exist: %s", dir)
@@ -228,9 +228,9 @@ func (c *command) removeMarketplace(name string) error {
 	return cmp.Or(err, c.printf("✔ Successfully removed marketplace: %s%s\n", name, end))
 }
 
-// validate checks the manifest of a marketplace or of a plugin. given is its directory or its file.
-func (c *command) validate(given string) error {
-	dir := c.absolutePath(given)
+// validate checks the manifest of a marketplace or of a plugin. path is its directory or its file.
+func (c *command) validate(path string) error {
+	dir := c.absolutePath(path)
 	info, err := os.Stat(dir)
 	if err != nil {
 		return c.printProblems("plugin", dir, "file: File not found: "+dir)

@@ -226,11 +226,11 @@ func (c *command) changeSettings(scope, key string, change func(plainjson.Object
 	return settings.With(key, encodeValue(change(objectAt(settings, key)))).WriteFile(c.settingsFile(scope), "\n", 0o600)
 }
 
-func (c *command) absolutePath(given string) string {
-	if filepath.IsAbs(given) {
-		return filepath.Clean(given)
+func (c *command) absolutePath(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
 	}
-	return filepath.Join(c.CWD, given)
+	return filepath.Join(c.CWD, path)
 }
 
 func (c *command) timestamp() string { return c.Now().UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -89,14 +89,14 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 const simulatedName = "simulated"
 
 // findClaude returns the claude to capture. The simulated claude has no path.
-func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
-	if version, ok := strings.CutPrefix(given, "npm:"); ok {
+func findClaude(ctx context.Context, s *process.System, path, self string) (suite.Program, error) {
+	if version, ok := strings.CutPrefix(path, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
 	}
-	if given == simulatedName {
+	if path == simulatedName {
 		return suite.Program{Version: simulatedName}, nil
 	}
-	return suite.FindClaude(ctx, s, given, self)
+	return suite.FindClaude(ctx, s, path, self)
 }
 
 func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {

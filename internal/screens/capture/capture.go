@@ -44,17 +44,17 @@ type Result struct {
 // Failed reports whether the tape was not played to its end, or a label was wrong.
 func (r *Result) Failed() bool { return r.Failure != "" || len(r.Wrong) > 0 }
 
-type job struct {
+type captureJob struct {
 	tape *tape.Tape
 	book book.Book
 }
 
 // Run captures all tapes for all books, in order. An error means capturing is impossible; results hold tape failures.
 func Run(ctx context.Context, o Options) ([]Result, error) {
-	var jobs []job
+	var jobs []captureJob
 	for _, key := range o.Books {
 		for _, t := range o.Tapes {
-			jobs = append(jobs, job{t, book.New(o.Root, key)})
+			jobs = append(jobs, captureJob{t, book.New(o.Root, key)})
 		}
 	}
 	results, done := make([]Result, len(jobs)), 0
@@ -90,7 +90,7 @@ func (o *Options) reportProgress(r *Result, done, all int) {
 	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds) // progress may be lost
 }
 
-func (o *Options) runTape(ctx context.Context, j job) (Result, error) {
+func (o *Options) runTape(ctx context.Context, j captureJob) (Result, error) {
 	r := Result{Tape: j.tape.Name, Book: j.book.String()}
 	began := o.Clock.Now()
 	s, err := newTapeRun(o, j)

@@ -22,17 +22,17 @@ import (
 
 type tapeRun struct {
 	*Options
-	job
+	captureJob
 	temp *proc.TempDir
 	cast castWriter
 }
 
-func newTapeRun(o *Options, j job) (*tapeRun, error) {
+func newTapeRun(o *Options, j captureJob) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory for the tape: %w", err)
 	}
-	s := &tapeRun{Options: o, job: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
+	s := &tapeRun{Options: o, captureJob: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
 	if err := s.writeFiles(); err != nil {
 		s.remove()
 		return nil, fmt.Errorf("tape %s: %w", j.tape.Name, err)
