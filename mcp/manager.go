@@ -329,7 +329,7 @@ func (m *Manager) HiddenTools() []ShadowedTool {
 // alone; if several servers have such a tool, the first in config order is used. The error is one of ErrUnknownServer,
 // ErrUnknownTool, ErrNotConnected and ErrDisabled.
 func (m *Manager) Resolve(name string) (protocol.Tool, error) {
-	if t, ok := m.catalogue().find(name); ok {
+	if t, ok := m.catalogue().findTool(name); ok {
 		return t, nil
 	}
 	return protocol.Tool{}, unknownToolError(name, m.allServers())

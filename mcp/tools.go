@@ -52,8 +52,8 @@ func (c *catalogue) logHiddenTools(before *catalogue, debug *debugSink) {
 	}
 }
 
-// find finds a tool by its canonical name, by "server/tool" (raw names), or by its raw name; the first match wins.
-func (c *catalogue) find(name string) (protocol.Tool, bool) {
+// findTool finds a tool by its canonical name, by "server/tool" (raw names), or by its raw name; the first match wins.
+func (c *catalogue) findTool(name string) (protocol.Tool, bool) {
 	if i, ok := c.byName[name]; ok {
 		return c.tools[i], true
 	}

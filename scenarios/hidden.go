@@ -39,7 +39,7 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 		}
 		switch r.Pattern.Type {
 		case PatternContains:
-			s.substrings.add(r.Pattern.Text, i)
+			s.substrings.addString(r.Pattern.Text, i)
 		case PatternRegex, PatternGlob:
 			if len(s.otherPatterns) < maxExpressionPatterns {
 				s.otherPatterns = append(s.otherPatterns, i)
@@ -138,7 +138,7 @@ type transition struct {
 	char byte
 }
 
-func (t trie) add(text string, rule int) {
+func (t trie) addString(text string, rule int) {
 	node := 0
 	for i := range len(text) {
 		key := transition{node, text[i]}

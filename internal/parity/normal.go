@@ -55,8 +55,8 @@ type volatilePattern struct {
 	placeholder string // replacement; "" means the text is an id, which is numbered
 }
 
-// textPatterns are replaced anywhere in a text.
-var textPatterns = sync.OnceValue(func() []volatilePattern {
+// volatileTextPatterns are replaced anywhere in a text.
+var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
 	return []volatilePattern{
 		{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
@@ -80,7 +80,7 @@ func (n *Normaliser) Text(s string) string {
 	for i := 0; i < len(n.paths); i += 2 {
 		s = strings.ReplaceAll(s, n.paths[i], n.paths[i+1])
 	}
-	for _, shape := range textPatterns() {
+	for _, shape := range volatileTextPatterns() {
 		if shape.placeholder == "" {
 			s = n.numberMatches(shape.expr, s)
 			continue
@@ -188,7 +188,7 @@ func PlaceholderFor(key string) (word string, ok bool) {
 
 func (n *Normaliser) findIDs(s string) []string {
 	var ids []string
-	for _, shape := range textPatterns() {
+	for _, shape := range volatileTextPatterns() {
 		if shape.placeholder == "" {
 			for _, m := range shape.expr.FindAllStringSubmatch(s, -1) {
 				ids = append(ids, m[len(m)-1])

@@ -89,7 +89,7 @@ func (h credentials) authorizationHeader() string {
 
 func (c *Client) loadCredentials() error {
 	c.credentials, c.loaded = credentials{}, true
-	return c.options.Store.loadEntry(tokensKey, c.options.Server.key(), &c.credentials)
+	return c.options.Store.loadEntry(tokensKey, c.options.Server.entryKey(), &c.credentials)
 }
 
 // Refusal is a response that requires authorization.
@@ -166,7 +166,7 @@ func (c *Client) updateCredentials(apply func(h *credentials)) error {
 // saveCredentials stores the credentials of the client. The caller must have locked the file.
 func (c *Client) saveCredentials() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
-	return c.options.Store.saveEntry(tokensKey, c.options.Server.key(), c.credentials)
+	return c.options.Store.saveEntry(tokensKey, c.options.Server.entryKey(), c.credentials)
 }
 
 // refreshToken replaces the current token. Other processes that use the same file wait and then use the new token, because
@@ -334,7 +334,7 @@ func (c *Client) replaceEntry(member string, entry any) error {
 		return fmt.Errorf("locking %s: %w", c.options.Store.Path, err)
 	}
 	defer unlock()
-	return c.options.Store.saveEntry(member, c.options.Server.key(), entry)
+	return c.options.Store.saveEntry(member, c.options.Server.entryKey(), entry)
 }
 
 // Logout removes the tokens of the server and the client that was registered for it.
@@ -353,7 +353,7 @@ func (c *Client) SetClientSecret(secret string) error {
 // ClientSecret returns the stored secret of a client that was registered by hand; empty means none.
 func (c *Client) ClientSecret() string {
 	var s clientSecret
-	if c.options.Store.loadEntry(secretsKey, c.options.Server.key(), &s) != nil {
+	if c.options.Store.loadEntry(secretsKey, c.options.Server.entryKey(), &s) != nil {
 		return ""
 	}
 	return s.Value

@@ -209,7 +209,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	if diff := cmp.Diff(want, b.server.requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	key := Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}.key()
+	key := Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}.entryKey()
 	wantEntry := fmt.Sprintf(`{"%s":{"serverName":"s","serverUrl":"URL/mcp","accessToken":"access-7","discoveryState":{"authorizationServerUrl":"URL",`+
 		`"oauthMetadataFound":true,"resourceMetadataUrl":"URL/.well-known/oauth-protected-resource/mcp"},"clientId":"client-5","issuer":"URL",`+
 		`"redirectUri":"http://localhost:3118/callback","refreshToken":"refresh-7","expiresAt":1700003600000,"scope":"read write"}}`, key)
@@ -269,7 +269,7 @@ func TestWait_N30(t *testing.T) {
 }
 
 func TestServerKey_N32(t *testing.T) {
-	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.key()
+	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.entryKey()
 	if got != "o|466fc169a3cec119" { // the key of the real CLI 2.1.330
 		t.Errorf("got %s", got)
 	}

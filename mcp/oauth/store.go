@@ -68,8 +68,8 @@ type clientSecret struct {
 	Value string `json:"clientSecret"`
 }
 
-// key returns the name of the server's entry in the file.
-func (s Server) key() string {
+// entryKey returns the name of the server's entry in the file.
+func (s Server) entryKey() string {
 	headers := s.Headers
 	if headers == nil {
 		headers = map[string]string{}

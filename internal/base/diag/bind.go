@@ -51,7 +51,7 @@ func (ix *SourceIndex) Bind(target any) List {
 // BindValue method must not pass a target of its receiver's type: BindInto would call the method again.
 func (b *Binding) BindInto(v Value, target any) bool {
 	before := len(b.list)
-	b.bind(v, reflect.ValueOf(target).Elem(), "")
+	b.bindValue(v, reflect.ValueOf(target).Elem(), "")
 	return len(b.list) == before
 }
 
@@ -62,7 +62,7 @@ func (b *Binding) BindKeys(v Value, target any, keys ...string) {
 	all, some := b.structFieldsOf(dst.Type()), &structFields{}
 	for _, key := range keys {
 		name, required := strings.CutSuffix(key, "!")
-		f := all.fields[all.find(name)]
+		f := all.fields[all.indexOfField(name)]
 		f.required = f.required || required
 		some.fields = append(some.fields, f)
 	}
@@ -71,27 +71,27 @@ func (b *Binding) BindKeys(v Value, target any, keys ...string) {
 
 // Errorf reports a problem with v.
 func (b *Binding) Errorf(v Value, format string, args ...any) {
-	b.report(int(v.offset), "", format, args...)
+	b.reportAtOffset(int(v.offset), "", format, args...)
 }
 
 // Hintf reports a problem with v and a hint about what to do.
 func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
-	b.report(int(v.offset), hint, format, args...)
+	b.reportAtOffset(int(v.offset), hint, format, args...)
 }
 
 // KeyHintf reports a problem with a key.
 func (b *Binding) KeyHintf(f Field, hint, format string, args ...any) {
-	b.report(int(f.offset), hint, format, args...)
+	b.reportAtOffset(int(f.offset), hint, format, args...)
 }
 
-func (b *Binding) report(off int, hint, format string, args ...any) {
+func (b *Binding) reportAtOffset(off int, hint, format string, args ...any) {
 	d := b.index.diagnosticAt(off, fmt.Sprintf(format, args...))
 	d.Hint = hint
 	b.list = append(b.list, d)
 }
 
-// bind stores v in dst. key is the name of the field in messages; "" means unknown.
-func (b *Binding) bind(v Value, dst reflect.Value, key string) {
+// bindValue stores v in dst. key is the name of the field in messages; "" means unknown.
+func (b *Binding) bindValue(v Value, dst reflect.Value, key string) {
 	if dst.CanAddr() && dst.Kind() != reflect.Pointer {
 		switch t := dst.Addr().Interface().(type) {
 		case Binder:
@@ -129,7 +129,7 @@ func (b *Binding) bindPointer(v Value, dst reflect.Value, key string) {
 	}
 	p := reflect.New(dst.Type().Elem())
 	before := len(b.list)
-	b.bind(v, p.Elem(), key)
+	b.bindValue(v, p.Elem(), key)
 	if len(b.list) == before || v.Kind == KindTable {
 		dst.Set(p)
 	}
@@ -137,7 +137,7 @@ func (b *Binding) bindPointer(v Value, dst reflect.Value, key string) {
 
 func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 	if v.Kind == KindTable && v.table.hasHeader {
-		b.report(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
+		b.reportAtOffset(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
 		return
 	}
 	if v.Kind != KindArray {
@@ -147,7 +147,7 @@ func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 	items := v.list.items
 	s := reflect.MakeSlice(dst.Type(), len(items), len(items))
 	for i, item := range items {
-		b.bind(item, s.Index(i), key)
+		b.bindValue(item, s.Index(i), key)
 	}
 	dst.Set(s)
 }
@@ -160,7 +160,7 @@ func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 	m := reflect.MakeMapWithSize(dst.Type(), len(v.table.fields))
 	for _, f := range v.table.fields {
 		e := reflect.New(dst.Type().Elem()).Elem()
-		b.bind(f.Value, e, f.Key)
+		b.bindValue(f.Value, e, f.Key)
 		m.SetMapIndex(reflect.ValueOf(f.Key).Convert(dst.Type().Key()), e)
 	}
 	dst.Set(m)
@@ -178,7 +178,7 @@ func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFi
 	var seen uint64
 	for i := range v.table.fields {
 		f := &v.table.fields[i]
-		n := p.find(f.Key)
+		n := p.indexOfField(f.Key)
 		if n < 0 {
 			b.reportUnknownKey(f, p)
 			continue
@@ -188,14 +188,14 @@ func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFi
 	}
 	for n := range p.fields {
 		if p.fields[n].required && seen&(1<<n) == 0 {
-			b.report(int(v.offset), "", "missing key `%s`", p.fields[n].name)
+			b.reportAtOffset(int(v.offset), "", "missing key `%s`", p.fields[n].name)
 		}
 	}
 }
 
 func (b *Binding) bindField(v Value, dst reflect.Value, f *structField) {
 	before := len(b.list)
-	b.bind(v, dst, f.name)
+	b.bindValue(v, dst, f.name)
 	if len(b.list) > before {
 		return
 	}
@@ -203,7 +203,7 @@ func (b *Binding) bindField(v Value, dst reflect.Value, f *structField) {
 		b.checkEnum(v, f)
 	}
 	if f.nonEmpty && v.Kind == KindString && v.Text == "" {
-		b.report(int(v.offset), "", "`%s` must not be empty", f.name)
+		b.reportAtOffset(int(v.offset), "", "`%s` must not be empty", f.name)
 	}
 	if (f.min != nil || f.max != nil) && (v.Kind == KindInt || v.Kind == KindFloat) {
 		b.checkRange(v, f)
@@ -214,18 +214,18 @@ func (b *Binding) checkEnum(v Value, f *structField) {
 	if slices.Contains(f.enum, v.Text) {
 		return
 	}
-	b.report(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
+	b.reportAtOffset(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }
 
 func (b *Binding) checkRange(v Value, f *structField) {
 	n, err := parseFloat(v.Text)
 	switch {
 	case err != nil || math.IsNaN(n):
-		b.report(int(v.offset), "", "`%s` must be a finite number", f.name)
+		b.reportAtOffset(int(v.offset), "", "`%s` must be a finite number", f.name)
 	case f.min != nil && n < *f.min:
-		b.report(int(v.offset), "", "`%s` must be at least %s", f.name, formatNumber(*f.min))
+		b.reportAtOffset(int(v.offset), "", "`%s` must be at least %s", f.name, formatNumber(*f.min))
 	case f.max != nil && n > *f.max:
-		b.report(int(v.offset), "", "`%s` must be at most %s", f.name, formatNumber(*f.max))
+		b.reportAtOffset(int(v.offset), "", "`%s` must be at most %s", f.name, formatNumber(*f.max))
 	}
 }
 
@@ -237,7 +237,7 @@ func (b *Binding) reportUnknownKey(f *Field, p *structFields) {
 		names[i] = p.fields[i].name
 	}
 	hint := DidYouMean(f.Key, names)
-	if p != b.topFields && b.topFields.find(f.Key) >= 0 {
+	if p != b.topFields && b.topFields.indexOfField(f.Key) >= 0 {
 		hint = "if it is meant for the whole file, write it above the first [table]"
 	}
 	for i := range p.fields {
@@ -251,7 +251,7 @@ func (b *Binding) reportUnknownKey(f *Field, p *structFields) {
 	if hint == "" && len(names) > 0 && len(names) <= 12 {
 		hint = "known keys here: " + strings.Join(names, ", ")
 	}
-	b.report(int(f.offset), hint, "unknown key `%s`", f.Key)
+	b.reportAtOffset(int(f.offset), hint, "unknown key `%s`", f.Key)
 }
 
 // DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no candidate is similar.
@@ -293,7 +293,7 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 		}
 		n, err := parseInt(v.Text)
 		if err != nil || dst.OverflowInt(n) {
-			b.report(int(v.offset), "", "`%s` is out of range", key)
+			b.reportAtOffset(int(v.offset), "", "`%s` is out of range", key)
 			return
 		}
 		dst.SetInt(n)
@@ -320,7 +320,7 @@ func (b *Binding) reportWrongType(v Value, key, want string) {
 	} else if v.Kind == KindInt {
 		got = "the integer " + v.Text
 	}
-	b.report(int(v.offset), "", "%smust be %s, not %s", name, want, got)
+	b.reportAtOffset(int(v.offset), "", "%smust be %s, not %s", name, want, got)
 }
 
 type structFields struct{ fields []structField }
@@ -335,7 +335,7 @@ type structField struct {
 	min, max           *float64
 }
 
-func (p *structFields) find(key string) int {
+func (p *structFields) indexOfField(key string) int {
 	for i := range p.fields {
 		if p.fields[i].name == key {
 			return i

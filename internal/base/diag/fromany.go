@@ -75,12 +75,12 @@ func tableFrom(m map[string]any, original Value) *table {
 	for _, f := range original.Fields() {
 		if x, ok := m[f.Key]; ok {
 			done[f.Key] = true
-			t.add(Field{Key: f.Key, offset: f.offset, Value: valueFromAny(x, f.Value)})
+			t.addField(Field{Key: f.Key, offset: f.offset, Value: valueFromAny(x, f.Value)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !done[key] {
-			t.add(Field{Key: key, offset: original.offset, Value: valueFromAny(m[key], Value{offset: original.offset})})
+			t.addField(Field{Key: key, offset: original.offset, Value: valueFromAny(m[key], Value{offset: original.offset})})
 		}
 	}
 	return t

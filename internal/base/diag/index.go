@@ -168,7 +168,7 @@ func (ix *SourceIndex) lookup(path Path) (off int, v Value, ok bool) {
 			if v.table == nil {
 				return off, v, false
 			}
-			f := v.table.find(s)
+			f := v.table.findField(s)
 			if f == nil {
 				return off, v, false
 			}
@@ -288,10 +288,10 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 		}
 		s.pos++
 		v, ok := s.scanValue()
-		if t.find(key) != nil {
+		if t.findField(key) != nil {
 			s.fail(off, "key `"+key+"` is defined twice")
 		}
-		t.add(Field{Key: key, Value: v, offset: int32(off)})
+		t.addField(Field{Key: key, Value: v, offset: int32(off)})
 		if !ok {
 			return t, false
 		}

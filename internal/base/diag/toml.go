@@ -223,9 +223,9 @@ func (s *tomlScanner) scanHeader() bool {
 // openParentTable returns the table of a key in a header, except the last key: for [a.b], the table a. It creates the
 // table if it is missing. If the key is an array of tables, it returns the last element.
 func (s *tomlScanner) openParentTable(t *table, key string, off int) *table {
-	f := t.find(key)
+	f := t.findField(key)
 	if f == nil {
-		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
 		return f.Value.table
 	}
 	switch v := &f.Value; {
@@ -259,9 +259,9 @@ func (v Value) isArrayOfTables() bool {
 }
 
 func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
-	f := t.find(key)
+	f := t.findField(key)
 	if f == nil {
-		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(start), table: s.newTable()}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(start), table: s.newTable()}})
 		f.Value.table.hasHeader = true
 		return f.Value.table
 	}
@@ -274,9 +274,9 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 }
 
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
-	f := t.find(key)
+	f := t.findField(key)
 	if f == nil {
-		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &valueList{items: make([]Value, 0, s.expectedElements())}}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &valueList{items: make([]Value, 0, s.expectedElements())}}})
 	} else if !f.Value.isArrayOfTables() {
 		s.fail(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
 		return nil
@@ -315,11 +315,11 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 		}
 		s.skipSpace()
 		v, ok := s.scanValue()
-		if t.find(key) != nil {
+		if t.findField(key) != nil {
 			return s.fail(off, "key `"+key+"` is defined twice")
 		}
 		// A key keeps its position even if its value cannot be read.
-		t.add(Field{Key: key, Value: v, offset: int32(off)})
+		t.addField(Field{Key: key, Value: v, offset: int32(off)})
 		return ok
 	}
 }
@@ -327,9 +327,9 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 // openDottedTable returns the table that a part of a dotted key names, such as a in a.b = 1; it is not called for the
 // last part. It creates the table if it is missing.
 func (s *tomlScanner) openDottedTable(t *table, key string, off int) *table {
-	f := t.find(key)
+	f := t.findField(key)
 	if f == nil {
-		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
 		f.Value.table.isDotted = true
 		return f.Value.table
 	}

@@ -63,7 +63,7 @@ type table struct {
 
 const maxLinearSearchFields = 16
 
-func (t *table) find(key string) *Field {
+func (t *table) findField(key string) *Field {
 	if t.byKey != nil {
 		if i, ok := t.byKey[key]; ok {
 			return &t.fields[i]
@@ -78,7 +78,7 @@ func (t *table) find(key string) *Field {
 	return nil
 }
 
-func (t *table) add(f Field) *Field {
+func (t *table) addField(f Field) *Field {
 	t.fields = append(t.fields, f)
 	last := len(t.fields) - 1
 	switch {
@@ -114,7 +114,7 @@ func (v Value) Field(key string) (Value, bool) {
 	if v.table == nil {
 		return Value{}, false
 	}
-	if f := v.table.find(key); f != nil {
+	if f := v.table.findField(key); f != nil {
 		return f.Value, true
 	}
 	return Value{}, false
@@ -125,7 +125,7 @@ func (v Value) WithFields(fields ...Field) Value {
 	t := &table{}
 	for _, f := range fields {
 		f.offset = cmp.Or(f.offset, v.offset)
-		t.add(f)
+		t.addField(f)
 	}
 	return Value{offset: v.offset, Kind: KindTable, table: t}
 }

@@ -17,8 +17,9 @@ var ErrUncertain = errors.New("the shell may run other commands than those that 
 
 var errFinalBackslash = errors.New("the last line ends in a backslash")
 
-// parse returns the statements of a script and the text they were parsed from, which [parseRepaired] may have changed.
-func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
+// parseOrRepair returns the statements of a script and the text they were parsed from, which [parseRepaired] may have
+// changed.
+func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseConfirmed(source)
 	if text, stmts, unclear, ok := parseRepaired(source, err); ok {
 		if !unclear && !endsUnclosed(source, stmts) {

@@ -94,7 +94,7 @@ func Parse(cmd string) (Script, error) {
 	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
-	text, stmts, err := parse(cmd)
+	text, stmts, err := parseOrRepair(cmd)
 	r.source, r.end = text, len(cmd)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, r.visit)

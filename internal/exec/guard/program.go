@@ -128,10 +128,10 @@ func hasSignature(path string) bool {
 		return false
 	}
 	carried := program.Section(".bun")
-	return carried != nil && contains(carried.Open(), realCLISignature)
+	return carried != nil && readerContains(carried.Open(), realCLISignature)
 }
 
-func contains(r io.Reader, text string) bool {
+func readerContains(r io.Reader, text string) bool {
 	buf := make([]byte, 1<<20)
 	kept := 0
 	for {

@@ -160,7 +160,7 @@ func TestHolds(t *testing.T) {
 		{[]string{"ab", "def"}, false},
 		{nil, false},
 	} {
-		if got := contains(&piecewiseReader{tt.pieces}, "abcdef"); got != tt.want {
+		if got := readerContains(&piecewiseReader{tt.pieces}, "abcdef"); got != tt.want {
 			t.Errorf("%q: %v", tt.pieces, got)
 		}
 	}

@@ -31,7 +31,7 @@ func (r *run) commandEnviron() []string {
 			set[name], set[strings.ToLower(name)] = value, value
 		}
 	}
-	for _, kv := range r.Setup.variables() {
+	for _, kv := range r.Setup.claudeVariables() {
 		name, value, _ := strings.Cut(kv, "=")
 		set[name] = value
 	}

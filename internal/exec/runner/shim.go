@@ -55,8 +55,8 @@ type RealClaude struct {
 	StaysParent bool
 }
 
-// variables returns the variables that are always set for claude.
-func (s ClaudeSetup) variables() []string {
+// claudeVariables returns the variables that are always set for claude.
+func (s ClaudeSetup) claudeVariables() []string {
 	forced := append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
 	if s.Scenario != "" {
 		forced = append(forced, "CLAUDELESS_SCENARIO="+s.Scenario)
@@ -102,7 +102,7 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	if err := os.Symlink(s.Executable, target); err != nil {
 		return fmt.Errorf("creating the claude command for PATH: %w", err)
 	}
-	script := s.script(target)
+	script := s.shimScript(target)
 	for _, name := range append([]string{"claude"}, names...) {
 		file := filepath.Join(dir, name)
 		_ = os.Remove(file)
@@ -121,11 +121,11 @@ func writeProgram(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o700)
 }
 
-// script returns the text of a shim. The shim does not depend on its environment.
-func (s ClaudeSetup) script(target string) string {
+// shimScript returns the text of a shim. The shim does not depend on its environment.
+func (s ClaudeSetup) shimScript(target string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
-	for _, kv := range s.variables() {
+	for _, kv := range s.claudeVariables() {
 		name, value, _ := strings.Cut(kv, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", name, quoteForShell(value))
 	}
@@ -152,7 +152,7 @@ func (s ClaudeSetup) createWindowsShims(dir string) error {
 // envFileText returns the settings that a shim passes on, one K=V per line. "?K=V" applies only if the caller has not
 // set K. A line feed in a value is written as a backslash and an n.
 func (s ClaudeSetup) envFileText() string {
-	lines := s.variables()
+	lines := s.claudeVariables()
 	if s.Real.Path != "" {
 		lines = append(lines, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
 		if s.Fault != "" {

@@ -28,9 +28,9 @@ func (l *findings) checkClaudeUsage(runs []*process, killed []int) {
 func (l *findings) checkStdout(p *process) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
-		l.add(p, "C01", levelError, "stdout was closed before the result was written", advice)
+		l.addFinding(p, "C01", levelError, "stdout was closed before the result was written", advice)
 	} else if p.hostAction("stdout_blocked") != nil {
-		l.add(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
+		l.addFinding(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
 	}
 }
 
@@ -40,15 +40,15 @@ func (l *findings) checkControlProtocol(p *process) {
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
 		switch h.What {
 		case "request_unanswered":
-			l.add(p, "C02", levelError, request+" was never answered, and stdin was closed",
+			l.addFinding(p, "C02", levelError, request+" was never answered, and stdin was closed",
 				"answer every control_request with a control_response before stdin is closed")
 		case "answered_twice":
-			l.add(p, "C02", levelError, request+" was answered twice", "answer each control_request once")
+			l.addFinding(p, "C02", levelError, request+" was answered twice", "answer each control_request once")
 		case "answered_late":
-			l.add(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been cancelled", request, h.MS/1000),
+			l.addFinding(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been cancelled", request, h.MS/1000),
 				"stop handling a request when a control_cancel_request for it arrives")
 		case "late_initialize":
-			l.add(p, "C03", levelWarn, "hooks were registered after the first message was sent",
+			l.addFinding(p, "C03", levelWarn, "hooks were registered after the first message was sent",
 				"send the initialize request first: hooks do not run for earlier messages")
 		}
 	}
@@ -63,16 +63,16 @@ func (l *findings) checkProcessEnd(p *process, killed []int) {
 	open := p.usesControlProtocol && len(p.results) > 0 && p.hostAction("stdin_closed") == nil
 	ended := p.exit != nil
 	if open && (!ended || signal != nil && signal.Signal == "SIGTERM" && signal.StdinOpen) {
-		l.add(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
+		l.addFinding(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
 			"close stdin after the last prompt: claude then exits")
 	}
 	switch {
 	case ended || p.setup == nil:
 	case signal == nil:
-		l.add(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
+		l.addFinding(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
 			"close stdin or send SIGTERM, wait some seconds, and only then send SIGKILL")
 	case p.start == nil || p.start.Fault == "":
-		l.add(p, "C05", levelWarn, "the process was killed right after "+signal.Signal,
+		l.addFinding(p, "C05", levelWarn, "the process was killed right after "+signal.Signal,
 			"wait some seconds after SIGTERM before you send SIGKILL")
 	}
 }
@@ -82,34 +82,34 @@ func (l *findings) checkSettings(p *process) {
 	switch x := p.exit; {
 	case x == nil:
 	case x.Rejection != "" && p.setup == nil:
-		l.add(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
+		l.addFinding(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"use only flags and combinations of flags that this version of claude accepts")
 	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && (l.input.Scenario == nil || !l.input.Scenario.ExpectsExitCode(x.Code)):
 		text := fmt.Sprintf("claude exited with code %d before it answered a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection
 		}
-		l.add(p, "C17", levelWarn, text,
+		l.addFinding(p, "C17", levelWarn, text,
 			fmt.Sprintf("correct the problem that claude reported on stderr; `[[expect]] exit = %d` accepts this exit code", x.Code))
 	}
 	if p.setup != nil {
 		for _, fault := range p.setup.IgnoredSettings {
 			text, _, _ := strings.Cut(fault, " Valid events:")
-			l.add(p, "S22", l.warningLevel(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
+			l.addFinding(p, "S22", l.warningLevel(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
 		}
 	}
 	if s := p.start; s != nil {
 		if len(s.SecretArguments) > 0 {
-			l.add(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.SecretArguments, ", "),
+			l.addFinding(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.SecretArguments, ", "),
 				"every user of the machine can read command lines: pass secrets in environment variables")
 		}
 		if len(s.InheritedVariables) > 0 {
-			l.add(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
+			l.addFinding(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
 				"before you start claude, remove these variables: a claude session sets them for its tools and hooks")
 		}
 	}
 	if p.setup != nil && p.setup.SkipsPermissions {
-		l.add(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
+		l.addFinding(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
 			"set IS_SANDBOX=1 inside a sandbox; elsewhere, use --allowedTools to allow only the tools that are needed")
 	}
 }
@@ -128,14 +128,14 @@ func (l *findings) checkHooks(p *process) {
 		stdout, _ := a["stdout"].(string)
 		switch kind, _ := a["type"].(string); {
 		case kind == "hook_cancelled":
-			l.add(p, "C16", levelWarn, "the hook "+name+" exceeded its timeout and was killed",
+			l.addFinding(p, "C16", levelWarn, "the hook "+name+" exceeded its timeout and was killed",
 				"make the hook faster, or give it a longer `timeout`")
 		case kind == "hook_success" && strings.HasPrefix(strings.TrimSpace(stdout), "{") && !json.Valid([]byte(stdout)):
-			l.add(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid JSON, so claude ignored the decision", "change the hook so that it prints one valid JSON object")
+			l.addFinding(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid JSON, so claude ignored the decision", "change the hook so that it prints one valid JSON object")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
-			l.add(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
+			l.addFinding(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
 		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).CanBlock:
-			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1, which does not block the event", advice)
+			l.addFinding(p, "C16", levelWarn, "the hook "+name+" exited with 1, which does not block the event", advice)
 		}
 	}
 }
@@ -165,10 +165,10 @@ func (l *findings) checkRetryStorms(runs []*process) {
 		last[key] = p
 		switch n := row[key]; {
 		case n == minFatalStormCalls && p.failedPermanently():
-			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
+			l.addFinding(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
 				"do not retry 400, 401, 403 and 413: the same request fails again")
 		case n == minStormCalls && !p.failedPermanently():
-			l.add(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
+			l.addFinding(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
 				"wait longer after each failure, and give up after a few attempts")
 		}
 	}
@@ -195,7 +195,7 @@ func (l *findings) checkSharedSessions(runs []*process) {
 		}
 		q := latest[session]
 		if q != nil && q.lastResult > p.firstTurn {
-			l.add(p, "C11", levelError,
+			l.addFinding(p, "C11", levelError,
 				fmt.Sprintf("two processes (%d and %d) wrote the session %s at the same time", q.PID, p.PID, p.SessionID),
 				"resume a session only after its process has exited, or use --fork-session")
 		}

@@ -98,17 +98,17 @@ func (l *findings) checkOnceRules() {
 // checkStart adds findings S01, S07 and S08: problems before the first prompt.
 func (l *findings) checkStart(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
-		l.add(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
+		l.addFinding(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"give a scenario with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
 	}
 	if p.start == nil {
 		return
 	}
 	for _, name := range p.start.UnknownVariables {
-		l.add(p, "S07", levelError, "unknown variable "+name, "docs/compatibility.md lists the variables; correct the name or remove the variable")
+		l.addFinding(p, "S07", levelError, "unknown variable "+name, "docs/compatibility.md lists the variables; correct the name or remove the variable")
 	}
 	if p.start.SuggestedCommand != "" {
-		l.add(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),
+		l.addFinding(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),
 			"did you mean the command "+p.start.SuggestedCommand+"?")
 	}
 }

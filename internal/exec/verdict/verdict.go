@@ -179,7 +179,7 @@ type findings struct {
 	unmatched []Unmatched
 }
 
-func (l *findings) add(p *process, id, level, text, advice string) {
+func (l *findings) addFinding(p *process, id, level, text, advice string) {
 	l.list = append(l.list, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 

@@ -189,7 +189,7 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 		l.damage.LastLineDamaged = false
 		return nil
 	}
-	l.damage.add(&Error{at, err.Error()})
+	l.damage.addError(&Error{at, err.Error()})
 	if n := len(l.transcripts); n > 0 && l.transcripts[n-1].file == at.File {
 		l.transcripts[n-1].hasDamage = true
 	}

@@ -65,7 +65,7 @@ type DamagedLines struct {
 	LastLineDamaged bool // the last line of the file is unreadable
 }
 
-func (d *DamagedLines) add(e *Error) {
+func (d *DamagedLines) addError(e *Error) {
 	if d.Lines++; d.Lines == 1 {
 		d.First = e
 	}

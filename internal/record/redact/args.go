@@ -33,7 +33,7 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
 	for i, arg := range args {
 		if start := secretValueAt(args, i); start >= 0 {
-			values.add(arg[start:], "VALUE")
+			values.addValue(arg[start:], "VALUE")
 		}
 	}
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}

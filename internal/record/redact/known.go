@@ -91,15 +91,15 @@ func newKnownValues(environ, values []string) knownValues {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
-			k.add(value, kindFromName(name))
+			k.addValue(value, kindFromName(name))
 		}
 		if u, err := url.Parse(value); err == nil {
 			password, _ := u.User.Password()
-			k.add(password, kindFromName(name))
+			k.addValue(password, kindFromName(name))
 		}
 	}
 	for _, v := range values {
-		k.add(v, "VALUE")
+		k.addValue(v, "VALUE")
 	}
 	return k
 }
@@ -116,7 +116,7 @@ func kindFromName(name string) string {
 	return strings.Trim(b.String(), "_")
 }
 
-func (k *knownValues) add(value, kind string) {
+func (k *knownValues) addValue(value, kind string) {
 	if len(value) < minSecretTextBytes || isPlaceholder(value) {
 		return
 	}
@@ -138,7 +138,7 @@ func (k *knownValues) addForm(text string, f encodedForm) {
 	if k.words.has(text) {
 		return
 	}
-	k.words.add(text, len(k.forms))
+	k.words.addWord(text, len(k.forms))
 	k.forms = append(k.forms, f)
 }
 

@@ -35,12 +35,12 @@ func newPersonalFinder(p *PersonalData) *personalFinder {
 			if len(w) < minMessageIDLength || f.words.has(w) || named && isCommonName(w) {
 				continue
 			}
-			f.words.add(w, len(f.kinds))
+			f.words.addWord(w, len(f.kinds))
 			f.kinds = append(f.kinds, list.kind)
 		}
 	}
 	for _, prefix := range idPrefixes {
-		f.words.add(prefix, len(f.kinds))
+		f.words.addWord(prefix, len(f.kinds))
 		f.kinds = append(f.kinds, prefix)
 	}
 	for _, id := range p.IDs {
@@ -194,7 +194,7 @@ func newWordFinder(ignoreCase bool) *wordFinder {
 	return &wordFinder{ignoreCase: ignoreCase, byPrefix: map[uint32][]searchedWord{}}
 }
 
-func (d *wordFinder) add(text string, number int) {
+func (d *wordFinder) addWord(text string, number int) {
 	key := prefixKey(text)
 	h := hash(key)
 	d.prefixBits[h>>6] |= 1 << (h & 63)

@@ -74,7 +74,7 @@ func newSecretFormFinder() *secretFormFinder {
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range expandKeyword(word) {
-				s.words.add(part, len(s.byWord))
+				s.words.addWord(part, len(s.byWord))
 				s.byWord = append(s.byWord, keyword{i, r.precheckFor(word)})
 			}
 		}
