@@ -73,7 +73,7 @@ func TestTerminalFails(t *testing.T) {
 		want []string
 	}{
 		{"a key that does not exist", func() { terminal.Press("Entr") }, []string{"unknown key name `Entr`; did you mean `Enter`?"}},
-		{"a size out of bounds", func() { terminal.Resize(0, 1) }, []string{"0x1 is out of bounds"}},
+		{"a size out of bounds", func() { terminal.Resize(0, 1) }, []string{"invalid terminal size 0x1: write COLSxROWS, from 1x1 to "}},
 		{"the end of claude", func() {
 			terminal.Press("C-c")
 			terminal.Press("C-c")

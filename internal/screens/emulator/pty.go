@@ -63,7 +63,7 @@ func OpenTerminalPair(size Size) (TerminalPair, error) {
 // Resize changes the size of the terminal and notifies the program.
 func (p TerminalPair) Resize(size Size) error {
 	if size.Cols < 1 || size.Rows < 1 || size.Cols > MaxCols || size.Rows > MaxRows {
-		return fmt.Errorf("invalid terminal size %s: the largest size is %dx%d", size, MaxCols, MaxRows)
+		return fmt.Errorf("invalid terminal size %s: write COLSxROWS, from 1x1 to %dx%d", size, MaxCols, MaxRows)
 	}
 	err := pty.Setsize(p.Controller, &pty.Winsize{Cols: uint16(size.Cols), Rows: uint16(size.Rows)})
 	if err != nil {
