@@ -52,7 +52,7 @@ type promptState struct {
 }
 
 func (p *promptState) emitQueued() {
-	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
+	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp(), Source: p.in.Source})
 	if p.in.Synthetic {
 		p.in.Content = markNotFromUser(p.in.Content)
 		p.recordedContent = p.in.Content

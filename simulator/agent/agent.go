@@ -89,6 +89,9 @@ type Options struct {
 	// Foreground makes all agents run in the foreground. A call that asks for the background is counted like a call
 	// without run_in_background.
 	Foreground bool
+	// IsTerminal makes calls of sessions in a terminal unable to ask for the foreground. The transcripts of their
+	// agents contain the structured results of tools.
+	IsTerminal bool
 }
 
 // Agents runs the calls of the Agent tool. It is safe for concurrent use.
@@ -177,6 +180,9 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	if a.options.Foreground {
 		in.Background, def.Background = nil, new(false)
+	}
+	if a.options.IsTerminal {
+		in.Background = nil
 	}
 	a.options.Tasks.CountRequest(in.Background)
 	if depth >= MaxDepth {

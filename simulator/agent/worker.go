@@ -316,7 +316,7 @@ func (w *agentRun) forwardEvent(ev protocol.Event) {
 			w.task.Post(&protocol.HiddenEvent{Event: ev})
 			return
 		}
-		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the structured result is shown only if it is an error
+		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" && !w.agents.options.IsTerminal { // the structured result is shown only if it is an error
 			ev.ToolUseResult = nil
 		}
 		w.showMessage(ev)

@@ -14,8 +14,8 @@ type Trace interface {
 
 // PromptQueued means that a prompt was accepted into the queue. It precedes all other events of the turn.
 type PromptQueued struct {
-	Content   Content
-	Timestamp string
+	Content           Content
+	Timestamp, Source string // Source as in [PromptAccepted.Source]
 }
 
 // PromptAccepted means that a turn begins with this prompt. It precedes Init.

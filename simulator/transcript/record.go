@@ -20,6 +20,7 @@ type recorder struct {
 	costs         sessionCosts
 	attribution   attribution      // attribution of the model's next lines
 	turns         int              // number of prompts so far
+	notices       int              // number of those prompts that background work has sent
 	retainedUUIDs []string         // uuids of the messages that the last compaction kept
 	unanswered    []unansweredCall // calls without a result at the end of the history
 	awaitsReply   bool             // the history ends with a prompt that the model has not answered
@@ -110,7 +111,7 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
 	}
-	if !r.conversation.options.Machine.IsTerminal {
+	if !r.conversation.options.Machine.IsTerminal || ev.Source == "system" {
 		r.lines.waitingLines = append(r.lines.waitingLines, in, out)
 	}
 	r.labels.rawPrompt = ev.Content
@@ -165,8 +166,13 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	setPromptSource(&line, ev)
 	line.SentAtMS = unixMilli(ev.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
-	if r.conversation.options.Machine.IsTerminal && ev.Source != "system" {
-		line.PromptSource, line.TurnOrigin, line.Origin, line.TurnPosition.PromptIndex = "typed", "human", json.RawMessage(humanOrigin), r.turns
+	if r.conversation.options.Machine.IsTerminal {
+		if ev.Source != "system" {
+			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
+		} else {
+			r.notices++
+		}
+		line.TurnPosition.PromptIndex = r.turns - r.notices
 	}
 	if ev.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""

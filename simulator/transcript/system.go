@@ -89,6 +89,9 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
 	lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
+	if r.conversation.options.Machine.IsTerminal {
+		return r.lines.write(lines...)
+	}
 	e := r.conversation.newEnvelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
@@ -293,7 +296,7 @@ func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
 			return err
 		}
 	}
-	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand {
+	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
 		r.conversation.recordFiles(ev.UUID)
 	}
 	return nil
@@ -332,7 +335,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 		e.PromptID = r.conversation.promptIDOf(ev)
 		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userText(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
-			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.turns, PromptIndex: r.turns}
+			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.turns, PromptIndex: r.turns - r.notices}
 		}
 		lines = append(lines, line)
 	}

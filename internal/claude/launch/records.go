@@ -102,7 +102,9 @@ func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree, GitBranch: cmp.Or(git.branch, "HEAD")}
 	if shell := sys.Getenv("SHELL"); shell != "" {
-		m.Shell = filepath.Base(shell)
+		if m.Shell = filepath.Base(shell); m.Shell != "bash" && m.Shell != "zsh" {
+			m.Shell = "bash (login shell: " + m.Shell + ")"
+		}
 	}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.OSVersion = "Linux " + strings.TrimSpace(string(release))

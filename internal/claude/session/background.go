@@ -46,7 +46,7 @@ func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permi
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents, Foreground: plan.Tools.NoBackground})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents, Foreground: plan.Tools.NoBackground, IsTerminal: plan.Records.Run.Interactive})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }

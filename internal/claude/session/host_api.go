@@ -187,7 +187,7 @@ func RecordCommand(s *Session, c CommandRecord) {
 	content := protocol.Content{Text: slash.Output(c.Output)}
 	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}
 	if c.Dismissed {
-		said = &protocol.Assistant{LocalCommandSource: content.Text}
+		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args}}
 	}
 	RecordLater(s, &protocol.PromptAccepted{
 		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalTags(call.Name)},

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+)
+
+const linesScenario = `
+[[responses]]
+pattern = { type = "contains", text = "agent please" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Agent", input = { description = "Count", prompt = "count the files", run_in_background = false } } ]
+[[responses.response.steps]]
+text = "It runs."
+[[responses]]
+pattern = { type = "contains", text = "task-notification" }
+response = "It has finished."
+[[responses]]
+pattern = { type = "contains", text = "overload" }
+once = true
+failure = { type = "server_error" }
+[[responses]]
+pattern = { type = "any" }
+response = "Hello there."
+`
+
+// TestInteractiveLines: the lines about retries and agents, and the name of the shell, are those of a session in a terminal
+// of 2.1.330, not those of print mode.
+func TestInteractiveLines(t *testing.T) {
+	type step struct{ wait, keys string }
+	for name, tt := range map[string]struct {
+		mode  string
+		steps []step
+		want  string // a line for each line of the transcript with one of the shown keys
+	}{
+		"agents": {"bypassPermissions", []step{{"bypass permissions on", "agent please\r"}, {"● It has finished.\n\n✻", "and you\r"}, {"● Hello there.", "/exit\r"}}, `
+file-history-snapshot
+user "agent please" typed 1
+user [tool_result]
+queue-operation enqueue <task-notification>
+queue-operation dequeue
+user "<task-notification>" system 1
+file-history-snapshot
+user "and you" typed 2
+file-history-snapshot
+last-prompt and you`},
+		"retry": {"default", []step{{"? for shortcuts", "overload\r"}, {"API Error", "/exit\r"}}, `
+file-history-snapshot
+user "overload" typed 1
+file-history-snapshot
+last-prompt overload`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startInteractive(t, linesScenario, func(_ *interactiveRun, s *process.System) {
+				s.Environ = append(s.Environ, "IS_SANDBOX=1", "SHELL=/bin/sh", "CLAUDELESS_RETRY_SCALE=0")
+			}, "--permission-mode", tt.mode)
+			for _, s := range tt.steps {
+				r.wait(s.wait)
+				if text, enter := strings.CutSuffix(s.keys, "\r"); enter && text != "" {
+					r.press(text, "\r")
+				} else if s.keys != "" {
+					r.press(s.keys)
+				}
+			}
+			r.waitExit(0)
+			if diff := cmp.Diff(strings.Split(strings.TrimSpace(tt.want), "\n"), r.shownLines()); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// shownLines returns the lines of the transcript about prompts, queues, files and failures.
+func (r *interactiveRun) shownLines() (shown []string) {
+	last := "" // only the last line of its type is compared
+	files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+	text, _ := os.ReadFile(strings.Join(files, " "))
+	for line := range strings.Lines(string(text)) {
+		var l struct {
+			Type, Subtype, Operation, Content, LastPrompt, PromptSource string
+			IsMeta                                                      bool
+			Message                                                     struct{ Content json.RawMessage }
+			Attachment                                                  struct {
+				Type     string
+				Snapshot struct{ Shell string }
+			}
+			TurnPosition struct{ PromptIndex json.Number }
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			r.t.Fatal(err)
+		}
+		words := []string{l.Type}
+		switch l.Type {
+		case "user":
+			words = append(words, contentKind(l.Message.Content))
+			if n := string(l.TurnPosition.PromptIndex); n != "" {
+				words = append(words[:2], l.PromptSource, n)
+			}
+		case "queue-operation":
+			content, _, _ := strings.Cut(l.Content, "\n")
+			words = append(words, l.Operation, content)
+		case "last-prompt":
+			words = append(words, l.LastPrompt)
+		case "attachment":
+			if l.Attachment.Type == "environment" && l.Attachment.Snapshot.Shell != "bash (login shell: sh)" {
+				r.t.Errorf("the shell is %q", l.Attachment.Snapshot.Shell)
+			}
+			words = append(words, l.Attachment.Type)
+		case "system":
+			words = append(words, l.Subtype)
+		}
+		switch {
+		case l.IsMeta:
+		case l.Type == "last-prompt":
+			last = strings.Join(words, " ")
+		case l.Type == "user" || l.Type == "queue-operation" || l.Type == "file-history-snapshot" || l.Subtype == "api_error":
+			shown = append(shown, strings.TrimRight(strings.Join(words, " "), " "))
+		}
+	}
+	return append(shown, last)
+}
+
+// contentKind returns a text up to the end of its first line, or the types of the blocks.
+func contentKind(content json.RawMessage) string {
+	var blocks []struct{ Type string }
+	if json.Unmarshal(content, &blocks) != nil {
+		first, _, more := strings.Cut(string(content), `\n`)
+		return first + map[bool]string{true: `"`, false: ""}[more]
+	}
+	var types []string
+	for _, b := range blocks {
+		types = append(types, b.Type)
+	}
+	return "[" + strings.Join(types, " ") + "]"
+}
