@@ -22,8 +22,8 @@ type serverRequestHandler struct {
 func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.reportUpdate(a.server, uri) }
 
 func (a serverRequestHandler) HandleNotification(n connection.Notification) {
-	if a.options.Records != nil {
-		a.options.Records.Notify(notificationRecord(a.server, n))
+	if a.options.Observer != nil {
+		a.options.Observer.RecordNotification(notificationRecord(a.server, n))
 	}
 }
 

@@ -117,8 +117,8 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		k.Total = limit
 	}
 	var began time.Time
-	if m.options.Records != nil {
-		began = m.options.Records.Now()
+	if m.options.Observer != nil {
+		began = m.options.Observer.Now()
 	}
 	result, err = conn.Call(ctx, k, c.OnProgress)
 	if errors.Is(err, connection.ErrExpired) {
@@ -127,8 +127,8 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		}
 	}
 	err = describeCallError(err, tool)
-	if m.options.Records != nil {
-		m.options.Records.Add(callRecord(tool.Tool, k, began, result, err))
+	if m.options.Observer != nil {
+		m.observe(callRecord(tool.Tool, k, began, result, err))
 	}
 	return tool, result, err
 }

@@ -54,8 +54,8 @@ type Options struct {
 	// ResourceUpdated is called when a subscribed resource changes; nil means that changes are ignored. If a resource
 	// changes again before the call, there is still only one call.
 	ResourceUpdated func(server, uri string)
-	// Records stores every call; nil means calls are not recorded.
-	Records *CallLog
+	// Observer receives each finished call and each notification; nil means none.
+	Observer CallObserver
 	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means that the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)

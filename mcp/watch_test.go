@@ -13,23 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// TestRecords: each call is recorded with server, tool, input, result or error, source and time; values are found by
-// their CID (S27; C40–C45).
+// TestRecords: each call is recorded with server, tool, input, result or error, source and time, and with the CIDs of its
+// values (S27; C40–C45).
 func TestRecords(t *testing.T) {
-	var mu sync.Mutex
-	now, observed := time.Unix(1000, 0), &observer{}
-	log := NewCallLog(CallLogOptions{
-		Now: func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			now = now.Add(5 * time.Millisecond)
-			return now
-		},
-		Observer: observed,
-	})
-	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "e", "rpc-error")}, Records: log})
+	observed := &observer{now: time.Unix(1000, 0)}
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "e", "rpc-error")}, Observer: observed})
 	for _, c := range []CallRequest{
 		{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: json.RawMessage(`{"text": "x"}`)},
 		{Tool: "e/echo"},
@@ -39,7 +31,7 @@ func TestRecords(t *testing.T) {
 	} {
 		_, _ = m.Call(t.Context(), c)
 	}
-	got, total := log.Calls()
+	got := observed.calls
 	want := []CallRecord{
 		{Server: "s", Tool: "mcp__s__echo", RawTool: "echo", ToolUseID: "toolu_1", Input: json.RawMessage(`{"text": "x"}`), Result: json.RawMessage(`{"content":[{"text":"echo: x","type":"text"}]}`)},
 		{Server: "e", Tool: "mcp__e__echo", RawTool: "echo", Input: json.RawMessage(`{}`), Error: "quota used up", ErrorCode: -32050},
@@ -49,12 +41,12 @@ func TestRecords(t *testing.T) {
 	for i := range want {
 		want[i].Source, want[i].DurationMS = "mcp_client", 5
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(CallRecord{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || total != 4 || len(observed.calls) != 4 {
-		t.Errorf("%d, %d observed: %s", total, len(observed.calls), diff)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(CallRecord{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || len(got) != 4 {
+		t.Errorf("%d calls: %s", len(got), diff)
 	}
 	for cid, want := range map[string]string{got[0].InputCID: `{"text":"x"}`, got[0].ResultCID: `{"content":[{"text":"echo: x","type":"text"}]}`} {
-		if v, ok := log.Value(cid); !ok || string(v) != want {
-			t.Errorf("got %s, want %s", v, want)
+		if cid != cas.CID([]byte(want)) {
+			t.Errorf("got %s, want the id of %s", cid, want)
 		}
 	}
 }
@@ -64,6 +56,15 @@ type observer struct {
 	mu            sync.Mutex
 	calls         []CallRecord
 	notifications []NotificationRecord
+	now           time.Time
+}
+
+// Now returns a time that advances by 5 ms.
+func (o *observer) Now() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now = o.now.Add(5 * time.Millisecond)
+	return o.now
 }
 
 func (o *observer) RecordCall(c CallRecord) {
@@ -83,7 +84,7 @@ func (o *observer) RecordNotification(n NotificationRecord) {
 // TestNotifications: progress is recorded with its call, log messages with their level.
 func TestNotifications(t *testing.T) {
 	o := &observer{}
-	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "progress")}, Records: NewCallLog(CallLogOptions{Observer: o})})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "progress")}, Observer: o})
 	for _, tool := range m.Tools() {
 		_, _ = m.Call(t.Context(), CallRequest{Tool: tool.Name, ToolUseID: "toolu_1", Input: json.RawMessage(`{}`)})
 		break

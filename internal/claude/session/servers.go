@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/base/clock"
@@ -85,7 +86,10 @@ func (v *servers) createManager(roots []string, capture bool) error {
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.Files, o.Elicit, o.Sample, o.Records = v.results, v.requests.elicit, v.requests.sampler(), v.results.callLog(capture)
+	o.Files, o.Elicit, o.Sample = v.results, v.requests.elicit, v.requests.sampler()
+	if capture {
+		o.Observer = v.results
+	}
 	if host := v.requests.host; host != nil {
 		o.SDK = host.SendToServer
 	}
@@ -316,37 +320,13 @@ type resultStore struct {
 	clock   *clock.Source
 }
 
-// callLog returns a log that records the calls of servers for --capture and expectations; nil means it is not needed.
-func (r resultStore) callLog(capture bool) *mcp.CallLog {
-	if !capture {
-		return nil
-	}
-	o := &serverObserver{records: r.records}
-	o.log = mcp.NewCallLog(mcp.CallLogOptions{MaxCalls: 1, MaxBytes: 64 << 20, Now: r.clock.Now, Observer: o}) // the observer gets each call as soon as it is complete
-	return o.log
-}
+// Now implements mcp.CallObserver, as RecordCall and RecordNotification do.
+func (r resultStore) Now() time.Time { return r.clock.Now() }
 
-// serverObserver is an mcp.CallObserver that records servers' calls and notifications for expectations and the journal.
-type serverObserver struct {
-	records *recorder
-	log     *mcp.CallLog
-}
+func (r resultStore) RecordCall(c mcp.CallRecord) { r.records.WriteJournal(journal.MCPCall(c)) }
 
-func (o *serverObserver) RecordCall(c mcp.CallRecord) {
-	c.Input, c.Result = o.valueForJournal(c.Input, c.InputCID), o.valueForJournal(c.Result, c.ResultCID)
-	o.records.WriteJournal(journal.MCPCall(c))
-}
-
-func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
-	o.records.WriteJournal(journal.MCPNotification(n))
-}
-
-// valueForJournal returns value. If it is nil because it was too large, the log has the complete value under contentID.
-func (o *serverObserver) valueForJournal(value json.RawMessage, contentID string) json.RawMessage {
-	if data, ok := o.log.Value(contentID); ok && value == nil {
-		return data
-	}
-	return value
+func (r resultStore) RecordNotification(n mcp.NotificationRecord) {
+	r.records.WriteJournal(journal.MCPNotification(n))
 }
 
 func (v *servers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
