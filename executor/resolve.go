@@ -71,7 +71,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 		return written, ""
 	}
 	if server, tool, ok := x.splitServer(written); ok {
-		return mcpPrefix + canonicalNamePart(server) + "__" + canonicalNamePart(tool), ""
+		return mcpPrefix + protocol.NormalizeName(server) + "__" + protocol.NormalizeName(tool), ""
 	}
 	return written, ""
 }
@@ -121,7 +121,7 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {
-		prefix := canonicalNamePart(server) + "__"
+		prefix := protocol.NormalizeName(server) + "__"
 		if len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
 			longest = prefix
 		}
@@ -152,22 +152,11 @@ func DisplayName(t protocol.Tool) string {
 
 // readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two to Get-Sum Of Two.
 func readableName(name string) string {
-	b := []byte(strings.ReplaceAll(canonicalNamePart(name), "_", " "))
+	b := []byte(strings.ReplaceAll(protocol.NormalizeName(name), "_", " "))
 	for i, c := range b {
 		if (i == 0 || b[i-1] == ' ' || b[i-1] == '-') && 'a' <= c && c <= 'z' {
 			b[i] = c - 'a' + 'A'
 		}
 	}
 	return string(b)
-}
-
-// canonicalNamePart replaces every character outside [A-Za-z0-9_-] by "_" (spec: cli-observed 6).
-func canonicalNamePart(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, s)
 }

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -48,27 +47,11 @@ const maxToolNameLength = 128
 // CanonicalName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
 // result cannot be split again, because names may contain double underscores.
 func CanonicalName(server, tool string) string {
-	return "mcp__" + canonicalNamePart(server) + "__" + canonicalNamePart(tool)
+	return "mcp__" + protocol.NormalizeName(server) + "__" + protocol.NormalizeName(tool)
 }
 
 // Command returns the slash command of a prompt. Unlike a tool's name, it contains the unchanged name of the prompt.
 func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
-
-func canonicalNamePart(name string) string {
-	const beyondUTF16 = 0xFFFF
-	var b strings.Builder
-	for _, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			b.WriteRune(r)
-		case r > beyondUTF16: // two UTF-16 code units in the real CLI
-			b.WriteString("__")
-		default:
-			b.WriteByte('_')
-		}
-	}
-	return b.String()
-}
 
 type serverLists struct {
 	tools        []protocol.Tool

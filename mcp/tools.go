@@ -73,7 +73,7 @@ func (c *catalogue) findTool(name string) (protocol.Tool, bool) {
 func unknownToolError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {
-		if !strings.HasPrefix(name, "mcp__"+canonicalNamePart(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
+		if !strings.HasPrefix(name, "mcp__"+protocol.NormalizeName(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
 			continue
 		}
 		switch st, _ := s.snapshot(); st.state {

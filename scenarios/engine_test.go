@@ -650,7 +650,7 @@ times = 1
 `)
 	run := func(calls ...string) []string {
 		var record RunRecord
-		record.AddPrompt("hi there")
+		record.Prompts = append(record.Prompts, "hi there")
 		for _, c := range calls {
 			name, input, _ := strings.Cut(c, " ")
 			record.AddCall(name, json.RawMessage(input))

@@ -17,17 +17,17 @@ import (
 // RunRecord records a run for [Scenario.CheckExpectations]. The zero value is empty. It is not safe for concurrent use.
 type RunRecord struct {
 	calls         []observedCall
-	prompts       []string
 	serverCalls   []observedCall // calls of MCP tools; name is "server/tool"
-	notifications []ObservedNotification
 	requests      []ModelRequest
-	oauthRequests []ObservedOAuthRequest
-	fixturesRead  bool // the journal lines of fixtures were read; only then is oauthRequests complete
-	exitCodes     []int
-	screens       []ObservedScreen
-	telemetry     []string // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
-	isRealCLI     bool     // a real claude ran, so neither screens nor telemetry were recorded
-	rules         []RuleRef
+	Prompts       []string
+	Notifications []ObservedNotification
+	OAuthRequests []ObservedOAuthRequest // complete only if the journal lines of fixtures were read
+	FixturesRead  bool                   // the journal lines of fixtures were read; otherwise OAuth is not checked
+	ExitCodes     []int
+	Screens       []ObservedScreen // that were answered
+	Telemetry     []string         // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
+	IsRealCLI     bool             // a real claude ran, so neither screens nor telemetry were recorded
+	Rules         []RuleRef        // that answered a prompt
 }
 
 type observedCall struct {
@@ -59,17 +59,9 @@ func (s *RunRecord) AddCall(name string, input json.RawMessage) {
 	s.calls = append(s.calls, observedCall{name: name, input: decodeJSON(input)})
 }
 
-// AddPrompt records a prompt.
-func (s *RunRecord) AddPrompt(text string) { s.prompts = append(s.prompts, text) }
-
 // AddServerCall records a call of an MCP tool, with the server's configured name and the tool's raw name.
 func (s *RunRecord) AddServerCall(server, tool string) {
 	s.serverCalls = append(s.serverCalls, observedCall{name: server + "/" + tool})
-}
-
-// AddNotification records a progress or log notification of an MCP server.
-func (s *RunRecord) AddNotification(n ObservedNotification) {
-	s.notifications = append(s.notifications, n)
 }
 
 // AddRequest records a request to the model and returns its number, which AddRetries needs.
@@ -81,26 +73,6 @@ func (s *RunRecord) AddRequest(r ModelRequest) int {
 // AddRetries records retries of a request. number is what AddRequest returned for it. Several steps of a response
 // without tool calls are one request, so retries between these steps are added to it, too.
 func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
-
-// MarkFixturesRead records that the journal lines of fixtures were read. Expectations about OAuth are evaluated only
-// then, because a claude process does not see OAuth requests.
-func (s *RunRecord) MarkFixturesRead() { s.fixturesRead = true }
-
-// AddOAuthRequest records a request to an authorization server.
-func (s *RunRecord) AddOAuthRequest(r ObservedOAuthRequest) {
-	s.oauthRequests = append(s.oauthRequests, r)
-}
-
-// AddTelemetry records that a collector accepted count data points, events or spans of this name.
-func (s *RunRecord) AddTelemetry(name string, count int) {
-	s.telemetry = append(s.telemetry, slices.Repeat([]string{name}, count)...)
-}
-
-// AddExit records the exit code of a process.
-func (s *RunRecord) AddExit(code int) { s.exitCodes = append(s.exitCodes, code) }
-
-// AddRule records that a rule answered a prompt.
-func (s *RunRecord) AddRule(r RuleRef) { s.rules = append(s.rules, r) }
 
 // ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
@@ -128,7 +100,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	results := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		if x.OAuth != nil && !seen.fixturesRead || (x.Screen != "" || x.Otel != "") && seen.isRealCLI {
+		if x.OAuth != nil && !seen.FixturesRead || (x.Screen != "" || x.Otel != "") && seen.IsRealCLI {
 			continue
 		}
 		result := ExpectationResult{At: x.at}
@@ -256,7 +228,7 @@ func (s *Scenario) rulePosition(i int) diag.Position {
 }
 
 func isRuleUsed(at diag.Position, seen *RunRecord) bool {
-	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
+	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
 // checkUnused returns one result for each rule. The result is met if the rule answered a prompt. If x.Unused is "warn",
@@ -287,10 +259,10 @@ func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.
 func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) {
 	switch {
 	case x.Prompt != nil:
-		hits = indexesWhere(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+		hits = indexesWhere(seen.Prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
 		return hits, "a prompt that matches the pattern (" + x.Prompt.String() + ")"
 	case x.MCP != nil && x.MCP.expectsNotification():
-		return indexesWhere(seen.notifications, x.MCP.matchesNotification), x.MCP.subject()
+		return indexesWhere(seen.Notifications, x.MCP.matchesNotification), x.MCP.subject()
 	case x.MCP != nil:
 		return indexesWhere(seen.serverCalls, x.MCP.matchesCall), x.MCP.subject()
 	case x.Request != nil:
@@ -300,19 +272,19 @@ func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) 
 		}
 		return hits, subject
 	case x.OAuth != nil:
-		return indexesWhere(seen.oauthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.subject()
+		return indexesWhere(seen.OAuthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.subject()
 	case x.Otel != "":
-		return indexesWhere(seen.telemetry, func(name string) bool { return globMatches(x.Otel, name) }), "telemetry with the name " + x.Otel
+		return indexesWhere(seen.Telemetry, func(name string) bool { return globMatches(x.Otel, name) }), "telemetry with the name " + x.Otel
 	case x.Exit != nil:
-		return indexesWhere(seen.exitCodes, func(code int) bool { return code == *x.Exit }), "a process that exits with " + strconv.Itoa(*x.Exit)
+		return indexesWhere(seen.ExitCodes, func(code int) bool { return code == *x.Exit }), "a process that exits with " + strconv.Itoa(*x.Exit)
 	case x.Screen != "":
 		subject = "the screen " + x.Screen
 		if x.Answered != "" {
 			subject += " to be answered with " + x.Answered
 		}
-		return indexesWhere(seen.screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), subject
+		return indexesWhere(seen.Screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), subject
 	case x.Rule != nil:
-		hits = indexesWhere(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+		hits = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
 		return hits, "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	subject = "a call to " + x.Tool
@@ -367,16 +339,16 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 		return ""
 	}
 	if x.MCP != nil && x.MCP.expectsNotification() {
-		return x.MCP.describeOtherNotifications(seen.notifications)
+		return x.MCP.describeOtherNotifications(seen.Notifications)
 	}
 	if x.OAuth != nil {
-		return x.OAuth.nearMiss(seen.oauthRequests)
+		return x.OAuth.nearMiss(seen.OAuthRequests)
 	}
-	if x.Exit != nil && len(seen.exitCodes) > 0 {
-		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exitCodes), "[]")
+	if x.Exit != nil && len(seen.ExitCodes) > 0 {
+		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.ExitCodes), "[]")
 	}
 	if x.Prompt != nil {
-		return s.nearestPrompt(x, seen.prompts)
+		return s.nearestPrompt(x, seen.Prompts)
 	}
 	if x.Tool == "" {
 		return ""

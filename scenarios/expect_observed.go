@@ -119,12 +119,6 @@ type ObservedScreen struct {
 	Answer string
 }
 
-// AddScreen records a screen that was answered.
-func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
-
-// MarkRealCLI records a run of the real CLI. Its screens and telemetry are unknown, so expectations do not check them.
-func (s *RunRecord) MarkRealCLI() { s.isRealCLI = true }
-
 // isScreenState reports whether a text is a state such as "permission", optionally with a kind: "permission/bash".
 func isScreenState(text string) bool {
 	state, _, _ := strings.Cut(text, "/")

@@ -251,13 +251,13 @@ const (
 func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
-		heard.fillSessionStart(&in, p.sim.options.Clock.Now())
+		fillSessionStart(heard, &in, p.sim.options.Clock.Now())
 	}
 	return in
 }
 
 // fillSessionStart sets the time since the previous reply and the price of its context (observed with 2.1.329).
-func (h PreviousReply) fillSessionStart(in *protocol.SessionStartHook, now time.Time) {
+func fillSessionStart(h *protocol.PreviousReply, in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
 	if h.LongCache {

@@ -138,24 +138,13 @@ type SessionStart struct {
 	// CustomizationsDisabled makes hosts with a screen show that customizations are off (--bare, --safe-mode).
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
-	PreviousReply *PreviousReply
+	PreviousReply *protocol.PreviousReply
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue bool
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string
 	// Instructions are the instruction files that were read; InstructionsLoaded hooks receive them.
 	Instructions []protocol.InstructionsLoadedHook
-}
-
-// PreviousReply describes the last reply of the model before this run of the session.
-type PreviousReply struct {
-	At        time.Time
-	Model     string
-	Tokens    int  // tokens of the whole context up to this reply
-	LongCache bool // the reply's prompt cache lasts an hour, not five minutes
-
-	UUID    string // UUID of the reply's last line in the transcript
-	Replies int    // number of replies in the conversation, including this one
 }
 
 // Transcript stores the events of a session. Its first error becomes a warning and does not fail the run.

@@ -62,7 +62,7 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 // checkInsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means allowed.
 func (s *worktrees) checkInsideWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
-	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
+	if !inside || gitworktree.IsInside(w.Path, path) || !gitworktree.IsInside(w.Top, path) {
 		return nil
 	}
 	who := "session"
@@ -96,11 +96,6 @@ func (s *worktrees) restrictTool(t tool.Tool) tool.Tool {
 		return check(ctx, raw)
 	}
 	return t
-}
-
-func isWithin(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 func (s *worktrees) setWorktree(w worktree) {
@@ -239,7 +234,7 @@ func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) 
 		return no("%s is the current working directory.", target)
 	case inside && !isDir(managed):
 		return no("%s does not exist, so %s cannot be a worktree managed by Claude Code.", managed, target)
-	case i < 0 || inside && !isWithin(managed, target):
+	case i < 0 || inside && !gitworktree.IsInside(managed, target):
 		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, w.Top)
 	}
 	w.Path, w.Branch = target, trees[i].Branch

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/execcmd"
 	"github.com/claudeless/claudeless/internal/cli/filecmd"
 	"github.com/claudeless/claudeless/internal/cli/help"
+	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 	"github.com/claudeless/claudeless/internal/cli/screenscmd"
 	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
@@ -107,32 +108,11 @@ func commandFor(s *process.System, word string) commandFunc {
 // kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.
 func kongCommand[C any](name string) commandFunc {
 	return func(ctx context.Context, s *process.System, words []string) error {
-		var c C
-		entry, exited := commandEntryFor(name), false
-		parser, err := kong.New(&c,
-			kong.Name(s.Name()+" "+name),
-			kong.Description(entry.help),
-			kong.Help(helpPrinter(s.Name()+" "+entry.usage)),
-			kong.Writers(s.Stdout, s.Stderr),
-			kong.Exit(func(int) { exited = true }),
-			kong.BindTo(ctx, (*context.Context)(nil)),
-			kong.Bind(s, debugcmd.Version(version())),
-		)
-		if err != nil {
-			return err
-		}
-		parser.Model.HelpFlag.Help = "Print this help and exit"
-		parsed, err := parser.Parse(words)
-		switch {
-		case exited: // --help; kong would have exited the process here
-			return nil
-		case err != nil:
-			return usageError(err, s.Name()+" "+name)
-		}
-		if err := execcmd.CheckWords(parsed); err != nil {
-			return usageError(err, s.Name()+" "+name)
-		}
-		return parsed.Run()
+		entry, full := commandEntryFor(name), s.Name()+" "+name
+		usage := func(err error) error { return usageError(err, full) }
+		return mcpcmd.RunKong(new(C), words, usage, execcmd.CheckWords,
+			kong.Name(full), kong.Description(entry.help), kong.Help(helpPrinter(s.Name()+" "+entry.usage)), kong.Writers(s.Stdout, s.Stderr),
+			kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s, debugcmd.Version(version())))
 	}
 }
 

@@ -104,7 +104,7 @@ type Runner struct {
 	mu      sync.Mutex
 	entries map[string][]*hookEntry // by event: the hooks of settings before the callbacks of the host
 	closed  bool
-	reports []Report
+	reports []protocol.HookReport
 	daemons []*proc.Process // commands that have exited but left processes in the background
 
 	detached []detachedHook // asynchronous hooks whose hook_response TakeResponses has not returned yet

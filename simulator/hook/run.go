@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -237,23 +236,12 @@ func isHiddenFromHost(in protocol.HookInput) bool {
 	return false
 }
 
-// Report counts the hooks that ran for one event.
-type Report struct {
-	Event, Name    string // Name includes the matched subject, such as "PreToolUse:Read"
-	Hooks, Blocked int
-	Failed         int // hooks that failed without blocking
-	Cancelled      int
-	Duration       time.Duration // duration of the slowest hook
-	OutputBytes    int           // length of standard output
-	ContextBytes   int           // length of the additional context
-}
-
-// recordHookReport adds a [Report] about the hooks that ran, if Options.Reports is set.
+// recordHookReport adds a report about the hooks that ran, if Options.Reports is set.
 func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}
-	out := Report{Event: c.event, Name: c.name, Hooks: len(answers)}
+	out := protocol.HookReport{Event: c.event, Name: c.name, Hooks: len(answers)}
 	for i := range answers {
 		a := &answers[i]
 		switch _, _, refused := a.refusalReason(c); {
@@ -276,7 +264,7 @@ func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
 }
 
 // TakeReports returns the reports that it has not returned before, in the order in which the hooks finished.
-func (r *Runner) TakeReports() []Report {
+func (r *Runner) TakeReports() []protocol.HookReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := r.reports

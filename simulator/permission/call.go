@@ -147,21 +147,10 @@ func hasString(values ...any) bool {
 // serverPrefix returns the prefix with which rules name the tools of an MCP server: "mcp__" and the name of the server.
 func serverPrefix(name string, tool protocol.Tool) string {
 	if tool.Server != "" {
-		return "mcp__" + normalizeName(tool.Server)
+		return "mcp__" + protocol.NormalizeName(tool.Server)
 	}
 	server, _, _ := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
 	return "mcp__" + server
-}
-
-// normalizeName replaces the characters of a server's name outside [a-zA-Z0-9_-] by _ (spec: cli-contract 7).
-func normalizeName(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, s)
 }
 
 func (j *judge) hasClassifier() bool {

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // HookMatcher registers callbacks of the host for an event (initialize.hooks).
@@ -121,4 +122,15 @@ func NoteRequestSent(ctx context.Context) {
 	if sent, ok := ctx.Value(requestSentKey{}).(func()); ok {
 		sent()
 	}
+}
+
+// HookReport counts the hooks that ran for one event.
+type HookReport struct {
+	Event, Name    string // Name includes the matched subject, such as "PreToolUse:Read"
+	Hooks, Blocked int
+	Failed         int // hooks that failed without blocking
+	Cancelled      int
+	Duration       time.Duration // duration of the slowest hook
+	OutputBytes    int           // length of standard output
+	ContextBytes   int           // length of the additional context
 }

@@ -186,3 +186,21 @@ type BreakpointDecision struct {
 	Input       json.RawMessage // new input; only for "modify" before the call
 	Replacement string          // name of the tool that runs instead, for "replace"
 }
+
+// NormalizeName returns the name of a server or tool as the full names of MCP tools contain it: any character outside
+// [a-zA-Z0-9_-] becomes an underscore (spec: cli-contract 7).
+func NormalizeName(name string) string {
+	const beyondUTF16 = 0xFFFF
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			b.WriteRune(r)
+		case r > beyondUTF16: // two UTF-16 code units in the real CLI
+			b.WriteString("__")
+		default:
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}

@@ -283,19 +283,8 @@ func (e entry) decodeContent() (protocol.Content, bool) {
 	return line.Message.Content, err == nil
 }
 
-// PreviousReply describes the last reply of the model in a conversation.
-type PreviousReply struct {
-	At        time.Time
-	Model     string
-	Tokens    int  // tokens of the whole context after this reply
-	LongCache bool // the reply's prompt cache lasts an hour, not five minutes
-
-	UUID    string // UUID of the reply's last line
-	Replies int    // number of replies in the conversation, including this one
-}
-
-func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
-	var last *PreviousReply
+func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
+	var last *protocol.PreviousReply
 	ids := map[string]bool{}
 	for _, e := range slices.Backward(t.branchLines(leaf)) {
 		var line struct {
@@ -310,7 +299,7 @@ func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 		}
 		ids[e.message] = true
 		if u := line.Message.Usage; last == nil {
-			last = &PreviousReply{
+			last = &protocol.PreviousReply{
 				At: line.Timestamp, Model: line.Message.Model,
 				Tokens:    u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
 				LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,

@@ -24,12 +24,12 @@ type Transcript struct {
 	conversation     *conversation
 	recorder         *recorder
 	history          []Message
-	previousReply    *PreviousReply    // last reply of the resumed conversation; nil means none
-	readFiles        map[string]string // content of the files that calls read or wrote, by path
-	instructionFiles []string          // instruction files that were loaded between calls
-	hookTexts        []string          // outputs of SessionStart hooks in the history
-	files            []json.RawMessage // lines of the resumed transcript about copies of files
-	deferred         string            // id of the last deferred call
+	previousReply    *protocol.PreviousReply // last reply of the resumed conversation; nil means none
+	readFiles        map[string]string       // content of the files that calls read or wrote, by path
+	instructionFiles []string                // instruction files that were loaded between calls
+	hookTexts        []string                // outputs of SessionStart hooks in the history
+	files            []json.RawMessage       // lines of the resumed transcript about copies of files
+	deferred         string                  // id of the last deferred call
 	scenarioState    []byte
 	closed           bool
 }
@@ -248,7 +248,7 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage {
 func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
-func (s *Transcript) PreviousReply() *PreviousReply { return s.previousReply }
+func (s *Transcript) PreviousReply() *protocol.PreviousReply { return s.previousReply }
 
 // InstructionFiles lists the instruction files that the model read between the calls of the resumed conversation.
 func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }

@@ -132,7 +132,7 @@ func (g Git) copyIncludedFiles(ctx context.Context, w Worktree) error {
 	}
 	also := strings.Split(ignored, "\x00")
 	for file := range strings.SplitSeq(named, "\x00") {
-		if file == "" || !slices.Contains(also, file) || isInside(WorktreesDir(w.Top), filepath.Join(w.Top, file)) {
+		if file == "" || !slices.Contains(also, file) || IsInside(WorktreesDir(w.Top), filepath.Join(w.Top, file)) {
 			continue
 		}
 		if err := copyFile(filepath.Join(w.Top, file), filepath.Join(w.Path, file)); err != nil {
@@ -142,7 +142,8 @@ func (g Git) copyIncludedFiles(ctx context.Context, w Worktree) error {
 	return nil
 }
 
-func isInside(dir, path string) bool {
+// IsInside reports whether a path is in a directory, or is the directory.
+func IsInside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }

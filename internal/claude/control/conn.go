@@ -16,13 +16,13 @@ import (
 // Conn is the connection to one host. The methods that send requests to the host may be called from many goroutines.
 // Before [Conn.Serve] they fail with [ErrClosed].
 type Conn struct {
+	*scheduler
+	hostServers
 	in              io.Reader
 	backgroundLimit time.Duration
 	out             *frameWriter
 	outgoing        *outgoingRequests
 	pending         *pendingRequests
-	scheduler       *scheduler
-	hostServers     hostServers
 	initialConnect  initialConnect
 	session         Session // set by Serve before it starts reading
 	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by playPrompts
@@ -54,12 +54,6 @@ func (p *Conn) SessionState() string {
 	return "idle"
 }
 
-// HasTurnStarted reports whether a turn has started yet.
-func (p *Conn) HasTurnStarted() bool { return p.scheduler.hasTurnStarted() }
-
-// EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
-func (p *Conn) EndInput() { p.scheduler.endInput() }
-
 // CancelPrompt removes a queued prompt and returns events to write. It returns false if the prompt is not in the queue.
 func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	gone := p.scheduler.cancel(uuid)
@@ -68,24 +62,6 @@ func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	}
 	return gone.lifecycleEvents("cancelled"), true
 }
-
-// IsConnectingServers reports whether the servers listed in initialize are still being connected.
-func (p *Conn) IsConnectingServers() bool { return p.scheduler.isConnectingServers() }
-
-// StoreHandshakes stores the answers that servers inside the host have already given, by server
-// name. They are used once instead of asking the server.
-func (p *Conn) StoreHandshakes(handshakes map[string]Handshake) {
-	p.hostServers.storeHandshakes(handshakes)
-}
-
-// HoldServerMessages holds back messages to the MCP servers inside the host until release is called. Messages to a
-// server for which connected returns true are not held back.
-func (p *Conn) HoldServerMessages(connected func(server string) bool) (release func()) {
-	return p.hostServers.holdMessages(connected)
-}
-
-// Go runs f in a goroutine that [Conn.Serve] waits for. Request handlers use it.
-func (p *Conn) Go(f func()) { p.pending.group.Go(f) }
 
 // Serve runs the host's prompts until stdin is at EOF and all of them are done. The error is an [*InputError], an
 // error of a turn or of stdout, or the cause of the cancellation of ctx. Serve may be called only once. When it

@@ -244,7 +244,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 func TestStoredHandshakes(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostServers
-	g.storeHandshakes(map[string]Handshake{
+	g.StoreHandshakes(map[string]Handshake{
 		"good": {InitializeResult: json.RawMessage(hello), ToolsResult: json.RawMessage(`{"tools":[]}`)},
 		"bare": {InitializeResult: json.RawMessage(hello)},
 	})

@@ -24,7 +24,9 @@ type hostServers struct {
 	connected func(server string) bool
 }
 
-func (g *hostServers) storeHandshakes(handshakes map[string]Handshake) {
+// StoreHandshakes stores the answers that servers inside the host have already given, by server name. They are used
+// once instead of asking the server.
+func (g *hostServers) StoreHandshakes(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.storedHandshakes = handshakes
@@ -64,7 +66,9 @@ func (g *hostServers) answerFromStored(server string, message json.RawMessage) (
 	return answer, err == nil
 }
 
-func (g *hostServers) holdMessages(connected func(server string) bool) (release func()) {
+// HoldServerMessages holds back messages to the MCP servers inside the host until release is called. Messages to a
+// server for which connected returns true are not held back.
+func (g *hostServers) HoldServerMessages(connected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
 	g.released, g.connected = quiet, connected

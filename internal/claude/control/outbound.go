@@ -186,10 +186,3 @@ func propertyOrder(schema json.RawMessage) []string {
 	}
 	return names
 }
-
-// TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see
-// [simulator.PromptQueue].
-func (p *Conn) TakeJoiningPrompts() []protocol.UserMessage { return p.scheduler.takeJoiningPrompts() }
-
-// CountWaiting counts the queued prompts that users wrote; see [simulator.PromptQueue].
-func (p *Conn) CountWaiting() int { return p.scheduler.countWaiting() }

@@ -89,7 +89,8 @@ func (d *scheduler) closeInput() {
 	d.notify()
 }
 
-func (d *scheduler) endInput() {
+// EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
+func (d *scheduler) EndInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.ended = true
@@ -223,8 +224,9 @@ func (d *scheduler) cancel(uuid string) *prompt {
 	return d.queue.remove(uuid)
 }
 
-// takeJoiningPrompts removes the prompts that become part of the running turn and returns their messages.
-func (d *scheduler) takeJoiningPrompts() []protocol.UserMessage {
+// TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see
+// [simulator.PromptQueue].
+func (d *scheduler) TakeJoiningPrompts() []protocol.UserMessage {
 	if d.separateTurns {
 		return nil
 	}
@@ -240,7 +242,8 @@ func (d *scheduler) takeJoiningPrompts() []protocol.UserMessage {
 	return messages
 }
 
-func (d *scheduler) countWaiting() int {
+// CountWaiting counts the queued prompts that users wrote; see [simulator.PromptQueue].
+func (d *scheduler) CountWaiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -258,7 +261,8 @@ func (d *scheduler) isActive() bool {
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
-func (d *scheduler) hasTurnStarted() bool {
+// HasTurnStarted reports whether a turn has started yet.
+func (d *scheduler) HasTurnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.count > 0
@@ -282,7 +286,8 @@ func (d *scheduler) endConnecting() {
 	d.initialize.connecting--
 }
 
-func (d *scheduler) isConnectingServers() bool {
+// IsConnectingServers reports whether the servers listed in initialize are still being connected.
+func (d *scheduler) IsConnectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.initialize.connecting > 0

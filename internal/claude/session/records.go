@@ -432,7 +432,7 @@ func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.Permissio
 		return
 	}
 	for _, ran := range e.hooks.TakeReports() {
-		e.recorder.RecordHooks(telemetry.HookRun(ran))
+		e.recorder.RecordHooks(ran)
 	}
 	now := e.state.Snapshot()
 	e.recorder.Record(ev, telemetry.SessionMoment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})

@@ -134,7 +134,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
-				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.PreviousReply()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
+				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
 			Context: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},

@@ -37,17 +37,6 @@ type SessionMoment struct {
 // Hook is a hook of the settings.
 type Hook struct{ Event, Kind, Source, Matcher string }
 
-// HookRun counts the hooks that ran for one event.
-type HookRun struct {
-	Event, Name    string // Name is Event with the matched subject, such as "PreToolUse:Read"
-	Hooks, Blocked int
-	Failed         int // hooks that failed without blocking
-	Cancelled      int
-	Duration       time.Duration // duration of the slowest hook
-	OutputBytes    int           // length of standard output
-	ContextBytes   int           // length of the additional context
-}
-
 // Machine describes the computer on which the session runs.
 type Machine struct {
 	Arch, OS, Release string // values reported by uname; empty ones are omitted
@@ -399,7 +388,7 @@ func (r *Recorder) recordDisconnects() {
 }
 
 // RecordHooks records the hooks that ran for an event.
-func (r *Recorder) RecordHooks(run HookRun) {
+func (r *Recorder) RecordHooks(run protocol.HookReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	number := strconv.Itoa

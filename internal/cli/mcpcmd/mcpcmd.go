@@ -99,26 +99,30 @@ func printHelp(w io.Writer, o *Options) {
 
 // runKong runs a kong struct, whose Run method takes a context.Context and an *Options.
 func runKong[C any](ctx context.Context, o *Options, words []string) error {
-	var c C
-	exited, name := false, o.Name+" mcp "+o.command.name
-	parser, err := kong.New(&c,
-		kong.Name(name),
-		kong.Description(o.command.help),
-		kong.Writers(o.Stdout, o.Stderr),
-		kong.Exit(func(int) { exited = true }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(o),
-	)
+	name := o.Name + " mcp " + o.command.name
+	usage := func(err error) error { return process.WithHint(err.Error(), "see "+name+" --help") }
+	accept := func(*kong.Context) error { return nil }
+	return RunKong(new(C), words, usage, accept, kong.Name(name), kong.Description(o.command.help), kong.Writers(o.Stdout, o.Stderr), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(o))
+}
+
+// RunKong parses words into a kong struct and calls its Run method, unless help was printed. It returns the error of
+// words that cannot be parsed, or that check refuses, as usage converts it.
+func RunKong(c any, words []string, usage func(error) error, check func(*kong.Context) error, options ...kong.Option) error {
+	exited := false
+	parser, err := kong.New(c, append(options, kong.Exit(func(int) { exited = true }))...)
 	if err != nil {
 		return err
 	}
 	parser.Model.HelpFlag.Help = "Print this help and exit"
 	parsed, err := parser.Parse(words)
-	switch {
-	case exited: // --help; kong would have exited the process here
+	if exited { // --help; kong would have exited the process here
 		return nil
-	case err != nil:
-		return process.WithHint(err.Error(), "see "+name+" --help")
+	}
+	if err == nil {
+		err = check(parsed)
+	}
+	if err != nil {
+		return usage(err)
 	}
 	return parsed.Run()
 }

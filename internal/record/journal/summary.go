@@ -62,7 +62,7 @@ type lastRequest struct {
 // must be ordered by time.
 func Summarize(entries []Entry) *Summary {
 	var s Summary
-	s.run.MarkFixturesRead()
+	s.run.FixturesRead = true
 	for i := range entries {
 		if body := entries[i].Body(); body != nil {
 			after := float64(entries[i].When.Sub(entries[0].When).Microseconds()) / 1000
@@ -79,27 +79,27 @@ func (s *Summary) Add(origin LineOrigin, b Body) {
 	by := processKey{origin.Source, origin.PID}
 	switch b := b.(type) {
 	case Prompt:
-		s.run.AddPrompt(b.Prompt)
+		s.run.Prompts = append(s.run.Prompts, b.Prompt)
 	case Tool:
 		s.run.AddCall(b.Tool, b.Input)
 	case Start:
 		if b.LogCache != "" {
-			s.run.MarkRealCLI()
+			s.run.IsRealCLI = true
 		}
 	case Screen:
-		s.run.AddScreen(scenarios.ObservedScreen{State: b.State, Kind: b.Kind, Answer: b.Answer})
+		s.run.Screens = append(s.run.Screens, scenarios.ObservedScreen{State: b.State, Kind: b.Kind, Answer: b.Answer})
 	case OAuth:
-		s.run.AddOAuthRequest(scenarios.ObservedOAuthRequest{Request: b.Request, Grant: b.Grant, Client: b.Client, Scopes: b.Granted, Result: b.Result})
+		s.run.OAuthRequests = append(s.run.OAuthRequests, scenarios.ObservedOAuthRequest{Request: b.Request, Grant: b.Grant, Client: b.Client, Scopes: b.Granted, Result: b.Result})
 	case MCPCall:
 		s.run.AddServerCall(b.Server, b.RawTool)
 	case MCPNotification:
-		s.run.AddNotification(scenarios.ObservedNotification{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
+		s.run.Notifications = append(s.run.Notifications, scenarios.ObservedNotification{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
 	case Match:
 		s.recordRuleUse(b.Rule, b.File, b.Line)
 	case Exit:
-		s.run.AddExit(b.Code)
+		s.run.ExitCodes = append(s.run.ExitCodes, b.Code)
 	case Telemetry:
-		s.run.AddTelemetry(b.Name, b.Count)
+		s.run.Telemetry = append(s.run.Telemetry, slices.Repeat([]string{b.Name}, b.Count)...)
 	case Retry:
 		setInMap(&s.retries, by, b.Attempt)
 	case Model:
@@ -134,7 +134,7 @@ func (s *Summary) Gates() []GateState {
 
 func (s *Summary) recordRuleUse(name, file string, line int) {
 	if name != "" {
-		s.run.AddRule(scenarios.RuleRef{Name: name, File: file, Line: line})
+		s.run.Rules = append(s.run.Rules, scenarios.RuleRef{Name: name, File: file, Line: line})
 	}
 }
 
@@ -177,13 +177,11 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 			s.run.AddServerCall(server, tool)
 		}
 	}
-	for _, prompt := range q.Added {
-		s.run.AddPrompt(prompt)
-	}
+	s.run.Prompts = append(s.run.Prompts, q.Added...)
 	if q.Prompt == "" || again {
 		return
 	}
-	s.run.AddPrompt(q.Prompt)
+	s.run.Prompts = append(s.run.Prompts, q.Prompt)
 	s.recordRuleUse(q.Rule, q.File, q.Line)
 }
 

@@ -100,8 +100,8 @@ type ProgramOptions struct {
 
 // Program is a program in a pseudo-terminal. The caller must call Stop, even if the program has exited.
 type Program struct {
-	attached *proc.Attached
-	pair     TerminalPair
+	*proc.Attached
+	pair TerminalPair
 }
 
 // StartProgram runs a program. ctx bounds only the start.
@@ -119,7 +119,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 		return nil, errors.Join(err, pair.Close())
 	}
 	_ = pair.Terminal.Close() // the program has opened its own
-	return &Program{attached: attached, pair: pair}, nil
+	return &Program{attached, pair}, nil
 }
 
 // Read returns output. It returns an error after every process has closed the terminal, or after Stop.
@@ -131,15 +131,9 @@ func (p *Program) Write(b []byte) (int, error) { return p.pair.Controller.Write(
 // Resize changes the size of the terminal.
 func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 
-// Done is closed when the program has exited.
-func (p *Program) Done() <-chan struct{} { return p.attached.Done() }
-
-// Exit waits until the program exits and returns its exit status.
-func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
-
 // Stop sends SIGTERM to the program and its process group. After grace, it sends SIGKILL to those that still run. Then
 // it closes the terminal, which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
-	p.attached.Stop(grace)
+	p.Attached.Stop(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect
 }
