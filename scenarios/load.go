@@ -38,7 +38,7 @@
 //
 //   - A rule or a turn answers these prompts only if its source is "notification" or "any", or if its pattern contains
 //     their text. Otherwise default_response answers. Without default_response, the model repeats its last text.
-//   - These prompts never end a sequence.
+//   - A sequence stays active if its next turn does not answer such a prompt.
 //   - If a rule answers 20 of these prompts with tool calls before the user's next prompt, it is stopped and reported
 //     (S21). The limit prevents an endless loop, because such calls cause the next notice. A rule with max_matches is
 //     not stopped.

@@ -32,7 +32,7 @@ type commandEntry struct {
 func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
-		{name: "fixture", usage: "fixture serve|check|clone|list|token", help: "Run an MCP server that a TOML file describes", run: kongCommand[filecmd.Fixture]("fixture")},
+		{name: "fixture", usage: "fixture serve|check|clone|list|token", help: "Run, check or clone MCP servers that TOML files describe", run: kongCommand[filecmd.Fixture]("fixture")},
 		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Run a scenario as the Messages API, for the real claude and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Pause, inspect and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
 		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importCmd]("import")},

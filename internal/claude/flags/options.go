@@ -104,7 +104,7 @@ func sessionOptions(f *Flags) []option {
 		newOption("--session-id <uuid>", "Give the session this id", setText(&f.SessionID)),
 		newOption("--no-session-persistence", "Do not write the session to disk", setTrue(&f.NoSessionPersistence)),
 		newOption("-n, --name <name>", "Give the session this title", setText(&f.SessionName)),
-		newOption("--from-pr [value]", "Resume the session of a pull request", nil),
+		newOption("--from-pr [value]", "Resume the session of a pull request (number or URL)", nil),
 		hiddenOption("--resume-session-at <message-id>", setText(&f.ResumeSessionAt)),
 		hiddenOption("--resume-drops-turn <prompt-id>", setText(&f.ResumeDropsTurn)),
 		hiddenOption("--session-mirror", setTrue(&f.SessionMirror)),
@@ -139,7 +139,7 @@ func toolOptions(f *Flags) []option {
 	return []option{
 		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, appendTools(&f.AllowedTools)),
 		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendTools(&f.DisallowedTools)),
-		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" or ""`, appendTools(&f.Tools)),
+		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" (all) or "" (none)`, appendTools(&f.Tools)),
 		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
 		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission questions", note: `default: "host"`},
 		hiddenOption("--permission-prompt-tool <tool>", setText(&f.PermissionPromptTool)),
