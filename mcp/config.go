@@ -256,7 +256,7 @@ func (l *configLoader) loadDocument(doc json.RawMessage, source string) (problem
 		}
 		parse := parseEditorEntry
 		if hasTransport(other) {
-			parse = parseStrictEntry
+			parse = parseTransportEntry
 		}
 		l.loadEntries(other, source, parse)
 		return "", nil
@@ -450,8 +450,8 @@ var strictNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.Mus
 // configuration files need not follow this rule.
 func ValidName(name string) bool { return strictNamePattern().MatchString(name) }
 
-// parseStrictEntry parses an entry with "transport", without expanding values. Unknown members are errors.
-func parseStrictEntry(f *entryFields) (ServerConfig, *entryError) {
+// parseTransportEntry parses an entry with "transport", without expanding values. Unknown members are errors.
+func parseTransportEntry(f *entryFields) (ServerConfig, *entryError) {
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, IsLiteral: true}
 	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {

@@ -164,7 +164,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.requestState(ctx, stateRequest{target: StateConnected}); err != nil {
+	if err := s.requestStateChange(ctx, stateChange{target: StateConnected}); err != nil {
 		return err
 	}
 	st, err := s.waitSettled(ctx)
@@ -176,20 +176,20 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 
 // Disconnect closes the connection of a server and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return requestState(ctx, m, name, StateDisconnected)
+	return requestStateChange(ctx, m, name, StateDisconnected)
 }
 
 // Disable disconnects a server and hides its tools until Connect is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
-	return requestState(ctx, m, name, StateDisabled)
+	return requestStateChange(ctx, m, name, StateDisabled)
 }
 
-func requestState(ctx context.Context, m *Manager, name string, want State) error {
+func requestStateChange(ctx context.Context, m *Manager, name string, want State) error {
 	s, err := m.findServer(name)
 	if err != nil {
 		return err
 	}
-	return s.requestState(ctx, stateRequest{target: want})
+	return s.requestStateChange(ctx, stateChange{target: want})
 }
 
 // Reconnect closes the connection of a server, if any, and opens a new one.

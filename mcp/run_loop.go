@@ -41,8 +41,8 @@ func (l *connectionLoop) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case o := <-l.stateRequests:
-			l.applyState(ctx, o)
+		case o := <-l.stateChanges:
+			l.applyStateChange(ctx, o)
 			close(o.accepted)
 		case r := <-l.dialed:
 			l.handleDialResult(ctx, r)
@@ -84,7 +84,7 @@ func (l *connectionLoop) refreshReady() <-chan struct{} {
 	return l.conn.ListsChanged()
 }
 
-func (l *connectionLoop) applyState(ctx context.Context, r stateRequest) {
+func (l *connectionLoop) applyStateChange(ctx context.Context, r stateChange) {
 	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {

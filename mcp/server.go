@@ -102,12 +102,12 @@ type ServerStatus struct {
 // server is a configured server. Only the goroutine run changes its state; others send requests to it and read status.
 type server struct {
 	*managerState
-	cfg           ServerConfig // immutable: a changed configuration is a new server
-	configuredBy  string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
-	stateRequests chan stateRequest
-	cancel        context.CancelFunc
-	done          chan struct{}               // closed when run has returned and everything is shut down
-	login         atomic.Pointer[oauth.Login] // the latest login; nil means none
+	cfg          ServerConfig // immutable: a changed configuration is a new server
+	configuredBy string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
+	stateChanges chan stateChange
+	cancel       context.CancelFunc
+	done         chan struct{}               // closed when run has returned and everything is shut down
+	login        atomic.Pointer[oauth.Login] // the latest login; nil means none
 
 	mu            sync.Mutex
 	current       status
@@ -132,7 +132,7 @@ type status struct {
 	warnings   []string
 }
 
-type stateRequest struct {
+type stateChange struct {
 	target        State // StateConnected, StateDisconnected or StateDisabled
 	singleAttempt bool
 	accepted      chan struct{}
@@ -141,7 +141,7 @@ type stateRequest struct {
 func newServer(c *managerState, cfg ServerConfig) *server {
 	s := &server{
 		managerState: c, cfg: cfg,
-		stateRequests: make(chan stateRequest), done: make(chan struct{}), changed: make(chan struct{}),
+		stateChanges: make(chan stateChange), done: make(chan struct{}), changed: make(chan struct{}),
 		cancel: func() {}, subscriptions: map[string]bool{},
 		current: status{state: StateConfigured},
 	}
@@ -195,10 +195,10 @@ func (s *server) waitSettled(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
-func (s *server) requestState(ctx context.Context, r stateRequest) error {
+func (s *server) requestStateChange(ctx context.Context, r stateChange) error {
 	r.accepted = make(chan struct{})
 	select {
-	case s.stateRequests <- r:
+	case s.stateChanges <- r:
 		<-r.accepted
 		return nil
 	case <-s.done:
@@ -245,7 +245,7 @@ func (s *server) acquireConnection(ctx context.Context) (*connection.Conn, error
 }
 
 func (s *server) connectAgain(ctx context.Context) (status, error) {
-	if err := s.requestState(ctx, stateRequest{target: StateConnected, singleAttempt: true}); err != nil {
+	if err := s.requestStateChange(ctx, stateChange{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
 	return s.waitSettled(ctx)

@@ -71,8 +71,8 @@ func (c *managerState) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
-	if _, ok := lastValue(env, entrypointVar); !ok {
-		env = append(env, entrypointVar+"="+defaultEntrypoint)
+	if _, ok := lastValue(env, claudeEntrypointVariable); !ok {
+		env = append(env, claudeEntrypointVariable+"="+defaultEntrypoint)
 	}
 	env = append(env, "CLAUDECODE=1", "CLAUDE_PROJECT_DIR="+c.options.CWD, "CLAUDE_CODE_SESSION_ID="+c.options.SessionID)
 	for _, k := range slices.Sorted(maps.Keys(cfg.Env)) {
@@ -82,8 +82,8 @@ func (c *managerState) environ(cfg ServerConfig) []string {
 }
 
 const (
-	entrypointVar     = "CLAUDE_CODE_ENTRYPOINT"
-	defaultEntrypoint = "sdk-cli"
+	claudeEntrypointVariable = "CLAUDE_CODE_ENTRYPOINT"
+	defaultEntrypoint        = "sdk-cli"
 )
 
 func lastValue(env []string, name string) (value string, ok bool) {
@@ -97,7 +97,7 @@ func lastValue(env []string, name string) (value string, ok bool) {
 
 // userAgent returns the User-Agent header for remote servers (observed with 2.1.329).
 func (c *managerState) userAgent() string {
-	entrypoint, _ := lastValue(c.options.Environ, entrypointVar)
+	entrypoint, _ := lastValue(c.options.Environ, claudeEntrypointVariable)
 	about := cmp.Or(entrypoint, defaultEntrypoint)
 	if sdk, _ := lastValue(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
 		about += ", agent-sdk/" + sdk

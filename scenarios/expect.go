@@ -295,7 +295,7 @@ func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) 
 		if !x.matchesTool(c.name) {
 			return false
 		}
-		_, ok := match.Subset(x.inputValue(), c.input)
+		_, ok := match.Subset(x.expectedInput(), c.input)
 		return ok || x.Input == nil
 	}), subject
 }
@@ -357,7 +357,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 }
 
 func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
-	want := x.Prompt.comparedText()
+	want := x.Prompt.textForSimilarity()
 	if len(prompts) == 0 {
 		return "; claude received no prompt"
 	}
@@ -382,7 +382,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 			continue
 		}
 		if n := match.EditDistance(string(x.Input), string(text)); least < 0 || n < least {
-			diff, _ := match.Subset(x.inputValue(), c.input)
+			diff, _ := match.Subset(x.expectedInput(), c.input)
 			best, least = "; a call to "+c.name+" differs: "+diff, n
 		}
 	}
@@ -400,7 +400,7 @@ func decodeJSON(raw json.RawMessage) any {
 	return nil
 }
 
-func (x *Expectation) inputValue() any { return decodeJSON(x.Input) }
+func (x *Expectation) expectedInput() any { return decodeJSON(x.Input) }
 
 func (x *Expectation) matchesTool(tool string) bool {
 	for _, t := range x.tools {

@@ -123,8 +123,8 @@ func rankRules(rules []Rule, prompt string) []int {
 	for i := range best {
 		r := &rules[best[i].rule]
 		best[i].passed, _ = r.match.MatchedParts(prompt)
-		if best[i].apart = match.MinEditDistance(r.Pattern.comparedText(), prompt); r.Pattern.Type == PatternExact {
-			best[i].apart = match.EditDistance(r.Pattern.comparedText(), prompt)
+		if best[i].apart = match.MinEditDistance(r.Pattern.textForSimilarity(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.EditDistance(r.Pattern.textForSimilarity(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {

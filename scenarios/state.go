@@ -121,7 +121,7 @@ func (e *Engine) Restore(data []byte) error {
 		return fmt.Errorf("restoring the saved state of the scenario: %w", err)
 	}
 	if st.Version != 1 {
-		return fmt.Errorf("restoring the saved state of the scenario: unknown version %d", st.Version)
+		return fmt.Errorf("the state of the scenario was saved in format %d, which this claudeless cannot read: start a new session", st.Version)
 	}
 	stale := 0
 	e.turns, e.counts, e.active, e.running = max(0, st.Turns), map[int]int{}, nil, nil

@@ -117,7 +117,7 @@ func isPlainToolName(name string) bool {
 
 func (l *unsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
-		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve closes the connection instead")
+		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI: it closes the connection")
 	}
 }
 

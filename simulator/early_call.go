@@ -42,7 +42,7 @@ func AwaitStreamEvent(ctx context.Context) {
 	}
 }
 
-// AwaitMessageEnd waits for the end of the message if the call has let its stream continue; see [ContinueStream].
+// AwaitMessageEnd waits until the message has ended, if ctx is of a call that has used [ContinueStream].
 func AwaitMessageEnd(ctx context.Context) {
 	if c, _ := ctx.Value(startedCallKey{}).(*startedCall); c != nil && c.hasYielded {
 		select {

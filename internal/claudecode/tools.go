@@ -56,7 +56,7 @@ type Tool struct {
 	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
 	UnknownToRules bool
 
-	since string // version that listed it first; empty means all
+	since string // first version that lists the tool; empty means all
 }
 
 // Tools lists the built-in tools by name.

@@ -63,7 +63,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.Events()) }()
+	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.EventWriter()) }()
 	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 

@@ -24,7 +24,7 @@ func TestBreakpointsAtOnce(t *testing.T) {
 			wg.Wait()
 		}
 		all(func(name string) {
-			if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
+			if err := h.BreakpointSet.SetBreakpoint(BreakpointSettings{Name: name}); err != nil {
 				t.Error(err)
 			}
 		})

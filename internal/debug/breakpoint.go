@@ -87,25 +87,25 @@ type breakpointSet struct {
 	behavior    Behavior
 }
 
-// BreakpointChange lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
+// BreakpointSettings lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
 // with yield for Before and After, and without a condition.
-type BreakpointChange struct {
+type BreakpointSettings struct {
 	Name                string
 	Before, After, When *string
 }
 
 // SetBreakpoint adds a breakpoint or changes one. It validates all values before the first change.
-func (p *breakpointSet) SetBreakpoint(c BreakpointChange) error {
+func (p *breakpointSet) SetBreakpoint(c BreakpointSettings) error {
 	_, err := p.applyChange(c, false)
 	return err
 }
 
 // ChangeBreakpoint changes an existing breakpoint and returns the new state.
-func (p *breakpointSet) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error) {
+func (p *breakpointSet) ChangeBreakpoint(c BreakpointSettings) (Breakpoint, error) {
 	return p.applyChange(c, true)
 }
 
-func (p *breakpointSet) applyChange(c BreakpointChange, mustExist bool) (changed Breakpoint, err error) {
+func (p *breakpointSet) applyChange(c BreakpointSettings, mustExist bool) (changed Breakpoint, err error) {
 	if c.Name == "" {
 		return changed, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}

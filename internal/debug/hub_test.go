@@ -62,7 +62,7 @@ func code(err error) string {
 	return ""
 }
 
-func setBreakpoint(tb testing.TB, h *Hub, c BreakpointChange) {
+func setBreakpoint(tb testing.TB, h *Hub, c BreakpointSettings) {
 	tb.Helper()
 	if err := h.BreakpointSet.SetBreakpoint(c); err != nil {
 		tb.Fatal(err)
@@ -96,18 +96,18 @@ func TestBreakpoints(t *testing.T) {
 	if got := h.BreakpointSet.Breakpoints(); len(got) != 0 { // S5
 		t.Errorf("breakpoints of a new hub: %v", got)
 	}
-	setBreakpoint(t, h, BreakpointChange{Name: "a"})                      // S8
-	setBreakpoint(t, h, BreakpointChange{Name: "b", Before: new("stop")}) // S9
-	setBreakpoint(t, h, BreakpointChange{Name: "b", After: new("both")})
-	setBreakpoint(t, h, BreakpointChange{Name: "b"})                                                                                                   // S12: twice is once and keeps the settings
+	setBreakpoint(t, h, BreakpointSettings{Name: "a"})                      // S8
+	setBreakpoint(t, h, BreakpointSettings{Name: "b", Before: new("stop")}) // S9
+	setBreakpoint(t, h, BreakpointSettings{Name: "b", After: new("both")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "b"})                                                                                                 // S12: twice is once and keeps the settings
 	want := []Breakpoint{{Name: "a", Before: BehaviorYield, After: BehaviorYield}, {Name: "b", Before: BehaviorStop, After: BehaviorStopAndException}} // S6
 	if diff := cmp.Diff(want, h.BreakpointSet.Breakpoints()); diff != "" {
 		t.Error(diff)
 	}
-	if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{}); code(err) != CodeMissingParameter { // S10
+	if err := h.BreakpointSet.SetBreakpoint(BreakpointSettings{}); code(err) != CodeMissingParameter { // S10
 		t.Errorf("no name: %v", err)
 	}
-	for _, c := range []BreakpointChange{ // S11, B9: refused, and no breakpoint remains
+	for _, c := range []BreakpointSettings{ // S11, B9: refused, and no breakpoint remains
 		{Name: "c", Before: new("sometimes")},
 		{Name: "c", Before: new("exception")},
 		{Name: "c", After: new("")},
@@ -124,7 +124,7 @@ func TestBreakpoints(t *testing.T) {
 	}
 	h.BreakpointSet.RemoveBreakpoint("b") // S13
 	h.BreakpointSet.RemoveBreakpoint("b") // S14
-	setBreakpoint(t, h, BreakpointChange{Name: "b"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "b"})
 	if got := h.BreakpointSet.Breakpoints()[1]; got.Before != BehaviorYield || got.After != BehaviorYield || got.Replacement != "" { // S15
 		t.Errorf("settings survived the removal: %+v", got)
 	}
@@ -132,12 +132,12 @@ func TestBreakpoints(t *testing.T) {
 
 func TestBehaviors(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "a"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "a"})
 	for _, tt := range []struct {
 		word string
 		want Behavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"yield", BehaviorYield}, {"continue", BehaviorGo}, {"breakpoints", BehaviorStop}, {"defer", BehaviorYield}, {"default", BehaviorYield}} { // S16 S17 S18
-		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointChange{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
+		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointSettings{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].Before, err)
 		}
 	}
@@ -145,19 +145,19 @@ func TestBehaviors(t *testing.T) {
 		word string
 		want Behavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"exception", BehaviorException}, {"stop_exception", BehaviorStopAndException}, {"yield", BehaviorYield}, {"both", BehaviorStopAndException}} { // S21 S22 S23 S24 S25
-		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
+		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointSettings{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
 		}
 	}
 	for _, tt := range []struct {
-		c    BreakpointChange
+		c    BreakpointSettings
 		want string
 	}{
-		{BreakpointChange{Name: "a", Before: new("exception")}, CodeInvalidBehavior}, // S19
-		{BreakpointChange{Name: "no", Before: new("stop")}, CodeBreakpointNotFound},  // S20
-		{BreakpointChange{Name: "a", After: new("never")}, CodeInvalidBehavior},      // S26
-		{BreakpointChange{Name: "no", After: new("stop")}, CodeBreakpointNotFound},   // S27
-		{BreakpointChange{Name: "no", After: new("nonsense")}, CodeInvalidBehavior},
+		{BreakpointSettings{Name: "a", Before: new("exception")}, CodeInvalidBehavior}, // S19
+		{BreakpointSettings{Name: "no", Before: new("stop")}, CodeBreakpointNotFound},  // S20
+		{BreakpointSettings{Name: "a", After: new("never")}, CodeInvalidBehavior},      // S26
+		{BreakpointSettings{Name: "no", After: new("stop")}, CodeBreakpointNotFound},   // S27
+		{BreakpointSettings{Name: "no", After: new("nonsense")}, CodeInvalidBehavior},
 	} {
 		if _, err := h.BreakpointSet.ChangeBreakpoint(tt.c); code(err) != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
@@ -189,7 +189,7 @@ func TestReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mcp__t__echo", "bare"} {
-		setBreakpoint(t, h, BreakpointChange{Name: name, Before: new("go")})
+		setBreakpoint(t, h, BreakpointSettings{Name: name, Before: new("go")})
 	}
 	for _, tt := range []struct{ name, tool, want string }{
 		{"mcp__t__echo", "mcp__t__loud", ""},                     // S28
@@ -232,27 +232,27 @@ func TestWhatStops(t *testing.T) {
 	stop := new("stop")
 	tests := []struct {
 		name  string
-		bps   []BreakpointChange
+		bps   []BreakpointSettings
 		tool  string
 		input string
 		want  bool
 	}{
 		{"none", nil, "mcp__t__echo", `{}`, false},
-		{"exact", []BreakpointChange{{Name: "mcp__t__echo", Before: stop}}, "mcp__t__echo", `{}`, true},
-		{"other tool", []BreakpointChange{{Name: "mcp__t__echo", Before: stop}}, "mcp__t__add", `{}`, false},
-		{"server/tool", []BreakpointChange{{Name: "t/echo", Before: stop}}, "mcp__t__echo", `{}`, true},
-		{"server/tool that is not registered", []BreakpointChange{{Name: "my srv/do.it", Before: stop}}, "mcp__my_srv__do_it", `{}`, true},
-		{"glob", []BreakpointChange{{Name: "mcp__t__*", Before: stop}}, "mcp__t__add", `{}`, true},
-		{"glob over server/tool", []BreakpointChange{{Name: "t/*", Before: stop}}, "mcp__t__add", `{}`, true},
-		{"glob that misses", []BreakpointChange{{Name: "mcp__u__*", Before: stop}}, "mcp__t__add", `{}`, false},
-		{"exact before glob", []BreakpointChange{{Name: "*", Before: stop}, {Name: "Bash", Before: new("go")}}, "Bash", `{}`, false},
-		{"condition holds", []BreakpointChange{{Name: "Bash", When: new(`input.command contains "rm"`)}}, "Bash", `{"command":"rm x"}`, true},
-		{"condition does not", []BreakpointChange{{Name: "Bash", When: new(`input.command contains "rm"`)}}, "Bash", `{"command":"ls"}`, false},
-		{"condition fails", []BreakpointChange{{Name: "Bash", When: new(`input.a.b.c == 1`)}}, "Bash", `{}`, false},
-		{"condition on the phase", []BreakpointChange{{Name: "Bash", When: new(`phase == "after"`)}}, "Bash", `{}`, false},
-		{"exact one's condition does not hold, the glob's does", []BreakpointChange{{Name: "Bash", When: new("false")}, {Name: "B*", Before: stop}}, "Bash", `{}`, true},
-		{"go", []BreakpointChange{{Name: "Bash", Before: new("go")}}, "Bash", `{}`, false},
-		{"large whole numbers stay whole", []BreakpointChange{{Name: "Bash", When: new(`input.n == 9007199254740993`)}}, "Bash", `{"n":9007199254740993}`, true},
+		{"exact", []BreakpointSettings{{Name: "mcp__t__echo", Before: stop}}, "mcp__t__echo", `{}`, true},
+		{"other tool", []BreakpointSettings{{Name: "mcp__t__echo", Before: stop}}, "mcp__t__add", `{}`, false},
+		{"server/tool", []BreakpointSettings{{Name: "t/echo", Before: stop}}, "mcp__t__echo", `{}`, true},
+		{"server/tool that is not registered", []BreakpointSettings{{Name: "my srv/do.it", Before: stop}}, "mcp__my_srv__do_it", `{}`, true},
+		{"glob", []BreakpointSettings{{Name: "mcp__t__*", Before: stop}}, "mcp__t__add", `{}`, true},
+		{"glob over server/tool", []BreakpointSettings{{Name: "t/*", Before: stop}}, "mcp__t__add", `{}`, true},
+		{"glob that misses", []BreakpointSettings{{Name: "mcp__u__*", Before: stop}}, "mcp__t__add", `{}`, false},
+		{"exact before glob", []BreakpointSettings{{Name: "*", Before: stop}, {Name: "Bash", Before: new("go")}}, "Bash", `{}`, false},
+		{"condition holds", []BreakpointSettings{{Name: "Bash", When: new(`input.command contains "rm"`)}}, "Bash", `{"command":"rm x"}`, true},
+		{"condition does not", []BreakpointSettings{{Name: "Bash", When: new(`input.command contains "rm"`)}}, "Bash", `{"command":"ls"}`, false},
+		{"condition fails", []BreakpointSettings{{Name: "Bash", When: new(`input.a.b.c == 1`)}}, "Bash", `{}`, false},
+		{"condition on the phase", []BreakpointSettings{{Name: "Bash", When: new(`phase == "after"`)}}, "Bash", `{}`, false},
+		{"exact one's condition does not hold, the glob's does", []BreakpointSettings{{Name: "Bash", When: new("false")}, {Name: "B*", Before: stop}}, "Bash", `{}`, true},
+		{"go", []BreakpointSettings{{Name: "Bash", Before: new("go")}}, "Bash", `{}`, false},
+		{"large whole numbers stay whole", []BreakpointSettings{{Name: "Bash", When: new(`input.n == 9007199254740993`)}}, "Bash", `{"n":9007199254740993}`, true},
 	}
 	for _, tt := range tests {
 		for _, b := range h.BreakpointSet.Breakpoints() {
@@ -301,7 +301,7 @@ func TestStops(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	h := newHub(b)
 	for i := range 20 {
-		setBreakpoint(b, h, BreakpointChange{Name: fmt.Sprintf("mcp__s%d__*", i)})
+		setBreakpoint(b, h, BreakpointSettings{Name: fmt.Sprintf("mcp__s%d__*", i)})
 	}
 	input := json.RawMessage(`{"path":"/tmp/x","text":"` + strings.Repeat("x", 500) + `"}`)
 	var took []time.Duration

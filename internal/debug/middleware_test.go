@@ -162,7 +162,7 @@ func TestMiddlewareUnknownTool(t *testing.T) {
 // Interrupting a run while it is paused leaves no pause.
 func TestMiddlewareCancelled(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "echo"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "echo"})
 	ctx, cancel := context.WithCancel(t.Context())
 	sub := h.Subscribe(0)
 	done := make(chan executor.Result)

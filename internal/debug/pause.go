@@ -172,7 +172,7 @@ func (h *Hub) closePause(p *pause, d Decision) bool {
 		p.call.pausedTime += h.options.Now().Sub(p.at)
 		if d.Action == ActionModify && d.Input != nil {
 			p.call.original = p.call.data.Input()
-			p.call.data.Values = JSONInput{d.Input, d.InputCID}
+			p.call.data.Values = NativeInput{d.Input, d.InputCID}
 		}
 		if d.Action == ActionAbandon {
 			h.calls.remove(p.call)

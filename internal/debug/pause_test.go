@@ -22,7 +22,7 @@ func TestPaused(t *testing.T) {
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
 		t.Fatal(err)
 	}
-	setBreakpoint(t, h, BreakpointChange{Name: "mcp__t__echo"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "mcp__t__echo"})
 	begun, err := h.Start(t.Context(), Call{
 		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientClaudeless, Session: "s1", ToolUseID: "tu",
 		CallSite: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
@@ -40,7 +40,7 @@ func TestPaused(t *testing.T) {
 	d := got.CallData
 	if d.MethodName != "mcp__t__echo" || d.Reason != "breakpoint" || d.Phase != PhaseBefore || d.ProcessKey != "1.500000+7" ||
 		string(d.Input()) != `{"text":"hi"}` || string(d.CallSite) != `{"scenario":"a.toml","line":3}` ||
-		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(JSONInput).CID == "" {
+		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(NativeInput).ContentID == "" {
 		t.Errorf("call data %+v", d)
 	}
 }
@@ -74,7 +74,7 @@ func TestResume(t *testing.T) {
 	}
 	for _, tt := range tests {
 		h := newHub(t)
-		setBreakpoint(t, h, BreakpointChange{Name: "mcp__t__echo"})
+		setBreakpoint(t, h, BreakpointSettings{Name: "mcp__t__echo"})
 		id := startCall(t, h, "mcp__t__echo", `{"text":"hi"}`).PauseID
 		err := h.Resume(t.Context(), id, tt.r)
 		if code(err) != tt.code {
@@ -104,7 +104,7 @@ func TestResume(t *testing.T) {
 // The record of a call contains the input that the tool received, by value and by CID.
 func TestModifiedInputIsRecorded(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("go")})
 	b := startCall(t, h, "Bash", `{"command":"ls"}`)
 	if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 		t.Fatalf("%+v, %v", calls, err)
 	}
 	rec := calls.Calls[0]
-	if data, err := h.Value(rec.Values.(JSONInput).CID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
+	if data, err := h.Value(rec.Values.(NativeInput).ContentID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
 		t.Errorf("input %s, by CID %s, %v", rec.Input(), data, err)
 	}
 }
@@ -131,7 +131,7 @@ func TestDeniedByHook(t *testing.T) {
 		again  bool
 	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientClaudeless, "skip", true}} {
 		h := newHub(t)
-		setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("stop_exception")})
+		setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("stop_exception")})
 		b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestDeniedByHook(t *testing.T) {
 
 func TestResumeTwice(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
 	if err := h.Resume(t.Context(), "never", ResumeRequest{}); code(err) != CodePauseNotFound { // S48
 		t.Errorf("unknown pause: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestResumeTwice(t *testing.T) {
 // B1, B11: a pause after the call accepts the decisions that are still possible then.
 func TestAfter(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash", Before: new("go"), After: new("stop_exception")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("go"), After: new("stop_exception")})
 	complete := func(o Outcome) string {
 		b := startCall(t, h, "Bash", `{}`)
 		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o})
@@ -223,7 +223,7 @@ func TestPauseEnds(t *testing.T) {
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHub(t, tt.o)
-			setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+			setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
 			b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
 			if err != nil {
 				t.Fatal(err)
@@ -249,7 +249,7 @@ func TestPauseEnds(t *testing.T) {
 func TestLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+		setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
 		id := startCall(t, h, "Bash", `{}`).PauseID
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
@@ -270,7 +270,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 func TestRecordTellsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+		setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("go")})
 		b := startCall(t, h, "Bash", `{}`)
 		time.Sleep(3 * time.Second) // on the fake clock of synctest
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: "continue"}); err != nil {
@@ -290,7 +290,7 @@ func TestRecordTellsThePause(t *testing.T) {
 func TestCloseEndsPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+		setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
 		sub := h.Subscribe(0)
 		failed := make(chan error, 1)
 		go func() {
@@ -315,7 +315,7 @@ func TestCloseEndsPauses(t *testing.T) {
 // sessions are opened.
 func TestManyPauses(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("go")})
 	const callers, each = 10, 50
 	sub := h.Subscribe(10 * callers * each)
 	var wg sync.WaitGroup
@@ -331,7 +331,7 @@ func TestManyPauses(t *testing.T) {
 					t.Error(err)
 				}
 				name := fmt.Sprintf("other-%d", c)
-				if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
+				if err := h.BreakpointSet.SetBreakpoint(BreakpointSettings{Name: name}); err != nil {
 					t.Error(err)
 				}
 				h.BreakpointSet.RemoveBreakpoint(name)

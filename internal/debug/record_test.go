@@ -89,7 +89,7 @@ func TestHistory(t *testing.T) {
 		_ = b
 	}
 	run("Bash")
-	setBreakpoint(t, h, BreakpointChange{Name: "B*", Before: new("go"), After: new("go")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "B*", Before: new("go"), After: new("go")})
 	run("Bash")
 	run("Read")
 	run("Bash")
@@ -104,7 +104,7 @@ func TestHistory(t *testing.T) {
 
 func TestEvaluate(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
 	id := startCall(t, h, "Bash", `{"command":"ls","n":9007199254740993,"list":[1,2,3]}`).PauseID
 	session := ""
 	tests := []struct {
@@ -168,7 +168,7 @@ func TestEvaluate(t *testing.T) {
 // Nested loops end, because they are refused or exceed the step limit.
 func TestEvaluationBomb(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
 	list, err := json.Marshal(map[string]any{"l": make([]int, 300)})
 	if err != nil {
 		t.Fatal(err)
@@ -186,8 +186,8 @@ func TestEvaluationBomb(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("exception")}) // S101: no observer yet
-	one, two := h.Subscribe(0), h.Subscribe(0)                                   // S102 S105
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("exception")}) // S101: no observer yet
+	one, two := h.Subscribe(0), h.Subscribe(0)                                     // S102 S105
 	id := startCall(t, h, "Bash", `{}`)
 	if err := h.Resume(t.Context(), id.PauseID, ResumeRequest{Action: "skip"}); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestEvents(t *testing.T) {
 // older system; so the panicking observer of S103 has no equivalent.
 func TestObserverReadsState(t *testing.T) {
 	h := newHub(t)
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("go")})
 	sub := h.Subscribe(0)
 	looked := make(chan int)
 	go func() {
@@ -301,7 +301,7 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValueBytes-2) + `"`)
 	for range 2000 {
-		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: JSONInput{JSON: value}}})
+		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: NativeInput{JSON: value}}})
 	}
 	kept := len(value) * 2000
 	all, err := h.Records.Calls("", new(5000))
@@ -324,7 +324,7 @@ func TestBytesKept(t *testing.T) {
 	h.mu.Unlock()
 
 	for i := range 2 {
-		if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+		if err := h.BreakpointSet.SetBreakpoint(BreakpointSettings{Name: "T"}); err != nil {
 			t.Fatal(err)
 		}
 		b := startCall(t, h, "T", `{}`)
@@ -355,7 +355,7 @@ func TestChangedValues(t *testing.T) {
 		"failed":    {ResumeRequest{}, ResumeRequest{Action: "raise", ExceptionMessage: "no"}, "", `"no"`},
 	} {
 		h := newHub(t)
-		if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+		if err := h.BreakpointSet.SetBreakpoint(BreakpointSettings{Name: "T"}); err != nil {
 			t.Fatal(err)
 		}
 		b := startCall(t, h, "T", `{"n":1}`)

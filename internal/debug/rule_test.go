@@ -20,7 +20,7 @@ func TestRules(t *testing.T) {
 	if _, err := h.BreakpointSet.SetDefault("go"); err != nil {
 		t.Fatal(err)
 	}
-	setBreakpoint(t, h, BreakpointChange{Name: "Bash", Before: new("stop"), After: new("stop")})
+	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("stop"), After: new("stop")})
 	for _, r := range []Rule{
 		{Name: "never", Tools: []string{"*"}, Phase: PhaseBefore, MaxPauses: 0},
 		{Name: "broken", Tools: []string{"*"}, Phase: PhaseBefore, When: "input.a.b == 1", MaxPauses: -1},

@@ -310,7 +310,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 	}
 	rec := Record{CallEnding: CallEnding{Source: "mcp_client", Server: server, Status: "success"}}
 	cid, _, _ := m.hub.Store().PutJSON(arguments)
-	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, JSONInput{JSON: arguments, CID: cid}
+	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, NativeInput{JSON: arguments, ContentID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
 	result, err := m.callTool(ctx, server, tool, arguments)
 	if err != nil {

@@ -62,7 +62,7 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}}
 	if o := c.Foreign; o != nil {
 		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
-		_, k.nativeInput = o.Values.(JSONInput)
+		_, k.nativeInput = o.Values.(NativeInput)
 		if _, ok := o.Caller.(Evaluator); ok {
 			k.data.Evaluator = "client"
 		}
@@ -81,7 +81,7 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}
 	// Put returns an id even for an input that is too large to store.
 	cid, _ := h.store.Put(canonical)
-	k.data.Values, k.nativeInput = JSONInput{input, cid}, true
+	k.data.Values, k.nativeInput = NativeInput{input, cid}, true
 	return k, nil
 }
 

@@ -18,22 +18,22 @@ type CallValues interface {
 	json.Marshaler
 }
 
-// JSONInput is the input of claudeless's own callers: one JSON object. The zero value is an unknown input.
-type JSONInput struct {
-	JSON json.RawMessage
-	CID  string // id of the canonical form
+// NativeInput is the input of a tool call by one of claudeless's own callers: one JSON object. The zero value is an unknown input.
+type NativeInput struct {
+	JSON      json.RawMessage
+	ContentID string // id of the canonical form
 }
 
 // Input returns the object.
-func (in JSONInput) Input() json.RawMessage { return in.JSON }
+func (in NativeInput) Input() json.RawMessage { return in.JSON }
 
 // Truncated replaces an object that is too large.
-func (in JSONInput) Truncated() CallValues {
-	return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID}
+func (in NativeInput) Truncated() CallValues {
+	return NativeInput{TruncationMarker(in.JSON, in.ContentID), in.ContentID}
 }
 
 // MarshalJSON writes the input twice: as input, and as pretty_kwargs like the arguments of older clients.
-func (in JSONInput) MarshalJSON() ([]byte, error) {
+func (in NativeInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
 		pretty = json.RawMessage("{}")
@@ -45,7 +45,7 @@ func (in JSONInput) MarshalJSON() ([]byte, error) {
 		Kwargs struct{}        `json:"kwargs"`
 		Pretty [0]struct{}     `json:"pretty_args"`
 		Named  json.RawMessage `json:"pretty_kwargs"`
-	}{JSON: in.JSON, CID: in.CID, Named: pretty})
+	}{JSON: in.JSON, CID: in.ContentID, Named: pretty})
 }
 
 // Process identifies the process that made a call.
@@ -83,7 +83,7 @@ type CallData struct {
 	Evaluator  string     `json:"evaluator,omitempty"` // "local" or "client"
 	Process
 	PauseInfo
-	Values       CallValues      `json:"-"` // nil means JSONInput{}
+	Values       CallValues      `json:"-"` // nil means NativeInput{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
 	CallSite     json.RawMessage `json:"call_site,omitempty"`
@@ -95,7 +95,7 @@ func (d CallData) Input() json.RawMessage { return d.values().Input() }
 
 func (d CallData) values() CallValues {
 	if d.Values == nil {
-		return JSONInput{}
+		return NativeInput{}
 	}
 	return d.Values
 }

@@ -44,7 +44,7 @@ func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
 		var line []byte
 		line, err = in.ReadBytes('\n')
 		if text = append(text, line...); err != nil || len(text) >= chunk {
-			a.searchLines(string(text))
+			a.findSecrets(string(text))
 			text = text[:0]
 		}
 	}
@@ -64,7 +64,7 @@ type fileAudit struct {
 	leaks      []Leak
 }
 
-func (a *fileAudit) searchLines(more string) {
+func (a *fileAudit) findSecrets(more string) {
 	raw := a.tail + more
 	text, at := raw, []int32(nil)
 	if a.hasEscapes && strings.Contains(raw, `\`) {

@@ -247,14 +247,14 @@ func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) 
 // repeated part. When the user later edits the result, the text changes with it.
 func (w *scenarioWriter) withReferences(prefix, s string) string {
 	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
-		return quoteText(s)
+		return quoteTOMLText(s)
 	}
 	for i, result := range w.results {
 		if before, behind, ok := strings.Cut(s, result); ok && len(result) >= minLinkedResultLength {
 			return tomltext.Quote(escapeTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + escapeTemplate(behind))
 		}
 	}
-	return quoteText(s)
+	return quoteTOMLText(s)
 }
 
 // checkRawTarget refuses to write unredacted output where it could be committed.

@@ -253,7 +253,7 @@ func (w *scenarioWriter) writeBlock(prefix string, b session.Block, inOrder bool
 	case b.Call != nil:
 		w.writeCall(table, b.Call)
 	case b.Thinking:
-		w.toml.WriteRaw("thinking = " + quoteText(b.Text) + "\n")
+		w.toml.WriteRaw("thinking = " + quoteTOMLText(b.Text) + "\n")
 	default:
 		w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
 	}
@@ -301,7 +301,7 @@ const maxInlineResultBytes = 4 << 10
 func (w *scenarioWriter) resultTOML(s string) string {
 	s = w.truncateResult(s)
 	if len(s) <= maxInlineResultBytes || w.options.Out == "" {
-		return quoteText(s)
+		return quoteTOMLText(s)
 	}
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.resultFiles)

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
-// quoteText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
-func quoteText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
+// quoteTOMLText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
+func quoteTOMLText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 

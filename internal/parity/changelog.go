@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// changeKinds are the kinds of changes, in the order of the report. Options are those of the command line, keys those
+// kindOrder contains the kinds of changes, in the order of the report. Options are those of the command line, keys those
 // of events, lists are lists such as the tools, and defaults do not depend on the prompt. All others are values.
-const changeKinds = "options events keys lists defaults values"
+const kindOrder = "options events keys lists defaults values"
 
 // Change is a difference at one path between two versions, over all cases.
 type Change struct {
-	Kind string `json:"kind"` // one of changeKinds
+	Kind string `json:"kind"` // one of those in kindOrder
 	// Path names the event and key, like the path of a [Difference].
 	Path string `json:"path"`
 	// Before and After are the values in the first case; empty means absent.
@@ -59,10 +59,10 @@ func (r *Report) SetChanges(before, after HelpWords) {
 		_, disappears := at["-"+c.Path]
 		r.Changes[i].Kind = cmp.Or(c.Kind, c.kind(appears && disappears))
 	}
-	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(changeKinds, a.Kind) - strings.Index(changeKinds, b.Kind) })
+	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(kindOrder, a.Kind) - strings.Index(kindOrder, b.Kind) })
 }
 
-// kind returns one of changeKinds. moved means that the value at this path is new in one case and missing in another.
+// kind returns one of those in kindOrder. moved means that the value at this path is new in one case and missing in another.
 func (c *Change) kind(moved bool) string {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

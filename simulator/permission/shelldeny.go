@@ -50,7 +50,7 @@ func (c commandLine) pathDenial() *Verdict {
 // hidesPaths reports whether an obstacle prevents that all paths of the command line are found (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
-	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleQuotedSubstitution, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleGroup, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
+	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleQuotedSubstitution, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleBracesOrArithmetic, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
 		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleExpandedHeredoc, shellcmd.ObstacleHiddenRedirect, shellcmd.ObstacleEscapedSpace, shellcmd.ObstacleCodedText:
 		return true
 	default:

@@ -341,7 +341,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 			shellcmd.ObstacleSubscriptAssignment: "This command can't be checked before it runs",
 			shellcmd.ObstacleDescriptorVariable:  "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
 			shellcmd.ObstacleEval:                "'" + o.Text + "' evaluates arguments as shell code",
-			shellcmd.ObstacleGroup:               "A group in braces or double parentheses" + unknown,
+			shellcmd.ObstacleBracesOrArithmetic:  "A group in braces or double parentheses" + unknown,
 			shellcmd.ObstacleFunction:            "A function definition" + unknown,
 			shellcmd.ObstacleArrayAssignment:     "A list of values" + unknown,
 			shellcmd.ObstacleCountingLoop:        "A counting for loop" + unknown,

@@ -67,12 +67,12 @@ func formatFaultList(faults []Fault, wholeFileHeading, entryHeading string) stri
 
 const maxReportedFaults = 10
 
-// invalidFileFaults reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
+// invalidKeyFaults reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
 // may protect permissions are reported twice: before all other keys, and at the position of the key "hooks".
-func invalidFileFaults(bad []string, file map[string]any) []Fault {
+func invalidKeyFaults(keys []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := knownKeys()
-	for _, key := range bad {
+	for _, key := range keys {
 		if key == "hooks" {
 			guards, again := hookFaults(file[key])
 			found = append(append(guards, found...), again...)

@@ -149,7 +149,7 @@ func (s *Settings) addLayer(layer Layer) {
 	}
 	if bad := invalidKeys(file); len(bad) > 0 {
 		s.addWarning(layer, fmt.Errorf("the whole file is ignored, because the value of %s is invalid", strings.Join(bad, ", ")))
-		s.addFaults(layer, true, invalidFileFaults(bad, file)...)
+		s.addFaults(layer, true, invalidKeyFaults(bad, file)...)
 		return
 	}
 	s.mergeLayer(layer)

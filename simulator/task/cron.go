@@ -8,7 +8,7 @@ import (
 )
 
 // Schedule is a cron expression with five fields: minute, hour, day of the month, month, day of the week. Its
-// descriptions and grammar were observed with 2.1.329.
+// grammar and its description in words are those of the real CLI 2.1.329.
 type Schedule struct {
 	expr   string
 	fields [5]uint64 // bit n: the value n is set

@@ -144,7 +144,7 @@ func (l *contextAttachments) writeEnvironment() error {
 			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
 		}
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
-		lines = append([]any{l.modelLine("", now)}, l.commitTextAttachment("")...)
+		lines = append([]any{l.modelLine("", now)}, l.gitAttributionLines("")...)
 	}
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode && (plans || terminal) {
 		if l.planMode = plans; plans {
@@ -314,7 +314,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 }
 
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
-	return append(l.openingAttachments(agentID), l.commitTextAttachment(agentID)...)
+	return append(l.openingAttachments(agentID), l.gitAttributionLines(agentID)...)
 }
 
 // openingAttachments returns the attachments session_context, whose content is always empty, and date.
@@ -324,7 +324,7 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 	return append(lines, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
 }
 
-func (l *contextAttachments) commitTextAttachment(agentID string) []any {
+func (l *contextAttachments) gitAttributionLines(agentID string) []any {
 	now := l.sessionContext(agentID)
 	signed := remoteSessionAttachment{
 		Type: "remote_session_change", Commit: "Co-Authored-By: " + now.Signature + " <noreply@anthropic.com>",

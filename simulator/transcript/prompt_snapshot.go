@@ -13,15 +13,15 @@ type (
 	promptSnapshot struct {
 		Type         string   `json:"type"` // "prompt_snapshot"
 		SystemPrompt []string `json:"systemPrompt"`
-		*snapshotTools
+		*snapshotToolList
 		ReminderFold bool `json:"reminderFold"`
 		*snapshotFlags
 		EchoInputs       bool   `json:"echoWireToolInputs"`
 		ContextRendering string `json:"contextRendering"`
 	}
-	snapshotTools struct {
-		Tools     []snapshotTool `json:"tools"`
-		CLIPrefix string         `json:"cliPrefix"`
+	snapshotToolList struct {
+		Tools              []snapshotTool `json:"tools"`
+		SystemIntroduction string         `json:"cliPrefix"`
 	}
 	snapshotFlags struct {
 		SystemTurns      bool `json:"systemTurns"`

@@ -385,7 +385,7 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 		lines = append(lines, l.attachments.tokensLeftLine("", now.TokensLeft))
 	}
 	if l.attachments.tokensLeftWritten = false; isNew {
-		for _, line := range l.attachments.commitTextAttachment("") {
+		for _, line := range l.attachments.gitAttributionLines("") {
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}
 	}
@@ -453,7 +453,7 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c.snapshotCount++
 	snapshot := promptSnapshot{
 		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotTools: &snapshotTools{CLIPrefix: systemPromptIntroduction},
+		snapshotToolList: &snapshotToolList{SystemIntroduction: systemPromptIntroduction},
 	}
 	if c.context.SystemTurns {
 		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.VendorAPI}

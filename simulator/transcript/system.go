@@ -266,7 +266,7 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 		line.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, line), r.attachments.repeatListings()...)
-	return r.lines.write(append(lines, r.attachments.commitTextAttachment("")...)...)
+	return r.lines.write(append(lines, r.attachments.gitAttributionLines("")...)...)
 }
 
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {

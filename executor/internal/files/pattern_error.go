@@ -276,7 +276,7 @@ func (f patternError) formatWithMarks(source string) string {
 	return b.String() + rule
 }
 
-// lineMarks returns the marks below a line of the pattern. start is the position of the line.
+// lineMarks returns the ^ marks below a line of the pattern. start is the offset of the line in the pattern.
 func (f patternError) lineMarks(line string, indent, start int) string {
 	if f.to == 0 {
 		return ""

@@ -44,7 +44,7 @@ func textMarkers() []textMarker {
 	}
 }
 
-const skillPrefix = "Base directory for this skill: "
+const skillContentPrefix = "Base directory for this skill: "
 
 // The text around a message that was typed while Claude Code was working.
 const (
@@ -75,11 +75,11 @@ type messageReader struct {
 	prompt, files []string
 	before, after []Step   // Claude Code's own steps before and after the prompt
 	shell         []string // shell commands of the user
-	context       []sideText
+	context       []accompanyingText
 	interrupted   bool
 }
 
-func splitParts(role string, parts []contentPart) (steps []Step, context []sideText) {
+func splitParts(role string, parts []contentPart) (steps []Step, context []accompanyingText) {
 	var r messageReader
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
@@ -139,7 +139,7 @@ func (r *messageReader) addText(text string) {
 		}
 		r.context = append(r.context, splitContext(text)...)
 	default:
-		if len(r.prompt) > 0 && strings.HasPrefix(text, skillPrefix) { // a skill of an agent, after its prompt
+		if len(r.prompt) > 0 && strings.HasPrefix(text, skillContentPrefix) { // a skill of an agent, after its prompt
 			r.context = append(r.context, splitContext(text)...)
 			return
 		}
@@ -196,20 +196,20 @@ func contextText(text string) string {
 	return text
 }
 
-// sideText is a text that accompanies a prompt or results. Scenarios can rely on the order of such texts: those from
+// accompanyingText is a text that accompanies a prompt or results. Scenarios can rely on the order of such texts: those from
 // the user's own hooks and files come first, and those about Claude Code last.
-type sideText struct {
+type accompanyingText struct {
 	text string
-	rank sideTextOrder
+	rank textRank
 }
 
-type sideTextOrder int
+type textRank int
 
 const (
-	sideTextOrderHook sideTextOrder = iota
-	sideTextOrderMentionedFile
-	sideTextOrderOther
-	sideTextOrderClaudeCode // texts about Claude Code, the machine or the available tools
+	textRankHook textRank = iota
+	textRankMentionedFile
+	textRankOther
+	textRankClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
 // contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often has several of them.
@@ -221,9 +221,9 @@ func contextOpenings() []string {
 	}
 }
 
-func splitContext(text string) []sideText {
+func splitContext(text string) []accompanyingText {
 	text = contextText(text)
-	var out []sideText
+	var out []accompanyingText
 	for rest := text; rest != ""; {
 		text, rest = cutFirstContext(rest)
 		out = append(out, classifyContext(text))
@@ -243,7 +243,7 @@ func cutFirstContext(text string) (first, rest string) {
 			return text, ""
 		}
 		at += n + 2
-		if classifyContext(text[at:]).rank != sideTextOrderOther {
+		if classifyContext(text[at:]).rank != textRankOther {
 			return text[:at-2], text[at:]
 		}
 	}
@@ -251,19 +251,19 @@ func cutFirstContext(text string) (first, rest string) {
 
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-func classifyContext(text string) sideText {
+func classifyContext(text string) accompanyingText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
-		return sideText{file, sideTextOrderMentionedFile}
+		return accompanyingText{file, textRankMentionedFile}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return sideText{said, sideTextOrderHook}
+			return accompanyingText{said, textRankHook}
 		}
 	}
 	if slices.ContainsFunc(contextOpenings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return sideText{text, sideTextOrderClaudeCode}
+		return accompanyingText{text, textRankClaudeCode}
 	}
-	return sideText{text, sideTextOrderOther}
+	return accompanyingText{text, textRankOther}
 }
 
 // WorkingDirectory returns the working directory that Claude Code reports, or "".

@@ -9,14 +9,14 @@ import (
 // Group is either everything between two assistant messages, or one assistant message. The API
 // treats adjacent messages of one role as one message.
 type Group struct {
-	Assistant    bool
-	Index        int // index of its first message
-	Steps        []Step
-	Context      []string // texts that accompany the steps; those from the user's hooks and files come first
-	sideTexts    []sideText
-	Text         string    // text of an assistant message
-	AnswerDigest Digest    // digest of an assistant message
-	Uses         []ToolUse // calls of an assistant message; in a group of user messages, calls of the assistant message before it
+	Assistant         bool
+	Index             int // index of its first message
+	Steps             []Step
+	Context           []string // texts that accompany the steps; those from the user's hooks and files come first
+	accompanyingTexts []accompanyingText
+	Text              string    // text of an assistant message
+	AnswerDigest      Digest    // digest of an assistant message
+	Uses              []ToolUse // calls of an assistant message; in a group of user messages, calls of the assistant message before it
 }
 
 // Groups divides the client's messages into groups.
@@ -43,7 +43,7 @@ func (c *Client) Groups(messages []*Message) []Group {
 }
 
 func (g *Group) addMessage(m *Message) {
-	g.sideTexts = append(g.sideTexts, m.context...)
+	g.accompanyingTexts = append(g.accompanyingTexts, m.context...)
 	if m.Role == "assistant" {
 		if g.AnswerDigest == (Digest{}) {
 			g.AnswerDigest = m.AnswerDigest
@@ -82,7 +82,7 @@ func (g *Group) resolveTypedTexts(c *Client) {
 				skills -= own
 			}
 			for _, text := range in.Blocks[:own] {
-				g.sideTexts = append(g.sideTexts, splitContext(text)...)
+				g.accompanyingTexts = append(g.accompanyingTexts, splitContext(text)...)
 			}
 			if own == len(in.Blocks) {
 				continue
@@ -128,8 +128,8 @@ func (g *Group) countLoadedSkills() int {
 // results, and a notice next to results is removed. endsHistory means that the group ends the history. If none of its
 // steps then needs an answer, resolveSteps adds a prompt.
 func (g *Group) resolveSteps(endsHistory bool) {
-	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
-	for _, a := range g.sideTexts {
+	slices.SortStableFunc(g.accompanyingTexts, func(a, b accompanyingText) int { return cmp.Compare(a.rank, b.rank) })
+	for _, a := range g.accompanyingTexts {
 		g.Context = append(g.Context, a.text)
 	}
 	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == KindInterrupt })

@@ -20,7 +20,7 @@ type Message struct {
 
 	// The parts of the message by their meaning, in order, and the texts that accompany them.
 	Steps   []Step
-	context []sideText
+	context []accompanyingText
 
 	AnswerDigest Digest // digest of the text and the calls of an assistant message
 	Text         string // text of an assistant message

@@ -218,7 +218,7 @@ func (b *Binding) checkEnum(v Value, f *structField) {
 }
 
 func (b *Binding) checkRange(v Value, f *structField) {
-	n, err := parseFloat(v.Text)
+	n, err := parseTOMLFloat(v.Text)
 	switch {
 	case err != nil || math.IsNaN(n):
 		b.reportAtOffset(int(v.offset), "", "`%s` must be a finite number", f.name)
@@ -291,14 +291,14 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 			b.reportWrongType(v, key, "an integer")
 			return
 		}
-		n, err := parseInt(v.Text)
+		n, err := parseTOMLInt(v.Text)
 		if err != nil || dst.OverflowInt(n) {
 			b.reportAtOffset(int(v.offset), "", "`%s` is out of range", key)
 			return
 		}
 		dst.SetInt(n)
 	case dst.CanFloat():
-		n, err := parseFloat(v.Text)
+		n, err := parseTOMLFloat(v.Text)
 		if (v.Kind != KindInt && v.Kind != KindFloat) || err != nil {
 			b.reportWrongType(v, key, "a number")
 			return

@@ -28,7 +28,7 @@ func valueFromAny(x any, original Value) Value {
 		v.Kind, v.Text = KindInt, strconv.Itoa(t)
 	case float64:
 		v.Kind, v.Text = KindFloat, formatFloat(t)
-		if f, err := parseFloat(original.Text); original.Kind == KindFloat && err == nil && f == t {
+		if f, err := parseTOMLFloat(original.Text); original.Kind == KindFloat && err == nil && f == t {
 			v.Text = original.Text
 		}
 	case json.Number:
@@ -102,7 +102,7 @@ func formatFloat(f float64) string {
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.Kind {
 	case KindInt:
-		if n, err := parseInt(v.Text); err == nil {
+		if n, err := parseTOMLInt(v.Text); err == nil {
 			return strconv.AppendInt(dst, n, 10)
 		}
 		return append(dst, v.Text...)
@@ -142,7 +142,7 @@ func appendFloat(dst []byte, text string) []byte {
 	if json.Valid([]byte(text)) {
 		return append(dst, text...)
 	}
-	f, err := parseFloat(text)
+	f, err := parseTOMLFloat(text)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		return append(dst, "null"...)
 	}

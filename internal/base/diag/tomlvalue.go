@@ -292,7 +292,7 @@ func kindOfUnquoted(text string) Kind {
 	}
 	switch {
 	case intPattern().MatchString(text):
-		if _, err := parseInt(text); err == nil {
+		if _, err := parseTOMLInt(text); err == nil {
 			return KindInt
 		}
 	case floatPattern().MatchString(text):

@@ -147,12 +147,12 @@ func (v Value) Any() any {
 	case KindString:
 		return v.Text
 	case KindInt:
-		if n, err := parseInt(v.Text); err == nil {
+		if n, err := parseTOMLInt(v.Text); err == nil {
 			return n
 		}
 		return json.Number(v.Text)
 	case KindFloat:
-		f, _ := parseFloat(v.Text)
+		f, _ := parseTOMLFloat(v.Text)
 		return f
 	case KindBool:
 		return v.Text == "true"
@@ -175,7 +175,7 @@ func (v Value) Any() any {
 	}
 }
 
-func parseInt(s string) (int64, error) {
+func parseTOMLInt(s string) (int64, error) {
 	clean := strings.ReplaceAll(s, "_", "")
 	if len(clean) > 2 && clean[0] == '0' {
 		return strconv.ParseInt(clean, 0, 64)
@@ -183,7 +183,7 @@ func parseInt(s string) (int64, error) {
 	return strconv.ParseInt(clean, 10, 64)
 }
 
-func parseFloat(s string) (float64, error) {
+func parseTOMLFloat(s string) (float64, error) {
 	s = strings.ReplaceAll(s, "_", "")
 	if strings.HasSuffix(s, "nan") {
 		s = "nan" // TOML allows a sign

@@ -37,7 +37,7 @@ func ExpressionIndices(src string) []ListIndex {
 	if err != nil {
 		return nil
 	}
-	found := &indexCollector{conditional: map[ast.Node]bool{}}
+	found := &listIndexCollector{conditional: map[ast.Node]bool{}}
 	ast.Walk(&tree.Node, found)
 	all := make([]ListIndex, 0, len(found.members))
 	for _, m := range found.members {
@@ -56,9 +56,9 @@ func integerValue(n ast.Node) int {
 	return 0
 }
 
-// indexCollector collects the list elements that an expression accesses by number. conditional contains the nodes that
+// listIndexCollector collects the list elements that an expression accesses by number. conditional contains the nodes that
 // an evaluation may skip.
-type indexCollector struct {
+type listIndexCollector struct {
 	members     []namedListElement
 	conditional map[ast.Node]bool
 }
@@ -70,7 +70,7 @@ type namedListElement struct {
 }
 
 // Visit implements ast.Visitor; children come before their parents.
-func (v *indexCollector) Visit(node *ast.Node) {
+func (v *listIndexCollector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
 		if list, ok := n.Node.(*ast.IdentifierNode); ok && isNumber(n.Property) {
@@ -97,8 +97,8 @@ func isNumber(n ast.Node) bool {
 	return ok
 }
 
-func (v *indexCollector) markConditional(n ast.Node) { ast.Walk(&n, conditionalMarker{v}) }
+func (v *listIndexCollector) markConditional(n ast.Node) { ast.Walk(&n, conditionalMarker{v}) }
 
-type conditionalMarker struct{ *indexCollector }
+type conditionalMarker struct{ *listIndexCollector }
 
 func (d conditionalMarker) Visit(node *ast.Node) { d.conditional[*node] = true }

@@ -15,7 +15,7 @@ const (
 	Clear      Clarity = iota
 	Unresolved         // the word has a variable that the script does not set
 	Obscure            // the word has a list in braces, $'…' or an escaped space
-	Unread             // the real CLI does not read the words of this command
+	Unread             // the real CLI does not analyse the words of this command
 )
 
 var unreadWordPattern = LazyPattern(`^=([A-Za-z_]|$)|\\\n|\\\\$|['"].*\\[ \t].*['"]`)

@@ -19,7 +19,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.Subshell:
 		return Obstacle{Kind: ObstacleSubshell}
 	case *syntax.Block, *syntax.ArithmCmd:
-		return Obstacle{Kind: ObstacleGroup}
+		return Obstacle{Kind: ObstacleBracesOrArithmetic}
 	case *syntax.FuncDecl:
 		return Obstacle{Kind: ObstacleFunction}
 	case *syntax.CaseClause:

@@ -8,7 +8,7 @@ const (
 	NoObstacle                  ObstacleKind = iota
 	ObstacleSubshell                         // ( … )
 	ObstacleBackground                       // … &
-	ObstacleGroup                            // { … } and (( … ))
+	ObstacleBracesOrArithmetic               // { … } and (( … ))
 	ObstacleFunction                         // name() { … }
 	ObstacleCase                             // case … esac
 	ObstacleCommandSubstitution              // $( … ) and backquotes

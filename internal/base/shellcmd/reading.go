@@ -15,7 +15,7 @@ const maxCommentRepairs = 64
 // parser's result: the shell may run other commands than Parse returns.
 var ErrUncertain = errors.New("the shell may run other commands than those that were checked")
 
-var errFinalBackslash = errors.New("the last line ends in a backslash")
+var errFinalBackslash = errors.New("no line follows the backslash at the end of the last line")
 
 // parseOrRepair returns the statements of a script and the text they were parsed from, which [parseRepaired] may have
 // changed.

@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		{"{ ls; } >/dev/null", Script{
 			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Words: []Word{literalWord("ls")}, Redirects: []Redirect{}}},
 			Redirects: []Redirect{{Op: ">", Target: "/dev/null", Word: literalWord("/dev/null")}},
-			Obstacle:  Obstacle{Kind: ObstacleGroup},
+			Obstacle:  Obstacle{Kind: ObstacleBracesOrArithmetic},
 		}},
 		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", WritesFile: true, Word: literalWord("made")}}}}}},
 	}

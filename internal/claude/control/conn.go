@@ -36,9 +36,9 @@ func New(o Options) *Conn {
 	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, scheduler: newScheduler(o, out, asked, work)}
 }
 
-// Events returns the writer for the events of turns. Each call of Write takes one line. It blocks while the host does
+// EventWriter returns the writer for the events of turns. Each call of Write takes one line. It blocks while the host does
 // not read, so that the turn waits, too.
-func (p *Conn) Events() io.Writer { return p.out.lines }
+func (p *Conn) EventWriter() io.Writer { return p.out.lines }
 
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
 func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }

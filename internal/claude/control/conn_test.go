@@ -99,7 +99,7 @@ type floodingSession struct {
 
 func (f floodingSession) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, error) {
 	for range 5000 {
-		if _, err := io.WriteString(f.peer.Events(), "{"+strings.Repeat("x", 1024)+"}\n"); err != nil {
+		if _, err := io.WriteString(f.peer.EventWriter(), "{"+strings.Repeat("x", 1024)+"}\n"); err != nil {
 			return false, err
 		}
 	}

@@ -65,7 +65,7 @@ type PromptPlayer interface {
 	FirstPrompt() *protocol.UserMessage
 	// WaitReady waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitReady(ctx context.Context) error
-	// Turn runs one prompt and writes its events to [Conn.Events]. If interrupt is cancelled, the turn ends early with
+	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with
 	// a result; if ctx is cancelled, it is abandoned. completed is true if the host gets the message that the prompt was
 	// completed; see [simulator.PromptsCompleted]. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
@@ -76,7 +76,7 @@ type BackgroundWorker interface {
 	// Background returns the state of background work. busy means that work is running or needs a turn. owesTurn means
 	// that another turn will certainly follow; until this turn, the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
-	// StreamBackground writes the events of background work to [Conn.Events]. It returns when the work needs a turn,
+	// StreamBackground writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn,
 	// when no work is left, or when until is cancelled. Cancelling ctx also cancels until.
 	StreamBackground(ctx, until context.Context) error
 	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.

@@ -450,7 +450,7 @@ func parseElicitation(text string) mcp.ElicitRequest {
 }
 
 func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
-	show := func(format string, args ...any) { fmt.Fprintf(f.peer.Events(), format+"\n", args...) }
+	show := func(format string, args ...any) { fmt.Fprintf(f.peer.EventWriter(), format+"\n", args...) }
 	show(`{"type":"system","subtype":"init"}`)
 	verb, rest, _ := strings.Cut(in.Content.Plain(), " ")
 	result := rest
@@ -497,7 +497,7 @@ func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessa
 		var n int
 		fmt.Sscan(rest, &n)
 		for range n {
-			if _, err := fmt.Fprintf(f.peer.Events(), "{%s}\n", strings.Repeat("x", 1024)); err != nil {
+			if _, err := fmt.Fprintf(f.peer.EventWriter(), "{%s}\n", strings.Repeat("x", 1024)); err != nil {
 				return false, err
 			}
 		}

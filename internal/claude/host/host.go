@@ -75,8 +75,8 @@ func (m *frameMetadata) Timestamp() string {
 // Session returns the session that the host controls. The caller of Open closes it.
 func (h *Host) Session() *session.Session { return h.session }
 
-// Events returns the writer for events after the last turn; see [control.Conn.Events].
-func (h *Host) Events() io.Writer { return h.conn.Events() }
+// EventWriter returns the writer for events after the last turn; see [control.Conn.EventWriter].
+func (h *Host) EventWriter() io.Writer { return h.conn.EventWriter() }
 
 // Serve runs the host's prompts until none are left and handles its requests. It starts but does not close the session.
 func (h *Host) Serve(ctx context.Context) error {
@@ -195,7 +195,7 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
 	interrupted := p.signals.CancelOnInterrupt(func() { cancel(simulator.ErrSignalled) })
-	err = output.StreamJSON(p.conn.Events(), p.Session.Turn(ctx, in))
+	err = output.StreamJSON(p.conn.EventWriter(), p.Session.Turn(ctx, in))
 	if interrupted() && err == nil {
 		return false, ErrInterrupted
 	}
@@ -204,7 +204,7 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 }
 
 func (p promptPlayer) StreamBackground(_, until context.Context) error {
-	return output.StreamJSON(p.conn.Events(), p.BackgroundEvents(until))
+	return output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(until))
 }
 
 // StopTask stops a task and waits until its end has been shown. A call of answered then notifies the model.

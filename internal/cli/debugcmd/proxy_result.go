@@ -79,7 +79,7 @@ func (s outputSchema) buildResult(value json.RawMessage, content protocol.Conten
 	return r
 }
 
-// wrap returns a value inside the object that a wrapping schema requires, unless it is already such an object.
+// wrap puts a value into the object that a wrapping schema requires, unless the value is already such an object.
 func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) == nil && len(members) == 1 && members["result"] != nil {

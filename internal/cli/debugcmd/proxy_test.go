@@ -129,7 +129,7 @@ func (s *session) resume(id string, r debug.ResumeRequest) {
 
 func (s *session) breakOn(name string) {
 	s.t.Helper()
-	if err := s.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
+	if err := s.hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: name}); err != nil {
 		s.t.Fatal(err)
 	}
 }

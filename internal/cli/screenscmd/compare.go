@@ -112,7 +112,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 		diag.Render(s.Stderr, list)
 		return exitWith(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
 	}
-	books, err := c.books(s)
+	books, err := c.loadScreenBooks(s)
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,12 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	if report.Total("").Wrong > 0 {
-		return &process.ExitError{Code: exitMisjudged}
+		return &process.ExitError{Code: exitPagesMisjudged}
 	}
 	return nil
 }
 
-func (c *Check) books(s *process.System) ([]book.Book, error) {
+func (c *Check) loadScreenBooks(s *process.System) ([]book.Book, error) {
 	var all []book.Book
 	if len(c.Versions) == 0 {
 		var err error

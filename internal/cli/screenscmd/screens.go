@@ -32,9 +32,9 @@ type Screens struct {
 }
 
 const (
-	exitScreensDiffer = 1
-	exitBadInput      = 2
-	exitMisjudged     = 3
+	exitScreensDiffer  = 1
+	exitBadInput       = 2
+	exitPagesMisjudged = 3
 )
 
 func inputError(message, hint string) error {
@@ -48,7 +48,7 @@ type Capture struct {
 	Claude   string   `placeholder:"PATH|npm:VERSION|simulated" help:"The claude to capture: a program, a version from npm, or the simulated claude (default: CLAUDE_BIN, or the one on PATH)"`
 	Size     []string `default:"110x36" placeholder:"COLSxROWS" help:"Sizes of the terminal (default 110x36)"`
 	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" placeholder:"MODE" help:"Rendering mode of claude: fullscreen (default), inline or both"`
-	In       string   `default:"terminal" enum:"terminal,tmux,both" placeholder:"PLACE" help:"Environment that claude detects: terminal (default), tmux or both"`
+	In       string   `default:"terminal" enum:"terminal,tmux,both" placeholder:"PLACE" help:"Capture claude in a terminal (default), in tmux, or in both"`
 	Jobs     int      `default:"2" help:"Number of tapes to run at the same time (default 2)"`
 	JSON     bool     `name:"json" help:"Print the results as JSON"`
 	Tapes    []string `arg:"" optional:"" name:"tape" help:"Names of tapes, or files that end in .toml (default: all tapes)"`

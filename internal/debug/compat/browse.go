@@ -72,12 +72,12 @@ func callDataOf(v debug.CallValues) *CallData {
 
 // isNativeInput reports whether values come from one of claudeless's own callers, and the input is known.
 func isNativeInput(v debug.CallValues) bool {
-	in, ok := v.(debug.JSONInput)
+	in, ok := v.(debug.NativeInput)
 	return ok && in.JSON != nil
 }
 
 func namedArguments(v debug.CallValues) json.RawMessage {
-	if in, ok := v.(debug.JSONInput); ok {
+	if in, ok := v.(debug.NativeInput); ok {
 		return in.JSON
 	}
 	return callDataOf(v).PrettyKwargs

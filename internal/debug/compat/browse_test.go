@@ -49,11 +49,11 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		}
 	}
 	for _, name := range []string{"fs/*", "paused"} {
-		if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: name, After: new("go")}); err != nil {
+		if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: name, After: new("go")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
+	if _, err := hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientClaudeless, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
@@ -153,7 +153,7 @@ func FuzzPages(f *testing.F) {
 		defer hub.Close()
 		older := compat.New(hub)
 		for id, v := range map[string]debug.CallValues{
-			"c": debug.JSONInput{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
+			"c": debug.NativeInput{JSON: raw, ContentID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
 			hub.Records.AddRecord(debug.Record{CallEnding: debug.CallEnding{Status: text, ResultCID: text}, CallData: debug.CallData{
 				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,

@@ -33,7 +33,7 @@ func newClients(t *testing.T, o debug.Options) (*debug.Hub, *Clients) {
 
 func breakOn(t *testing.T, h *debug.Hub) {
 	t.Helper()
-	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: "f"}); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: "f"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -60,19 +60,19 @@ func (f *hubAccess) breakpoints() any {
 
 func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name := a.text("function_name")
-	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{
+	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{
 		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
 }
 
 func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optionalText("behavior")})
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func changeAfterBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optionalText("behavior")})
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), After: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 

@@ -409,7 +409,7 @@ func TestAtOnce(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() { ask(t, c, "breakpoint_add", fmt.Sprintf(`{"function_name":"m%d"}`, i)) })
 		wg.Go(func() {
-			if err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("h%d", i)}); err != nil {
+			if err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: fmt.Sprintf("h%d", i)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -435,14 +435,14 @@ func inARow(t *testing.T, hub *debug.Hub) {
 	t.Helper()
 	const others, each, workers = 500, 2_000, 4
 	for i := range others {
-		if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("o%d", i)}); err != nil {
+		if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: fmt.Sprintf("o%d", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var changes, looks sync.WaitGroup
 	for w := range workers {
 		changes.Go(func() {
-			own := debug.BreakpointChange{Name: fmt.Sprintf("r%d", w)}
+			own := debug.BreakpointSettings{Name: fmt.Sprintf("r%d", w)}
 			for range each {
 				err := hub.BreakpointSet.SetBreakpoint(own)
 				if err == nil {

@@ -70,7 +70,7 @@ func newClient(tb testing.TB, o ClientOptions) *Client {
 
 func breakOn(tb testing.TB, h *debug.Hub, name string) {
 	tb.Helper()
-	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: name}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestCancelledInPause(t *testing.T) {
 func TestManyPauses(t *testing.T) {
 	h := newClientHub(t)
 	url, _ := debugger(t, Options{Hub: h})
-	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: "Bash", After: new("go")}); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: "Bash", After: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	sub := h.Subscribe(10_000)

@@ -58,7 +58,7 @@ type breakpointChange struct {
 }
 
 func (a *api) setBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
-	if err := a.Hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
+	if err := a.Hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
 	var err error
@@ -78,12 +78,12 @@ type behaviorRequest struct {
 }
 
 func (a *api) setBeforeBehavior(r *http.Request, in behaviorRequest) (any, error) {
-	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: &in.Word})
+	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), Before: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
 func (a *api) setAfterBehavior(r *http.Request, in behaviorRequest) (any, error) {
-	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: &in.Word})
+	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), After: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
 

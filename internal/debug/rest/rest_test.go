@@ -344,7 +344,7 @@ func TestEventStream(t *testing.T) {
 	}
 	in := bufio.NewScanner(res.Body)
 	in.Scan() // ": connected"
-	if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: "Bash"}); err != nil {
+	if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: "Bash"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := hub.Start(t.Context(), debug.Call{Tool: "Bash", Client: debug.ClientClaudeless}); err != nil {
@@ -445,7 +445,7 @@ func TestManySides(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() { request(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"http-%d"}`, i)) })
 		wg.Go(func() {
-			if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("hub-%d", i)}); err != nil {
+			if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: fmt.Sprintf("hub-%d", i)}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -59,7 +59,7 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 		return err
 	}
 	if n, err := unix.Read(linkFD, make([]byte, 1)); n != 1 {
-		return errors.Join(errors.New("cannot start the command: the process of claudeless exec has ended"), err)
+		return errors.Join(errors.New("cannot start the command: claudeless exec has ended"), err)
 	}
 	// Drop the capabilities that the set-up needed.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

@@ -471,7 +471,7 @@ func TestEnterFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.links[0].Close()
-	if got := p.rest(t); got != "cannot start the command: the process of claudeless exec has ended\n" {
+	if got := p.rest(t); got != "cannot start the command: claudeless exec has ended\n" {
 		t.Errorf("a parent that has ended: %q", got)
 	}
 	ours, theirs, err := NewLink()

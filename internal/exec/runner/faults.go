@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxFaultExtraTime is how much longer a run may take with a fault than without one. In addition, maxFaultRunTime
+	// maxExtraTimeWithFault is how much longer a run may take with a fault than without one. In addition, maxRunTimeWithFault
 	// limits the total time. On a slow machine both limits may be too short, so a run with a fault may always take
 	// slowMachineFactor times as long as the run without.
-	maxFaultExtraTime = 12 * time.Second
-	maxFaultRunTime   = 18 * time.Second
-	slowMachineFactor = 3
-	baselineTimeLimit = time.Minute
+	maxExtraTimeWithFault = 12 * time.Second
+	maxRunTimeWithFault   = 18 * time.Second
+	slowMachineFactor     = 3
+	baselineTimeLimit     = time.Minute
 	// maxParallelFaults limits the faults tried at the same time; parallelRuns may allow only one per processor.
 	maxParallelFaults = 4
 )
 
 func faultTimeLimit(baseline time.Duration) time.Duration {
-	return max(min(maxFaultRunTime, baseline+maxFaultExtraTime), slowMachineFactor*baseline)
+	return max(min(maxRunTimeWithFault, baseline+maxExtraTimeWithFault), slowMachineFactor*baseline)
 }
 
 // parallelRuns returns how many faults are tried at the same time, given the duration and processor time of the run

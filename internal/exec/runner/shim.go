@@ -212,7 +212,7 @@ func realCLINamesIn(dir, ownPath string) []string {
 		return nil
 	}
 	defer file.Close()
-	entries, _ := file.ReadDir(-1) // the order is irrelevant, and an unreadable directory has no links
+	entries, _ := file.ReadDir(-1) // a directory that cannot be read counts as one without links
 	var names []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 || e.Name() == "claude" {

@@ -21,7 +21,7 @@ var pageStyle string
 //go:embed page.js
 var pageScript string
 
-// HTMLInput is the data of a report. Entries and Verdict should have been redacted.
+// HTMLInput is the data of a report. The caller redacts Entries and Verdict before.
 type HTMLInput struct {
 	// Entries are the lines of one or more journals, ordered by time.
 	Entries []journal.Entry

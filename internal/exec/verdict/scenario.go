@@ -39,7 +39,7 @@ func (l *findings) warningLevel() string {
 	return levelWarn
 }
 
-// isReported reports whether the list has a finding for f's line in the scenario, with f's text or the id S11 or S12.
+// isReported reports whether f's line has a finding with f's text, or with S11 or S12, which name the cause themselves.
 func (l *findings) isReported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)

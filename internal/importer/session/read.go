@@ -236,7 +236,7 @@ func (r *recordingReader) detectFormat(at Place, raw []byte) lineFormat {
 		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
 	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapFrame(raw) != nil:
 		stream.source = "tape"
-		return tapeReader{stream}
+		return wrappedFrameReader{stream}
 	case head.Type == "":
 		return nil
 	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":

@@ -201,10 +201,10 @@ func (b *builder) addStreamResult(at Place, ev *streamEvent, block wireBlock) {
 	b.addResultDetails(res, block.ToolUseID, &ev.ToolUseResult)
 }
 
-// tapeReader reads frames of both directions, each wrapped in an object.
-type tapeReader struct{ *streamReader }
+// wrappedFrameReader reads frames of both directions, each wrapped in an object.
+type wrappedFrameReader struct{ *streamReader }
 
-func (r tapeReader) parseLine(at Place, raw []byte) error {
+func (r wrappedFrameReader) parseLine(at Place, raw []byte) error {
 	frame := unwrapFrame(raw)
 	if frame == nil {
 		return decodeLine(raw, &struct{}{}) // a header or a note

@@ -33,7 +33,7 @@ func TapeNames() []string {
 func LoadTape(name string) (*tape.Tape, error) {
 	text, err := tapeFiles.ReadFile("tapes/" + path.Base(name) + ".toml")
 	if err != nil {
-		return nil, fmt.Errorf("unknown tape %q: %s", name, diag.NameHint(name, TapeNames()))
+		return nil, fmt.Errorf("unknown tape (script of key presses) %q: %s", name, diag.NameHint(name, TapeNames()))
 	}
 	t, list := tape.Parse(name+".toml", text)
 	if err := list.Err(); err != nil {

@@ -118,7 +118,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 	if err != nil {
 		return nil, errors.Join(err, pair.Close())
 	}
-	_ = pair.Terminal.Close() // the program has opened its own
+	_ = pair.Terminal.Close() // the program has its own handle of the terminal
 	return &Program{attached, pair}, nil
 }
 

@@ -1,5 +1,5 @@
-// Package fill compiles the expressions and templates of a scenario when it is loaded, reads the files that values
-// refer to, and evaluates them for a reply. Evaluation compiles no expression and reads no file.
+// Package fill compiles the expressions and templates of a scenario and reads the files that its values refer to, when
+// the scenario is loaded. For a reply, it only evaluates: it compiles no expression and reads no file.
 package fill
 
 import (
@@ -33,8 +33,8 @@ func NewLibrary() *Library {
 	}
 }
 
-// recordVariables records whether an expression may use one of [ChangingVariables] or the variable results. These
-// variables are computed only if they are used.
+// recordVariables records which of [ChangingVariables] and "results" the expression src may use. The values of these
+// variables are computed only if an expression uses them.
 func (l *Library) recordVariables(src string) {
 	for _, name := range append(ChangingVariables(), "results") {
 		if !l.used[name] && strings.Contains(src, name) {
