@@ -50,7 +50,7 @@ type ListedHook struct {
 	EditableHook  *EditableHook `json:"editable,omitempty"` // set for hooks in user, project and local settings
 }
 
-// Editable is a hook as written in its settings file, but without the values of HTTP headers.
+// EditableHook is a hook as written in its settings file, but without the values of HTTP headers.
 type EditableHook struct {
 	Matcher  string          `json:"matcher"`
 	Config   json.RawMessage `json:"config"`

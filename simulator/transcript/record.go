@@ -162,8 +162,22 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
 	r.labels.recordPrompt(ev)
+	r.countPrompt(&line, ev)
+	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
+	if err := r.lines.write(append(mended, line)...); err != nil {
+		return err
+	}
+	if ev.Expansion != nil {
+		return nil // the text of the prompt is in the first block, before the images
+	}
+	return r.attachments.writeEnvironment()
+}
+
+// countPrompt counts the prompt and sets where it came from, when, and its place in the session. In a terminal, notices about
+// background work are not counted as prompts.
+func (r *recorder) countPrompt(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	r.turns++
-	setPromptSource(&line, ev)
+	setPromptSource(line, ev)
 	line.SentAtMS = unixMilli(ev.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
 	if r.conversation.options.Machine.IsTerminal {
@@ -177,14 +191,6 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""
 	}
-	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
-	if err := r.lines.write(append(mended, line)...); err != nil {
-		return err
-	}
-	if ev.Expansion != nil {
-		return nil // the text of the prompt is in the first block, before the images
-	}
-	return r.attachments.writeEnvironment()
 }
 
 type commandPermissions struct {

@@ -48,7 +48,7 @@ func (p *Conn) SessionState() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
 		return "requires_action"
-	case p.scheduler.isActive():
+	case p.isActive():
 		return "running"
 	}
 	return "idle"
@@ -56,7 +56,7 @@ func (p *Conn) SessionState() string {
 
 // CancelPrompt removes a queued prompt and returns events to write. It returns false if the prompt is not in the queue.
 func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
-	gone := p.scheduler.cancel(uuid)
+	gone := p.cancel(uuid)
 	if gone == nil {
 		return nil, false
 	}
@@ -74,11 +74,11 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	go p.out.lines.run() // run returns after close, or when its writer fails
 	p.outgoing.acceptRequests()
 	p.pending.acceptRequests()
-	p.scheduler.begin(s.FirstPrompt())
+	p.begin(s.FirstPrompt())
 	go func() { // returns at EOF
 		if err := p.readLines(life); err != nil {
 			fail(err)
-			p.scheduler.setLinesPending(false)
+			p.setLinesPending(false)
 		}
 	}()
 	err := p.playPrompts(life)
@@ -129,7 +129,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
-		in, more := p.scheduler.takeNextPrompt()
+		in, more := p.takeNextPrompt()
 		if in != nil {
 			return in, nil
 		}
@@ -145,7 +145,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 		}
 		if !busy {
 			select {
-			case <-p.scheduler.wake:
+			case <-p.wake:
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
@@ -177,7 +177,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 	select {
 	case err = <-done:
 		done <- err
-	case <-p.scheduler.wake:
+	case <-p.wake:
 	case <-deadline:
 		over = true
 	case <-ctx.Done():
@@ -190,7 +190,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 		return nil, over, err
 	}
 	if message, ok := p.session.TakeNotice(); ok {
-		in = p.scheduler.insertNotice(message)
+		in = p.insertNotice(message)
 	}
 	return in, false, nil
 }
@@ -198,7 +198,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	p.scheduler.startTurn(cut)
+	p.startTurn(cut)
 	for _, part := range in.parts[:max(0, len(in.parts)-1)] {
 		p.out.echoPrompt(part)
 	}
@@ -207,7 +207,7 @@ func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	}
 	p.out.showState("running")
 	completed, err := p.session.Turn(ctx, interrupt, in.message)
-	p.scheduler.endTurn()
+	p.endTurn()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 	}
 	for {
 		line, err := readLine(in)
-		p.scheduler.setLinesPending(true)
+		p.setLinesPending(true)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -37,7 +37,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 			}
 		}
 		rest, _ := in.Peek(in.Buffered()) // only buffered bytes, so it cannot fail
-		p.scheduler.setLinesPending(bytes.IndexByte(rest, '\n') >= 0)
+		p.setLinesPending(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
 			p.closeInput()
 			return nil
@@ -63,7 +63,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		if err != nil || in == nil {
 			return err
 		}
-		p.scheduler.enqueue(in)
+		p.enqueue(in)
 	case "control_request":
 		if plainjson.IsFalsy(f.Request) {
 			return inputErrorf("Error: Missing request on control_request")
@@ -103,7 +103,7 @@ func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 		p.initialize(ctx, f)
 		return
 	}
-	if !p.scheduler.postpone(f) {
+	if !p.postpone(f) {
 		p.serveRequest(ctx, f)
 	}
 }
@@ -134,7 +134,7 @@ func (p *Conn) serveSlow(ctx context.Context, f incomingFrame, run func(ctx cont
 		}
 		then()
 		p.pending.remove(id)
-		p.scheduler.notify()
+		p.notify()
 	})
 }
 
@@ -182,7 +182,7 @@ func (p *Conn) interrupt(f incomingFrame) {
 // until the host's own servers are connected.
 func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
-	begun, again := p.scheduler.beginInitialize()
+	begun, again := p.beginInitialize()
 	p.serveSlow(ctx, f, func(work context.Context) (Answer, error) {
 		g := &InitializeRequest{Request: requestOf(f), TurnStarted: begun}
 		g.connect = func(connect func(context.Context)) {
@@ -209,17 +209,17 @@ func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run
 	p.initialConnect.begin(spoken, answered)
 	p.pending.group.Go(func() { // returns when the servers have settled or the session is closed
 		run()
-		p.scheduler.endConnecting()
+		p.endConnecting()
 		p.initialConnect.end()
 		spoken()
-		p.scheduler.notify()
+		p.notify()
 	})
 	<-reached.Done()
 }
 
 func (p *Conn) servePostponed(ctx context.Context) {
 	for {
-		f, ok := p.scheduler.nextPostponed()
+		f, ok := p.nextPostponed()
 		if !ok {
 			return
 		}

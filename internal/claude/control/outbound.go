@@ -98,10 +98,10 @@ func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMe
 // SendToServer sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
 // for a notification; see mcp.Options.SDK.
 func (p *Conn) SendToServer(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
-	if known, ok := p.hostServers.answerFromStored(server, message); ok {
+	if known, ok := p.answerFromStored(server, message); ok {
 		return known, nil
 	}
-	if err := p.hostServers.waitReleased(ctx, server); err != nil {
+	if err := p.waitReleased(ctx, server); err != nil {
 		return nil, err
 	}
 	q, err := p.outgoing.send(ctx, struct {
