@@ -109,10 +109,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		return tool, nil, err
 	}
 	limit := orDefault(s.cfg.Timeout, m.options.ToolTimeout)
-	k := connection.Call{
-		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolArguments(c.Input),
-		Idle: orDefault(c.Timeout, limit), Total: s.cfg.MaxTotal,
-	}
+	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolArguments(c.Input), Idle: orDefault(c.Timeout, limit), Total: s.cfg.MaxTotal}
 	if k.Total == 0 && c.Timeout == 0 {
 		k.Total = limit
 	}
@@ -199,10 +196,7 @@ func unwrapRPCError(err error) error {
 }
 
 func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) CallRecord {
-	c := CallRecord{
-		Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID,
-		Input: k.Arguments, Result: result, StartedAt: began,
-	}
+	c := CallRecord{Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID, Input: k.Arguments, Result: result, StartedAt: began}
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		c.Error, c.ErrorCode = rpc.Message, rpc.Code
 	} else if err != nil {

@@ -111,21 +111,15 @@ func (c *call) fetchesDocumentation() bool {
 		return isBelow("/anthropics", c.urlPath)
 	case "huggingface.co", "vercel.com":
 		return isBelow("/docs", c.urlPath)
-	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com",
-		"cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com", "developer.android.com",
-		"developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com",
-		"docs.djangoproject.com", "docs.flutter.dev", "docs.netlify.com", "docs.oracle.com", "docs.python.org",
-		"docs.spring.io", "docs.swift.org", "docs.unity.com", "docs.unrealengine.com", "dotnet.microsoft.com",
-		"en.cppreference.com", "expressjs.com", "fastapi.tiangolo.com", "flask.palletsprojects.com",
-		"getbootstrap.com", "git-scm.com", "gradle.org", "graphql.org", "hibernate.org", "httpd.apache.org",
-		"jestjs.io", "jquery.com", "jupyter.org", "keras.io", "kotlinlang.org", "kubernetes.io", "laravel.com",
-		"learn.microsoft.com", "matplotlib.org", "maven.apache.org", "modelcontextprotocol.io", "nextjs.org",
-		"nginx.org", "nodejs.org", "numpy.org", "pandas.pydata.org", "platform.claude.com", "prisma.io",
-		"pytorch.org", "react.dev", "reactnative.dev", "reactrouter.com", "redis.io", "redux.js.org",
-		"requests.readthedocs.io", "ruby-doc.org", "scikit-learn.org", "selenium.dev", "spark.apache.org",
-		"symfony.com", "tailwindcss.com", "threejs.org", "tomcat.apache.org", "vuejs.org", "webpack.js.org",
-		"www.ansible.com", "www.docker.com", "www.mongodb.com", "www.php.net", "www.postgresql.org",
-		"www.sqlite.org", "www.tensorflow.org", "www.terraform.io", "www.typescriptlang.org":
+	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com", "cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com",
+		"developer.android.com", "developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com", "docs.djangoproject.com", "docs.flutter.dev", "docs.netlify.com",
+		"docs.oracle.com", "docs.python.org", "docs.spring.io", "docs.swift.org", "docs.unity.com", "docs.unrealengine.com", "dotnet.microsoft.com", "en.cppreference.com", "expressjs.com",
+		"fastapi.tiangolo.com", "flask.palletsprojects.com", "getbootstrap.com", "git-scm.com", "gradle.org", "graphql.org", "hibernate.org", "httpd.apache.org", "jestjs.io", "jquery.com",
+		"jupyter.org", "keras.io", "kotlinlang.org", "kubernetes.io", "laravel.com", "learn.microsoft.com", "matplotlib.org", "maven.apache.org", "modelcontextprotocol.io", "nextjs.org",
+		"nginx.org", "nodejs.org", "numpy.org", "pandas.pydata.org", "platform.claude.com", "prisma.io", "pytorch.org", "react.dev", "reactnative.dev", "reactrouter.com", "redis.io",
+		"redux.js.org", "requests.readthedocs.io", "ruby-doc.org", "scikit-learn.org", "selenium.dev", "spark.apache.org", "symfony.com", "tailwindcss.com", "threejs.org", "tomcat.apache.org",
+		"vuejs.org", "webpack.js.org", "www.ansible.com", "www.docker.com", "www.mongodb.com", "www.php.net", "www.postgresql.org", "www.sqlite.org", "www.tensorflow.org", "www.terraform.io",
+		"www.typescriptlang.org":
 		return true
 	}
 	return false
@@ -367,13 +361,12 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	})
 }
 
-// elementAssignmentPattern matches the assignments before a command. splitUnparsable removes them, because the parser
-// refuses an assignment to an array element, such as a[0]=x.
-var elementAssignmentPattern = shellcmd.LazyPattern(`^\s*(\w+(\[[^\]]*\])?=('[^']*'|"[^"]*"|[^\s'"])*\s+)+`)
-
 // splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
 func splitUnparsable(text string) []string {
-	text = elementAssignmentPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
+	text = leadingAssignmentsPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
+	if at := openHeredocPattern().FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
 	if i := strings.LastIndex(text, "${"); i >= 0 && !strings.Contains(text[i:], "}") {
 		text = text[:i] // the shell reads the rest of the text as a part of the expansion
 	}
@@ -405,12 +398,26 @@ func splitUnparsable(text string) []string {
 	}
 	for i := range pieces {
 		pieces[i] = leadingWordsPattern().ReplaceAllString(pieces[i], "")
+		for rest := ""; rest != pieces[i]; pieces[i] = wordsAfterAssignmentsPattern().ReplaceAllString(rest, "") {
+			rest = pieces[i]
+		}
 	}
 	return pieces
 }
 
-// leadingWordsPattern matches the words that may precede the name of a command in a text that cannot be parsed.
-var leadingWordsPattern = shellcmd.LazyPattern(`^\s*((then|else|elif|do|if|while|until|fi|done|esac|!|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
+const (
+	assignments   = `^\s*(\w+(\[[^\]]*\])?=('[^']*'|"[^"]*"|[^\s'"])*\s+)+`
+	reservedWords = `then|else|elif|do|if|while|until|fi|done|esac|!`
+)
+
+// The following patterns match what may precede the name of a command in a text that cannot be parsed. The parser refuses
+// assignments to array elements, such as a[0]=x.
+var (
+	leadingAssignmentsPattern    = shellcmd.LazyPattern(assignments)
+	leadingWordsPattern          = shellcmd.LazyPattern(`^\s*((` + reservedWords + `|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
+	openHeredocPattern           = shellcmd.LazyPattern(`<<-?\s*['"\\]?\w`) // its end is missing or unclear
+	wordsAfterAssignmentsPattern = shellcmd.LazyPattern(assignments + `((` + reservedWords + `)(\s+|$))*`)
+)
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), oneSimpleCommand) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {

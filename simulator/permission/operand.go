@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
@@ -38,7 +39,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		return fileAccess{ops, ops}
 	case isFileChangingCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
-	case readingPhrase(name) == "" && !isAwk(name):
+	case readingPhrases()[name] == "" && !isAwk(name):
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
 		return fileAccess{read: []fileOperand{optionFileOperand(".")}}
@@ -113,7 +114,8 @@ type commandLine struct {
 	*call
 	lookup     wordResolver
 	startDirs  []string // directories in which the command line may start
-	isFragment bool     // the command line is a piece of a text that cannot be parsed
+	isFragment bool     // it is a piece of a text that cannot be parsed
+	isNested   bool     // it is a script that is an argument of a shell
 }
 
 func newCommandLine(c *call) commandLine {
@@ -169,7 +171,7 @@ func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperan
 }
 
 func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
-	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
+	if len(cmd.Args) == 0 {
 		return nil
 	}
 	skip := 0 // number of leading operands that are not paths, such as patterns and programs
@@ -178,6 +180,11 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 		return []fileOperand{{text: l.home, paths: []string{l.home}, isKnown: true, isPlain: true}}
 	} else if !ownPattern && slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq", "git", "sed"}, cmd.Name()) {
 		skip = 1
+	} else if cmd.Name() == "tr" { // one set of characters to delete, or two sets
+		skip = 2
+		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") && strings.Contains(a, "d") }) {
+			skip = 1
+		}
 	}
 	out, ended := []fileOperand(nil), false
 	for i, arg := range cmd.Args[1:] {
@@ -240,7 +247,7 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		if !assigned || !strings.HasPrefix(name, "--") {
 			continue
 		}
-		for _, option := range fileOptions() {
+		for _, option := range strings.Fields(fileOptions) {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
 				file := optionFileOperand(value)
 				// Deny rules do not apply to files in options of these commands (observed with 2.1.330).
@@ -270,9 +277,7 @@ func isPatternOption(command, arg string) bool {
 	return false
 }
 
-func fileOptions() []string {
-	return []string{"file", "files0-from", "from-file", "to-file", "exclude-from", "ignore-file", "random-source", "magic-file", "files-from", "arg-file", "temporary-directory", "target-directory", "reference"}
-}
+const fileOptions = "file files0-from from-file to-file exclude-from ignore-file random-source magic-file files-from arg-file temporary-directory target-directory reference"
 
 // unclearPathApproval returns the question about an operand if its text does not show which file it names, for example
 // because it contains a variable or "..". Nil means that the file is clear.
@@ -322,61 +327,18 @@ func isCopyWithOptions(cmd shellcmd.Command) bool {
 	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-func hasWriteRedirect(rs []shellcmd.Redirect) bool {
-	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.WritesFile })
-}
-
-// readingPhrase describes what a command does to the files it reads, for questions: "list files in" for ls. It returns
-// "" for a command that needs no permission to read files.
-func readingPhrase(name string) string {
-	verbs := [...][2]string{
-		{"cd", "change directories to"},
-		{"ls", "list files in"},
-		{"find", "search files in"},
-		{"cat", "concatenate files from"},
-		{"head", "read the beginning of files from"},
-		{"tail", "read the end of files from"},
-		{"sort", "sort contents of files from"},
-		{"uniq", "filter duplicate lines from files in"},
-		{"wc", "count lines/words/bytes in files from"},
-		{"cut", "extract columns from files in"},
-		{"paste", "merge files from"},
-		{"column", "format files from"},
-		{"file", "examine file types in"},
-		{"stat", "read file stats from"},
-		{"diff", "compare files from"},
-		{"strings", "extract strings from files in"},
-		{"hexdump", "display hex dump of files from"},
-		{"od", "display octal dump of files from"},
-		{"base64", "encode/decode files from"},
-		{"nl", "number lines in files from"},
-		{"grep", searchPhrase},
-		{"egrep", searchPhrase},
-		{"fgrep", searchPhrase},
-		{"rg", searchPhrase},
-		{"jq", "process JSON from files in"},
-		{"sha256sum", "compute SHA-256 checksums for files in"},
-		{"sha1sum", "compute SHA-1 checksums for files in"},
-		{"md5sum", "compute MD5 checksums for files in"},
-		{"tac", "read files (reversed) from"},
-		{"rev", "read files (reversed lines) from"},
-		{"comm", "compare files from"},
-		{"cmp", "compare files from"},
-		{"fold", "wrap lines of files from"},
-		{"fmt", "reformat files from"},
-		{"pr", "paginate files from"},
-		{"expand", "convert tabs in files from"},
-		{"unexpand", "convert tabs in files from"},
-		{"tsort", "sort files from"},
-		{"git", "access files with git from"},
-		{"man", "read manual page files from"},
+// readingPhrases describe what a command does to the files it reads, for questions: "list files in" for ls. Commands that need
+// no permission to read files are missing.
+var readingPhrases = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"cd": "change directories to", "ls": "list files in", "find": "search files in", "cat": "concatenate files from", "head": "read the beginning of files from",
+		"tail": "read the end of files from", "sort": "sort contents of files from", "uniq": "filter duplicate lines from files in", "wc": "count lines/words/bytes in files from",
+		"cut": "extract columns from files in", "paste": "merge files from", "column": "format files from", "file": "examine file types in", "stat": "read file stats from",
+		"diff": "compare files from", "comm": "compare files from", "cmp": "compare files from", "strings": "extract strings from files in", "hexdump": "display hex dump of files from",
+		"od": "display octal dump of files from", "base64": "encode/decode files from", "nl": "number lines in files from", "grep": "search for patterns in files from",
+		"egrep": "search for patterns in files from", "fgrep": "search for patterns in files from", "rg": "search for patterns in files from", "jq": "process JSON from files in",
+		"sha256sum": "compute SHA-256 checksums for files in", "sha1sum": "compute SHA-1 checksums for files in", "md5sum": "compute MD5 checksums for files in", "tac": "read files (reversed) from",
+		"rev": "read files (reversed lines) from", "fold": "wrap lines of files from", "fmt": "reformat files from", "pr": "paginate files from", "expand": "convert tabs in files from",
+		"unexpand": "convert tabs in files from", "tsort": "sort files from", "git": "access files with git from", "man": "read manual page files from", "tr": "transform text from files in",
 	}
-	for _, v := range verbs {
-		if v[0] == name {
-			return v[1]
-		}
-	}
-	return ""
-}
-
-const searchPhrase = "search for patterns in files from"
+})

@@ -176,21 +176,15 @@ func (p *Policy) SetMode(m protocol.PermissionMode) error {
 }
 
 func (p *Policy) setMode(m protocol.PermissionMode) error {
-	switch m {
-	case protocol.ModeBypass:
-		if p.opts.NoBypass {
-			return &ModeError{Code: "bypass_disabled", Message: "Cannot set permission mode to bypassPermissions because it is disabled by settings or configuration"}
-		}
-		if !p.opts.BypassAllowed {
-			return &ModeError{Code: "bypass_not_launched", Message: "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"}
-		}
-	case protocol.ModeAuto:
-		if p.opts.NoAuto {
-			return &ModeError{Code: "auto_mode_settings", Message: "Cannot set permission mode to auto: auto mode disabled by settings"}
-		}
-	case protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModeDontAsk, protocol.ModePlan:
-	default:
+	switch known, err := ParseMode(string(m)); {
+	case err != nil || known != m:
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
+	case m == protocol.ModeBypass && p.opts.NoBypass:
+		return &ModeError{Code: "bypass_disabled", Message: "Cannot set permission mode to bypassPermissions because it is disabled by settings or configuration"}
+	case m == protocol.ModeBypass && !p.opts.BypassAllowed:
+		return &ModeError{Code: "bypass_not_launched", Message: "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"}
+	case m == protocol.ModeAuto && p.opts.NoAuto:
+		return &ModeError{Code: "auto_mode_settings", Message: "Cannot set permission mode to auto: auto mode disabled by settings"}
 	}
 	if m == protocol.ModePlan && p.mode != m {
 		p.modeBeforePlan, p.noClassifierInPlanMode = p.mode, p.opts.NoClassifierInPlanMode || p.mode == protocol.ModeBypass

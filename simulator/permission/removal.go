@@ -49,7 +49,7 @@ func (c commandLine) removalApproval() *approvalRequest {
 var removalNamePattern = shellcmd.LazyPattern(`\brm(dir)?\b`)
 
 // hiddenScriptPattern matches a command that passes a script with a removal to a shell.
-var hiddenScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w-]rm(dir)?\b[^-]`)
+var hiddenScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-]rm(dir)?\b[^-]`)
 
 // hiddenStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
 var hiddenStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
@@ -63,7 +63,7 @@ func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValues().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved
-		if isUnread && hiddenScriptPattern().MatchString(cmd.Text) || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
+		if isUnread && hiddenScriptPattern().MatchString(cmd.Text+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
 			return hiddenScriptApproval()
 		}
 	}
@@ -155,7 +155,7 @@ func directoryVariableApproval(outer shellcmd.Script, cmd shellcmd.Command) *app
 		assignments = ""
 	}
 	for _, one := range nestedCommands(assignments, cmd) {
-		if q := unsetRemovalApproval(one); q != nil {
+		if q := unsetRemovalApproval(one, false); q != nil {
 			return q
 		}
 	}
@@ -193,7 +193,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 		}
 		inner, searched := scriptCommandLine(c, c.script.Assignments()+script), *c.judge
 		searched.mode = protocol.ModeBypass
-		inner.judge = &searched
+		inner.judge, inner.isNested = &searched, true
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
 	}
 	return out
@@ -218,7 +218,7 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, changesDirecto
 	if q := c.removalTargetApproval(cmd, changesDirectory); q != nil || cmd.IsInFunction {
 		return q
 	}
-	return unsetRemovalApproval(cmd)
+	return unsetRemovalApproval(cmd, cmd.Clarity == shellcmd.Clear && !cmd.IsHidden && !strings.Contains(cmd.Text, "${"))
 }
 
 // removalTargetApproval returns the question about the targets of a command whose words are known.
@@ -226,7 +226,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 	isBypass := c.judge.mode == protocol.ModeBypass
 	inner := c.script.UnwrappedForRemoval(cmd)
 	name := commandBaseName(inner)
-	if name != "rm" && name != "rmdir" || cmd.Clarity == shellcmd.Unread || cmd.IsTimed && cmd.Interleaved {
+	if name != "rm" && name != "rmdir" || inner.Words[0].IsDollarQuoted || cmd.Clarity == shellcmd.Unread || cmd.IsTimed && cmd.Interleaved {
 		return nil
 	}
 	operands, _ := removalOperands(inner)
@@ -235,6 +235,9 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 			return nil
 		}
 		operands = slices.DeleteFunc(operands, func(target string) bool { return strings.TrimRight(target, "/") != string(shellcmd.PlaceholderHome) })
+	}
+	if c.isNested && strings.Contains(cmd.Text, "${HOME}") {
+		operands = slices.DeleteFunc(operands, func(target string) bool { return target == string(shellcmd.PlaceholderHome) })
 	}
 	if cmd.IsHidden {
 		operands = slices.DeleteFunc(operands, func(target string) bool {
@@ -364,10 +367,13 @@ func dangerousApproval(message, reason string) *approvalRequest {
 const unknownValuePlaceholders = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
 
 // unsetRemovalApproval returns the question about a removal whose target becomes the root if a variable is not set.
-func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
+// knowsHome is true if $HOME is known to be set.
+func unsetRemovalApproval(cmd shellcmd.Command, knowsHome bool) *approvalRequest {
 	name, inner := cmd.UnquotedRemoval()
 	operands, _ := removalOperands(inner)
-	if name != "" && slices.ContainsFunc(operands, func(target string) bool { return rootIfUnsetPattern().MatchString(target) }) {
+	if name != "" && slices.ContainsFunc(operands, func(target string) bool {
+		return rootIfUnsetPattern().MatchString(target) && (!knowsHome || target[0] != shellcmd.PlaceholderHome)
+	}) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
@@ -376,14 +382,9 @@ func unsetRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 
 // rootIfUnsetPattern matches the shape of a target that begins with a variable, and that is the root, a file of the root, or a
 // system directory if the variable is empty.
-var rootIfUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + strings.Join(systemDirectories(), "|") + `)(/[/*]*)?$`)
+var rootIfUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + systemDirectories + `)(/[/*]*)?$`)
 
-func systemDirectories() []string {
-	return []string{
-		"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "mnt", "media", "nix", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
-		"Applications", "Library", "System", "Users", "Volumes", "private",
-	}
-}
+const systemDirectories = "bin|boot|dev|etc|home|lib|lib32|lib64|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Users|Volumes|private"
 
 // emptiedDirectory returns the directory that removing a target such as dir/* empties; all is false for other targets.
 func emptiedDirectory(target string) (dir string, all bool) {

@@ -62,16 +62,7 @@ func (c *call) suspiciousReadVerdict() *Verdict {
 // isCLIConfiguration reports whether a path below .claude is configuration that the CLI reads: settings, commands,
 // agents or skills. elements are the parts of the path; the empty path means .claude itself.
 func isCLIConfiguration(elements []string) bool {
-	if len(elements) == 0 {
-		return true
-	}
-	switch elements[0] {
-	case "settings.json", "settings.local.json":
-		return len(elements) == 1
-	case "commands", "agents", "skills":
-		return true
-	}
-	return false
+	return len(elements) == 0 || slices.Contains([]string{"commands", "agents", "skills"}, elements[0]) || len(elements) == 1 && slices.Contains([]string{"settings.json", "settings.local.json"}, elements[0])
 }
 
 func isSensitiveDirectory(name string) bool {
@@ -79,17 +70,14 @@ func isSensitiveDirectory(name string) bool {
 }
 
 func isSensitiveName(name string) bool {
-	switch name {
-	case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
-		".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".profile", ".ripgreprc", ".mcp.json", ".claude.json",
-		".envrc", ".npmrc", ".yarnrc", ".bazelrc", ".pre-commit-config.yaml", "pyrightconfig.json":
-		return true
-	}
-	return false
+	return slices.Contains(strings.Fields(sensitiveNames), name)
 }
 
-// safetyApproval returns the approval that a call needs because it changes a file in which commands can be configured
-// that run automatically; nil means none. No allow rule replaces this approval.
+const sensitiveNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .zlogout .profile .ripgreprc " +
+	".mcp.json .claude.json .envrc .npmrc .yarnrc .bazelrc .pre-commit-config.yaml pyrightconfig.json"
+
+// safetyApproval returns the approval that a call needs because it changes a file that configures automatically run
+// commands; nil means none. No allow rule replaces this approval.
 func (c *call) safetyApproval() *approvalRequest {
 	switch c.kind {
 	case claudecode.ToolClassWrite:
@@ -118,7 +106,7 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 // real CLI (observed with 2.1.330), it checks only plain names, and no command line that cannot be analysed completely.
 // It ignores operands of a command with options or a redirection, and, after a change of directory, relative names.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
-	if !c.script.IsAnalysed() {
+	if !c.script.IsAnalysed() && (c.script.Evaluator() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
 		return nil
 	}
 	moved := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
@@ -126,8 +114,8 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	})
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
-		inner := c.script.UnwrappedForRemoval(cmd)
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !hasWriteRedirect(cmd.Redirects) && !isCopyWithOptions(inner) {
+		inner := shellcmd.Script{}.UnwrappedForRemoval(cmd)
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !shellcmd.HasWrite(cmd.Redirects) && !isCopyWithOptions(inner) {
 			if q := c.sensitiveOperandApproval(inner); q != nil {
 				return q
 			}
@@ -171,6 +159,9 @@ func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalR
 	return nil
 }
 
+// targetOptionPattern matches an option whose value is the directory that receives the files.
+var targetOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*t|--t)`)
+
 var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
 // tokenDirectoryMoveApproval returns the question about moving or linking a directory with the CLI's sign-in tokens.
@@ -179,8 +170,16 @@ func tokenDirectoryMoveApproval(c commandLine, inner shellcmd.Command) *approval
 	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(inner.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
 		return nil
 	}
+	links, at := name == "ln" || name == "link", slices.IndexFunc(inner.Args, targetOptionPattern().MatchString)
+	if at >= 0 && !links && (inner.Args[at][1] == '-' || strings.HasSuffix(inner.Args[at], "t")) {
+		end := min(at+2-min(1, strings.Count(inner.Args[at], "=")), len(inner.Args)) // the next word is the target
+		inner.Args, inner.Words = slices.Delete(slices.Clone(inner.Args), at, end), slices.Delete(slices.Clone(inner.Words), at, end)
+	}
 	paths := plainPaths(c.lookup.fileOperands(inner))
-	if i := slices.IndexFunc(paths, func(p string) bool { return c.tokenDirectoryApproval(p) != nil }); i >= 0 && i < max(1, len(paths)-1) {
+	if at < 0 && (len(paths) > 1 || !links) {
+		paths = paths[:max(0, len(paths)-1)]
+	}
+	if i := slices.IndexFunc(paths, func(p string) bool { return c.tokenDirectoryApproval(p) != nil }); i >= 0 {
 		return c.tokenDirectoryApproval(paths[i])
 	}
 	return nil

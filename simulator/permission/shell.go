@@ -11,7 +11,11 @@ import (
 // decideShell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed,
 // then about changes of the directory, then about paths; everything else is decided part by part.
 func (c commandLine) decideShell() Verdict {
-	q := obstacleApproval(c.script.Obstacle, c.isEveryPartAllowed())
+	obstacle := c.script.Obstacle
+	if name := c.script.Evaluator(); obstacle.Kind == shellcmd.NoObstacle && name != "" {
+		obstacle = shellcmd.Obstacle{Kind: shellcmd.ObstacleEval, Text: name}
+	}
+	q := obstacleApproval(obstacle, c.isEveryPartAllowed())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundInText()) {
 		q = approvalWithReason("Parse error").withReasonCode(reasonCodeTooComplex)
 	}
@@ -230,7 +234,7 @@ func reasonCode(refused []commandVerdict) string {
 }
 
 func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
-	written := hasWriteRedirect(cmd.Redirects)
+	written := shellcmd.HasWrite(cmd.Redirects)
 	cmd.Redirects = nil
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.IsReadOnly()
 }

@@ -11,7 +11,7 @@ import (
 // directoryChangeApproval returns the question about a command line that changes the directory and also contains a
 // second cd, a git command, or a redirection to a file.
 func (c commandLine) directoryChangeApproval() *approvalRequest {
-	cds, git, redirected := 0, false, hasWriteRedirect(c.script.Redirects)
+	cds, git, redirected := 0, false, shellcmd.HasWrite(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.WithoutPlainWrappers().Name()
 		switch name {
@@ -20,7 +20,7 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 		case "git":
 			git = true
 		}
-		redirected = redirected || hasWriteRedirect(cmd.Redirects)
+		redirected = redirected || shellcmd.HasWrite(cmd.Redirects)
 	}
 	switch {
 	case cds == 0:
@@ -116,7 +116,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()
-	verb := readingPhrase(name)
+	verb := readingPhrases()[name]
 	switch {
 	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff" && !slices.Contains(inner.Args, "--no-index")):
 		verb = ""

@@ -335,12 +335,7 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 
 // isRestrictiveKey reports whether a key in a host's managed settings is used, because it restricts the session.
 func isRestrictiveKey(key string) bool {
-	switch key {
-	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",
-		"deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels", "deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox"}, key)
 }
 
 // dropDisabledRulesAndHooks removes the rules and hooks that settings disable as a whole. disableAllHooks in managed

@@ -193,12 +193,7 @@ func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 
 // isKnownBlock reports whether the API has this block type. Names of server tools' result blocks end in _tool_result.
 func isKnownBlock(kind string) bool {
-	switch kind {
-	case "image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use",
-		"browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text":
-		return true
-	}
-	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use")
+	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use") || slices.Contains([]string{"image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use", "browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text"}, kind)
 }
 
 func resultText(raw json.RawMessage) string {

@@ -184,11 +184,7 @@ func isLocalHost(host string) bool {
 			name = "[" + h + "]"
 		}
 	}
-	switch strings.ToLower(name) {
-	case "localhost", "127.0.0.1", "[::1]":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"localhost", "127.0.0.1", "[::1]"}, strings.ToLower(name))
 }
 
 // WriteToken creates a new token and writes it to a file that only its owner can read; an empty file name skips that.

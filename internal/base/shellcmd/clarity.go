@@ -40,7 +40,9 @@ func (r *scriptReader) clarityOf(w *syntax.Word) Clarity {
 // clarity returns the clarity of a command with its redirections.
 func (r *scriptReader) clarity(redirects []*syntax.Redirect, call *syntax.CallExpr) (c Clarity) {
 	for _, a := range call.Assigns {
-		c = max(c, r.prefixClarity(a.Value))
+		if c = max(c, r.prefixClarity(a.Value)); a.Name != nil && a.Name.Value == "IFS" {
+			c = max(c, Unresolved)
+		}
 	}
 	for _, n := range redirects {
 		isFirst := n.Pos().Offset() < call.Pos().Offset()
@@ -57,6 +59,53 @@ func (r *scriptReader) clarity(redirects []*syntax.Redirect, call *syntax.CallEx
 		}
 	}
 	return c
+}
+
+// compoundClarity returns the clarity of the outermost compound command that contains the current node. If a word in it is
+// not clear, or it contains a function or another construct that it may not contain, the real CLI does not analyse any of
+// its commands (observed with 2.1.330).
+func (r *scriptReader) compoundClarity() Clarity {
+	i := slices.IndexFunc(r.parents, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.Stmt, *syntax.BinaryCmd, *syntax.TimeClause:
+			return false
+		}
+		return true
+	})
+	if i < 0 || slices.ContainsFunc(r.parents, isSubstitutionNode) {
+		return Clear
+	}
+	root := r.parents[i]
+	switch root.(type) {
+	case *syntax.Subshell, *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause:
+	default:
+		return Clear
+	}
+	c, known := r.compounds[root]
+	if known {
+		return c
+	}
+	syntax.Walk(root, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.FuncDecl, *syntax.CaseClause, *syntax.Block:
+			if node != root {
+				c = Unresolved
+			}
+		case *syntax.Word:
+			c = max(c, min(r.clarityOf(n), Unresolved))
+		}
+		return c == Clear && !isSubstitutionNode(node)
+	})
+	r.compounds[root] = c
+	return c
+}
+
+func isSubstitutionNode(n syntax.Node) bool {
+	switch n.(type) {
+	case *syntax.CmdSubst, *syntax.ProcSubst:
+		return true
+	}
+	return false
 }
 
 // isUnreadPart reports whether a part is a pattern such as @(a), or has a dollar sign that begins nothing.

@@ -52,7 +52,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 			return Obstacle{Kind: ObstacleCodedText}
 		}
 	case *syntax.Word:
-		if hiddenLinePattern().MatchString(r.sourceText(n)) && !r.mayHaveHashLines(n) {
+		if hiddenLinePattern().MatchString(r.sourceText(n)) {
 			return Obstacle{Kind: ObstacleHiddenLine}
 		}
 	case *syntax.Lit:
@@ -180,7 +180,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 		return Obstacle{Kind: ObstacleUnparsed}
 	}
 	switch name {
-	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
+	case "eval", "exec", "source", ".", "alias", "trap", "hash":
 		return Obstacle{Kind: ObstacleEval, Text: name}
 	case "test", "[":
 		return testWordsObstacle(n.Args)
@@ -190,19 +190,6 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 
 // hiddenLinePattern finds a line that begins with # but is not a comment of the script.
 var hiddenLinePattern = LazyPattern(`\n\s*['"]*#`)
-
-// mayHaveHashLines reports whether lines that begin with # are allowed in a word. They are allowed in the text of a
-// here-document, and in a word with a command substitution, whose own words are checked separately.
-func (r *scriptReader) mayHaveHashLines(n *syntax.Word) bool {
-	found := false
-	syntax.Walk(n, func(node syntax.Node) bool {
-		_, ok := node.(*syntax.CmdSubst)
-		found = found || ok
-		return true
-	})
-	redirect, ok := r.parents[len(r.parents)-1].(*syntax.Redirect)
-	return found || ok && redirect.Hdoc == n
-}
 
 func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
 	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.isQuoted() && (!ok || redirect.Hdoc == nil) {
@@ -255,31 +242,30 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	return Obstacle{}
 }
 
-// isHidden reports whether s is part of a function, a case, a select or counting loop, or a group inside another
-// construct. The parents of s are r.parents; those outside of the innermost substitution do not count. inFunction is
-// true if the innermost construct is a function, a case or a timed subshell (observed with 2.1.330).
+// isHidden reports whether a statement, whose parents are the current ones, is part of a function, a case, a select or counting loop, or a group
+// inside another construct, but not of a substitution in it. inFunction is true if the innermost of them, a condition or
+// loop included, is a function, a case or a timed subshell (observed with 2.1.330).
 func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
+	nested := false
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst:
 			return hidden, false
 		case *syntax.FuncDecl:
 			if !followsList(append(slices.Clip(r.parents[i+1:]), s)) {
-				return true, true
+				return true, !nested && !strings.Contains(r.source[n.Pos().Offset():s.Pos().Offset()], "\n")
 			}
+		case *syntax.IfClause, *syntax.WhileClause:
+			nested = true
 		case *syntax.BinaryCmd:
 			hidden = hidden || r.hasCommentAfterOperator(n) && append(slices.Clip(r.parents), s)[i+1] == syntax.Node(n.X)
 		case *syntax.CaseItem:
-			return true, true
+			return true, !nested
 		case *syntax.ForClause:
 			_, counts := n.Loop.(*syntax.CStyleLoop)
-			hidden = hidden || counts || n.Select
+			hidden, nested = hidden || counts || n.Select, true
 		case *syntax.Block:
 			if stmt, ok := r.parents[i-1].(*syntax.Stmt); ok && stmt.Negated {
-				hidden = true
-			}
-			switch r.parents[max(0, i-2)].(type) {
-			case *syntax.TimeClause, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause:
 				hidden = true
 			}
 		case *syntax.Subshell:
@@ -418,3 +404,17 @@ func (r *scriptReader) isAssignmentIgnored(isOfDirectory bool) bool {
 
 // unclearValuePattern matches a value that the real CLI does not determine (observed with 2.1.330).
 var unclearValuePattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
+
+// heredocStart matches the part of a line from a here-document on, unless the line has arithmetic before it.
+var heredocStart = LazyPattern(`^(?:[^<(]|\([^(]|<[^<])*<<-?\s*['"\\\w](.*)$`)
+
+// followsHeredoc reports whether a here-document precedes the statement on its line. The real CLI (observed with 2.1.330)
+// does not analyse such a command, and ignores it if a semicolon or ampersand separates the two.
+func (r *scriptReader) followsHeredoc(s *syntax.Stmt) (followed, separate bool) {
+	before := r.source[:s.Pos().Offset()]
+	found := heredocStart().FindStringSubmatch(before[strings.LastIndexByte(before, '\n')+1:])
+	if found == nil {
+		return false, false
+	}
+	return true, strings.ContainsAny(strings.ReplaceAll(found[1], "&&", ""), ";&")
+}

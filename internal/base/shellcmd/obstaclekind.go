@@ -1,5 +1,7 @@
 package shellcmd
 
+import "slices"
+
 // ObstacleKind is a form of shell text whose effect is unknown before it runs.
 type ObstacleKind int
 
@@ -51,10 +53,5 @@ type Obstacle struct {
 // IsFoundInText reports whether this kind of obstacle is found in the plain text, without parsing. Such an obstacle is
 // found even in a script with syntax errors.
 func (o Obstacle) IsFoundInText() bool {
-	switch o.Kind {
-	case ObstacleEscapedSpace, ObstacleForeignSpace, ObstacleNamedDirectory, ObstacleEqualsExpansion, ObstacleQuotedBrace:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]ObstacleKind{ObstacleEscapedSpace, ObstacleForeignSpace, ObstacleNamedDirectory, ObstacleEqualsExpansion, ObstacleQuotedBrace}, o.Kind)
 }

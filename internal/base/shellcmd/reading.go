@@ -21,6 +21,15 @@ var errFinalBackslash = errors.New("no line follows the backslash at the end of 
 // changed.
 func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseConfirmed(source)
+	var wrong syntax.ParseError
+	if errors.As(err, &wrong) { // the text ends an open here-document, too
+		if end, found := strings.CutPrefix(wrong.Text, "unclosed here-document `"); found {
+			closed := source + "\n" + strings.TrimSuffix(end, "`")
+			if stmts, err := parseConfirmed(closed); err == nil {
+				return closed, stmts, nil
+			}
+		}
+	}
 	if text, stmts, unclear, ok := parseRepaired(source, err); ok {
 		if !unclear && !endsUnclosed(source, stmts) {
 			err = nil
@@ -300,16 +309,12 @@ func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 
 // isMisplacedWord reports whether a word that the parser accepts as a command's name continues or ends another command.
 func isMisplacedWord(word string) bool {
-	return slices.Contains([]string{"then", "elif", "else", "fi", "do", "done", "esac"}, word) || word[0] == '}'
+	return strings.Contains(" then elif else fi do done esac if while until for case function select ", " "+word+" ") || word[0] == '}'
 }
 
 // isReservedWord reports whether a word is a reserved word whose position the parser does not record.
 func isReservedWord(word string) bool {
-	switch word {
-	case "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let"}, word)
 }
 
 // maxSyntaxRepairs bounds the repairs in one script, and maxRepairedLength the length of a script that is repaired.

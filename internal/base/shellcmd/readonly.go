@@ -10,7 +10,7 @@ import (
 // IsReadOnly reports that the script changes no file and no state outside its own
 // shell. It is conservative: false may also mean "unknown".
 func (s Script) IsReadOnly() bool {
-	if s.IsOpaque || len(s.Commands) == 0 || hasWrite(s.Redirects) {
+	if s.IsOpaque || len(s.Commands) == 0 || HasWrite(s.Redirects) {
 		return false
 	}
 	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
@@ -18,7 +18,7 @@ func (s Script) IsReadOnly() bool {
 
 // IsReadOnly reports that this command is known to only read.
 func (c Command) IsReadOnly() bool {
-	if hasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.HasOnlyHarmlessAssignments() {
+	if HasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.HasOnlyHarmlessAssignments() {
 		return false
 	}
 	inner := c.WithoutPlainWrappers()
@@ -105,16 +105,13 @@ func (c Command) joinsTests() bool {
 
 func isGrep(name string) bool { return name == "grep" || name == "egrep" || name == "fgrep" }
 
-func hasWrite(rs []Redirect) bool {
+// HasWrite reports whether a redirection may write a file.
+func HasWrite(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.WritesFile })
 }
 
 func isHarmlessVariable(name string) bool {
-	switch name {
-	case "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS", "LINES", "NODE_ENV":
-		return true
-	}
-	return strings.HasPrefix(name, "LC_")
+	return strings.HasPrefix(name, "LC_") || slices.Contains([]string{"LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS", "LINES", "NODE_ENV"}, name)
 }
 
 // isAlwaysReadOnly reports whether a command writes nothing, with any arguments.
@@ -179,12 +176,9 @@ func isReadOnlyDocker(args []string) bool {
 			return slices.Contains([]string{"--host", "--context", "--config", "--tlscacert", "--tlscert", "--tlskey"}, name) ||
 				strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "Hc")
 		})
-	case "logs":
-		return optionGrammar{refusesDashes: true, flags: "ft", flagsWithValue: "n", longNames: " follow timestamps details ", longWithValue: " tail since until "}.allows(args[1:])
-	case "inspect":
-		return optionGrammar{refusesDashes: true, flags: "s", flagsWithValue: "f", longNames: " size ", longWithValue: " format type "}.allows(args[1:])
 	}
-	return false
+	g, ok := commandGrammars()["docker "+args[0]]
+	return ok && g.allows(args[1:])
 }
 
 // jqOtherInputPattern matches constructs of a jq program that read more than its input.

@@ -3,6 +3,7 @@
 package shellcmd
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type Script struct {
 	IsPipeline bool
 	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
 	SubshellList bool
-	// Groups are the texts of groups that begin with an assignment, such as A=1; b in (A=1; b).
+	// Groups are the texts of groups that begin with an assignment, such as A=1; b in (A=1; b), and of ((…)) with words.
 	Groups []string
 	// IsBroken is true if the script has a syntax error, HasOpenQuote if a single quote is never closed.
 	IsBroken, HasOpenQuote bool
@@ -91,10 +92,14 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, compounds: map[syntax.Node]Clarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parseOrRepair(cmd)
+	if words := arithmeticWords().FindStringSubmatchIndex(cmd); words != nil && errors.Is(err, ErrUncertain) {
+		r.script.Groups = append(r.script.Groups, cmd[words[2]:words[3]])
+		text, stmts, err = parseOrRepair(cmd[:words[0]] + "{ :;" + strings.Repeat(" ", words[1]-words[0]-len("{ :;}")) + "}" + cmd[words[1]:])
+	}
 	r.source, r.end = text, len(cmd)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, r.visit)
@@ -107,6 +112,10 @@ func Parse(cmd string) (Script, error) {
 	r.script.IsBroken, r.script.HasOpenQuote = err != nil, len(text) > len(cmd) && text[len(cmd)] == '\''
 	return r.script, err
 }
+
+// arithmeticWords matches an arithmetic command with several words, which is a group without effect for the real CLI
+// (observed with 2.1.330).
+var arithmeticWords = LazyPattern(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
 
 // mayChangeHome reports whether a script may change HOME: it contains the name in other places than $HOME and ${HOME}.
 func mayChangeHome(cmd string) bool {
@@ -131,6 +140,7 @@ type scriptReader struct {
 	// isUnresolved is true if the script has a construct whose effect is unknown. The real CLI then ignores the values
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
+	compounds    map[syntax.Node]Clarity // results of compoundClarity
 	// continuedBefore and continuedAfter are the line continuations before and after a statement that is next to a
 	// pipe. They are part of the text of its command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
@@ -242,8 +252,8 @@ func (r *scriptReader) recordPipeContinuation(n *syntax.BinaryCmd) {
 }
 
 func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
-	r.script.IsOpaque = true
-	c := Command{Text: r.sourceText(n)}
+	c := Command{Text: r.sourceText(n), Clarity: Unread}
+	r.script.IsOpaque = r.script.IsOpaque || !plainDeclaration().MatchString(c.Text)
 	for _, a := range n.Args {
 		if a.Name != nil {
 			r.recordAssignment(a)
@@ -257,6 +267,9 @@ func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
+// plainDeclaration matches a declaration that a rule can allow.
+var plainDeclaration = LazyPattern(`^(export( [\w=./:@%+,-]+)*|\w+( \w+)*)$`)
+
 func (r *scriptReader) isTimed() (timed, hasOption bool) {
 	if len(r.parents) == 0 {
 		return false, false
@@ -266,7 +279,8 @@ func (r *scriptReader) isTimed() (timed, hasOption bool) {
 }
 
 func (r *scriptReader) readStatement(s *syntax.Stmt) {
-	if int(s.Pos().Offset()) >= r.end {
+	followed, separate := r.followsHeredoc(s)
+	if int(s.Pos().Offset()) >= r.end || separate {
 		return
 	}
 	if s.Background || s.Coprocess || s.Disown {
@@ -299,7 +313,10 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 		parts = append(parts, r.sourceText(a))
 	}
-	c.Clarity = r.clarity(s.Redirs, call)
+	c.Clarity = max(r.clarity(s.Redirs, call), r.compoundClarity())
+	if followed {
+		c.Clarity = max(c.Clarity, Obscure)
+	}
 	for i, w := range call.Args {
 		text, known := r.readWord(w)
 		if i > 0 {

@@ -16,7 +16,9 @@ func isConstantTest(n *syntax.TestClause) bool {
 	}
 	known := true
 	syntax.Walk(n.X, func(node syntax.Node) bool {
-		switch node.(type) {
+		switch n := node.(type) {
+		case *syntax.Lit:
+			known = known && !unescapedGlob().MatchString(n.Value)
 		case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp, *syntax.ProcSubst:
 			known = false
 		}
@@ -24,6 +26,8 @@ func isConstantTest(n *syntax.TestClause) bool {
 	})
 	return known
 }
+
+var unescapedGlob = LazyPattern(`(^|[^\\])[*?[]`)
 
 // testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic: an operand of -eq and similar operators
 // that is not a number, or an operand of -v or -R that is not the name of a variable.

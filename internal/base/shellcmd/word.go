@@ -430,8 +430,8 @@ func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]str
 					continue
 				}
 			}
-			if i < len(p.Value) || i == 1 {
-				b.WriteByte(p.Value[min(i, len(p.Value)-1)])
+			if i < len(p.Value) {
+				b.WriteByte(p.Value[i])
 			}
 		}
 	case *syntax.SglQuoted:

@@ -99,12 +99,7 @@ func (c Command) WithoutWrappers() Command {
 
 // IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
 func (s Script) IsAnalysed() bool {
-	switch s.Obstacle.Kind {
-	case NoObstacle, ObstacleAssignedVariable, ObstacleHiddenLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleAssignedVariable, ObstacleHiddenLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
 }
 
 // IsComplex reports whether the real CLI does not analyse the script or the command completely.
@@ -116,12 +111,21 @@ func (s Script) IsComplex(c Command) bool {
 // these programs in scripts that it cannot analyse completely (observed with 2.1.330).
 func (s Script) UnwrappedForRemoval(c Command) Command {
 	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
-	plain := c.WithoutPlainWrappers().removeWrappers(names...)
+	plain := c.WithoutPlainWrappers()
+	if inner := plain.removeWrappers(names...); plainWrappers().MatchString(strings.Join(plain.Args[:len(plain.Args)-len(inner.Args)], "\t") + "\t") {
+		plain = inner
+	}
 	if !s.IsComplex(c) {
 		return plain
 	}
 	return plain.removeWrappers("env", "nohup", "timeout", "command", "builtin", "nice", "stdbuf", "sudo", "doas", "setsid", "exec", "ionice", "watch", "flock", "taskset", "chrt", "strace", "ltrace", "unshare", "nsenter", "pkexec", "sandbox-exec", "time")
 }
+
+// plainWrappers matches the wrappers, each with its options, that may precede a removal in a simple script (observed with
+// 2.1.330). A tab follows each word.
+var plainWrappers = LazyPattern(strings.NewReplacer(" ", `\t`, `\S`, `[^\t]`).Replace(`^( |(\S*/)?env ((-[i0v]|-u \S+|[^\t=-][^\t=]*=\S*) )*|nice (-n \S+ |-\d+ )?(-- )?|` +
+	`stdbuf ((-[ioe] ?\S+|--(input|output|error)=\S+) )+|nohup (-- )?|command (-p )?(-- )?|builtin (-- )?|` +
+	`timeout ((-[vf]|--(foreground|preserve-status|verbose)|--(signal|kill-after)[= ]\S+|-[sk] ?\S+|--) )*\S+ )*$`))
 
 func (c Command) removeWrappers(names ...string) Command {
 	for len(c.Args) > 0 {
@@ -192,7 +196,7 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 	reached[0] = true
 	for i, w := range c.Words {
 		source := strings.TrimPrefix(w.Source, `\`)
-		if !reached[i] || source == "" || strings.ContainsAny(source, `'"\`) {
+		if !reached[i] || source == "" || strings.ContainsAny(source, `'"\`) && !maybeEmptyWord().MatchString(source) {
 			continue
 		}
 		switch name = strings.ToLower(path.Base(source)); {
@@ -213,7 +217,7 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 func (s Script) Assignments() string {
 	var b strings.Builder
 	for _, c := range s.Commands {
-		if len(c.Args) > 0 || len(c.Assignments) == 0 {
+		if len(c.Assignments) == 0 && !slices.Contains([]string{"declare", "export", "local", "readonly", "typeset"}, c.Name()) || len(c.Args) > 0 && len(c.Assignments) > 0 {
 			break
 		}
 		b.WriteString(c.Text + "\n")
@@ -244,15 +248,20 @@ func (c Command) Programs() []string {
 	for len(args) > 0 {
 		words := c.Words[len(c.Words)-len(args):]
 		args[0] = cmp.Or(words[0].Value, args[0])
-		if words[0].IsDollarQuoted {
+		isFirst := len(args) == len(c.Args)
+		switch {
+		case (!isFirst || c.IsTimed) && words[0].Value == "" && maybeEmptyWord().MatchString(words[0].Source) && words[0].Source != "$HOME":
+			args = args[1:]
+			continue
+		case words[0].IsDollarQuoted:
 			return out
 		}
-		if len(out) > 0 && isXargs(out[len(out)-1]) {
+		if len(out) > 0 && strings.HasPrefix(out[len(out)-1], "xargs ") {
 			return append(out, strings.Join(args, " ")) // observed with 2.1.330
 		}
 		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
 		out = append(out, strings.Join(args, " "))
-		if strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(PlaceholderOutput) {
+		if isFirst && strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(PlaceholderOutput) {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
 		if script := scriptOptionValue(args); script != "" {
@@ -267,20 +276,22 @@ func (c Command) Programs() []string {
 		}
 		rest := w.operandsAfter(args[1:])
 		own := words[1 : len(words)-len(rest)]
-		if args[0] != "env" && isOpaqueWrapper(args[0], own) {
+		if args[0] != "env" && isOpaqueWrapper(args[0], own) || slices.ContainsFunc(own, func(w Word) bool { return w.IsDollarQuoted }) {
 			return out
 		}
 		if i := slices.IndexFunc(own, func(w Word) bool { return w.Shape == string(PlaceholderVariable) && w.Source[0] == '$' }); i >= 0 { // the variable may be empty
 			out = append(out, Command{Args: slices.Delete(slices.Clone(args), i+1, i+2), Words: slices.Delete(slices.Clone(words), i+1, i+2)}.Programs()...)
 		}
-		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(PlaceholderVariable) {
-			out = append(out, strings.Join(args[1:], " ")) // the variable may be empty
+		if (args[0] == "nice" || args[0] == "stdbuf") && len(rest) > 0 && slices.Contains([]string{"ionice", "setsid", "sudo"}, rest[0]) {
+			return append(out, strings.Join(rest, " ")) // observed with 2.1.330
 		}
+		args = rest
 	}
 	return out
 }
 
-func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
+// maybeEmptyWord matches an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
+var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
 
 // isOpaqueRunner reports whether args start a wrapper that hides its program from permission rules.
 func isOpaqueRunner(args []string) bool {
@@ -430,4 +441,25 @@ func findExecScript(c Command) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// evaluators matches commands whose arguments are code, or that change how the shell reads code (observed with 2.1.330). A
+// space follows each word.
+var evaluators = LazyPattern(`^(eval|exec|source|\.|alias|trap|hash|let|enable|coproc|mapfile|readarray|shopt|bind|complete|nocorrect|-|zmodload|emulate|autoload|` +
+	`sysopen|sysread|syswrite|sysseek|zpty|ztcp|zsocket|vared|zf_\S*) |^(strace|ltrace|unshare|nsenter|setsid|flock|watch|ionice|taskset|chrt|sandbox-exec|script) .|` +
+	`^fc (.* )?-e |^printf -v |^wait (.* )?-p |^unset .*\[|^read (-[^adinNptu ]*[adinNptu] \S* |-[^adinNptu ]* )*[^- ]|^env (.* )?-S |^jq .*system\(|^jq (.* )?(-\w*[fL]|--(from-file|library-path|rawfile|slurpfile) )`)
+
+// Evaluator returns the first program for which the real CLI asks even if a rule allows commands that begin with its
+// name; empty means none.
+func (s Script) Evaluator() string {
+	for _, c := range s.Commands {
+		inner := c.WithoutPlainWrappers().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
+		if len(inner.Args) > 1 && inner.Args[0] == "xargs" {
+			inner.Args = inner.Args[1:]
+		}
+		if len(inner.Args) > 0 && evaluators().MatchString(strings.Join(append([]string{path.Base(inner.Args[0])}, inner.Args[1:]...), " ")+" ") {
+			return path.Base(inner.Args[0])
+		}
+	}
+	return ""
 }

@@ -60,9 +60,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 			ID: "F01", Level: "error", Text: fmt.Sprintf("without any fault the command %s with exit code %d", plain.row.Outcome, plain.row.Code),
 			Advice: "make the command pass without faults first; its stderr:\n" + plain.stderr,
 		})
-		if report.Command.Code == 0 {
-			report.Command.Code = verdict.ExitWrongUsage
-		}
+		report.Command.Code = cmp.Or(report.Command.Code, verdict.ExitWrongUsage)
 		return report, nil, nil
 	}
 	if !plain.claudeStarted && !o.Rules.AllowNoRuns && !o.Setup.Lenient {

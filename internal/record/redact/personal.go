@@ -88,12 +88,7 @@ func (p *personalFinder) findKnownIDs(s string) []Finding {
 
 // isCommonName reports whether the name of an account or a machine is too common to identify a person.
 func isCommonName(name string) bool {
-	switch name {
-	case "root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev",
-		"work", "workspace", "vscode":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev", "work", "workspace", "vscode"}, name)
 }
 
 func (p *personalFinder) find(s string) []Finding {
