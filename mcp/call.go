@@ -226,3 +226,10 @@ func (m *Manager) LossReason(ctx context.Context, server string) (reason string,
 	}
 	return st.err, st.stderrTail
 }
+
+// observe completes the record of a call and passes it on.
+func (m *Manager) observe(c CallRecord) {
+	c.Source, c.InputCID, c.ResultCID = RecordSource, contentID(c.Input), contentID(c.Result)
+	c.DurationMS = m.options.Observer.Now().Sub(c.StartedAt).Milliseconds()
+	m.options.Observer.RecordCall(c)
+}

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // UserMessage is one prompt, the input of a turn.
 type UserMessage struct {
@@ -172,4 +175,15 @@ func (n Null[T]) MarshalJSON() ([]byte, error) {
 func (n *Null[T]) UnmarshalJSON(data []byte) error {
 	n.Set = true
 	return json.Unmarshal(data, &n.Value)
+}
+
+// PreviousReply describes the last reply of the model before this run of the session.
+type PreviousReply struct {
+	At        time.Time
+	Model     string
+	Tokens    int  // tokens of the whole context up to this reply
+	LongCache bool // the reply's prompt cache lasts an hour, not five minutes
+
+	UUID    string // UUID of the reply's last line in the transcript
+	Replies int    // number of replies in the conversation, including this one
 }

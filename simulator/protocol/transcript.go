@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"time"
 )
 
 // Envelope contains the keys that user, assistant, attachment and system lines of a transcript have (spec: cli-contract
@@ -491,15 +490,4 @@ type LineCost struct {
 	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
 	WebSearchRequests        int     `json:"webSearchRequests"`
 	CostUSD                  float64 `json:"costUSD"`
-}
-
-// PreviousReply describes the last reply of the model before this run of the session.
-type PreviousReply struct {
-	At        time.Time
-	Model     string
-	Tokens    int  // tokens of the whole context up to this reply
-	LongCache bool // the reply's prompt cache lasts an hour, not five minutes
-
-	UUID    string // UUID of the reply's last line in the transcript
-	Replies int    // number of replies in the conversation, including this one
 }

@@ -54,13 +54,6 @@ type NotificationRecord struct {
 	Text string `json:"text,omitempty"`
 }
 
-// observe completes the record of a call and passes it on.
-func (m *Manager) observe(c CallRecord) {
-	c.Source, c.InputCID, c.ResultCID = RecordSource, contentID(c.Input), contentID(c.Result)
-	c.DurationMS = m.options.Observer.Now().Sub(c.StartedAt).Milliseconds()
-	m.options.Observer.RecordCall(c)
-}
-
 // contentID returns the CID of a JSON value, or of bytes that are not JSON; it is empty without a value.
 func contentID(v json.RawMessage) string {
 	if len(v) == 0 {
