@@ -220,3 +220,6 @@ func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	p.showIdle()
 	return nil
 }
+
+// Go runs f in a goroutine that [Conn.Serve] waits for. Request handlers use it.
+func (p *Conn) Go(f func()) { p.pending.group.Go(f) }

@@ -67,6 +67,3 @@ func (e *pendingRequests) cancelAll() {
 		cancel()
 	}
 }
-
-// Go runs f in a goroutine that [Conn.Serve] waits for. Request handlers use it.
-func (p *Conn) Go(f func()) { p.pending.group.Go(f) }
