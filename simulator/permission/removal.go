@@ -223,14 +223,30 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, changesDirecto
 
 // removalTargetApproval returns the question about the targets of a command whose words are known.
 func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirectory bool) *approvalRequest {
-	isBypass := c.judge.mode == protocol.ModeBypass
 	inner := c.script.UnwrappedForRemoval(cmd)
 	name := commandBaseName(inner)
 	if name != "rm" && name != "rmdir" || inner.Words[0].IsDollarQuoted || cmd.Clarity == shellcmd.Unread || cmd.IsTimed && cmd.Interleaved {
 		return nil
 	}
+	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return rmdirParentsPattern().MatchString(a) })
+	for _, target := range c.judgedOperands(cmd, inner, changesDirectory) {
+		if removesParents {
+			target += "/"
+		}
+		if changesDirectory && cmd.Clarity > shellcmd.Clear && isRelativeTarget(target) {
+			continue // the target cannot be resolved
+		}
+		if q := c.dangerousTargetApproval(name, target, changesDirectory); q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
+// judgedOperands returns the operands of a removal that are checked: none if the command cannot be analysed.
+func (c commandLine) judgedOperands(cmd, inner shellcmd.Command, changesDirectory bool) []string {
 	operands, _ := removalOperands(inner)
-	if isBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
+	if c.judge.mode == protocol.ModeBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
 		if !strings.Contains(cmd.Text, "${HOME}") || cmd.Clarity > shellcmd.Unresolved {
 			return nil
 		}
@@ -245,19 +261,12 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 			return strings.ContainsAny(target, unknownValuePlaceholders+string(shellcmd.PlaceholderOutput)) || changesDirectory && (all || strings.Trim(target, "./") == "")
 		})
 	}
-	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return rmdirParentsPattern().MatchString(a) })
-	for _, target := range operands {
-		if removesParents {
-			target += "/"
-		}
-		if changesDirectory && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
-			continue // the target cannot be resolved
-		}
-		if q := c.dangerousTargetApproval(name, target, changesDirectory); q != nil {
-			return q
-		}
-	}
-	return nil
+	return operands
+}
+
+// isRelativeTarget reports whether a target depends on the working directory, so that it is below neither / nor a home directory.
+func isRelativeTarget(target string) bool {
+	return !filepath.IsAbs(target) && strings.Trim(target, "~") == target && !strings.HasPrefix(target, string(shellcmd.PlaceholderHome))
 }
 
 var rmdirParentsPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)

@@ -125,12 +125,18 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 		}
 		redirects = append(redirects, cmd.Redirects...)
 	}
+	return c.sensitiveRedirectApproval(redirects, moved)
+}
+
+// sensitiveRedirectApproval returns the question about the first redirection that writes a sensitive file. If the command line
+// changes the directory, relative names are ignored.
+func (c commandLine) sensitiveRedirectApproval(redirects []shellcmd.Redirect, changesDirectory bool) *approvalRequest {
 	for _, r := range redirects {
 		if !r.WritesFile {
 			continue
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
-			if moved && !filepath.IsAbs(path) {
+			if changesDirectory && !filepath.IsAbs(path) {
 				continue
 			}
 			if q := c.sensitivePathApproval(path); q != nil {

@@ -250,7 +250,7 @@ func (c Command) Programs() []string {
 		args[0] = cmp.Or(words[0].Value, args[0])
 		isFirst := len(args) == len(c.Args)
 		switch {
-		case (!isFirst || c.IsTimed) && words[0].Value == "" && maybeEmptyWord().MatchString(words[0].Source) && words[0].Source != "$HOME":
+		case (!isFirst || c.IsTimed) && words[0].mayBeEmpty():
 			args = args[1:]
 			continue
 		case words[0].IsDollarQuoted:
@@ -276,12 +276,10 @@ func (c Command) Programs() []string {
 		}
 		rest := w.operandsAfter(args[1:])
 		own := words[1 : len(words)-len(rest)]
-		if args[0] != "env" && isOpaqueWrapper(args[0], own) || slices.ContainsFunc(own, func(w Word) bool { return w.IsDollarQuoted }) {
+		if hidesProgram(args[0], own) {
 			return out
 		}
-		if i := slices.IndexFunc(own, func(w Word) bool { return w.Shape == string(PlaceholderVariable) && w.Source[0] == '$' }); i >= 0 { // the variable may be empty
-			out = append(out, Command{Args: slices.Delete(slices.Clone(args), i+1, i+2), Words: slices.Delete(slices.Clone(words), i+1, i+2)}.Programs()...)
-		}
+		out = append(out, Command{Args: args, Words: words}.programsIfEmpty(own)...)
 		if (args[0] == "nice" || args[0] == "stdbuf") && len(rest) > 0 && slices.Contains([]string{"ionice", "setsid", "sudo"}, rest[0]) {
 			return append(out, strings.Join(rest, " ")) // observed with 2.1.330
 		}
@@ -292,6 +290,25 @@ func (c Command) Programs() []string {
 
 // maybeEmptyWord matches an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
 var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
+
+// programsIfEmpty returns the programs of c if the first variable among the wrapper's own words is empty; nil without one.
+func (c Command) programsIfEmpty(own []Word) []string {
+	i := slices.IndexFunc(own, func(w Word) bool { return w.Shape == string(PlaceholderVariable) && w.Source[0] == '$' })
+	if i < 0 {
+		return nil
+	}
+	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.Programs()
+}
+
+// mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper.
+func (w Word) mayBeEmpty() bool {
+	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
+}
+
+// hidesProgram reports whether the options of a wrapper hide its program from permission rules.
+func hidesProgram(wrapper string, options []Word) bool {
+	return wrapper != "env" && isOpaqueWrapper(wrapper, options) || slices.ContainsFunc(options, func(w Word) bool { return w.IsDollarQuoted })
+}
 
 // isOpaqueRunner reports whether args start a wrapper that hides its program from permission rules.
 func isOpaqueRunner(args []string) bool {
