@@ -229,7 +229,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 		return nil
 	}
 	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return rmdirParentsPattern().MatchString(a) })
-	for _, target := range c.judgedOperands(cmd, inner, changesDirectory) {
+	for _, target := range judgedOperands(c, cmd, inner, changesDirectory) {
 		if removesParents {
 			target += "/"
 		}
@@ -244,7 +244,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 }
 
 // judgedOperands returns the operands of a removal that are checked: none if the command cannot be analysed.
-func (c commandLine) judgedOperands(cmd, inner shellcmd.Command, changesDirectory bool) []string {
+func judgedOperands(c commandLine, cmd, inner shellcmd.Command, changesDirectory bool) []string {
 	operands, _ := removalOperands(inner)
 	if c.judge.mode == protocol.ModeBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
 		if !strings.Contains(cmd.Text, "${HOME}") || cmd.Clarity > shellcmd.Unresolved {

@@ -125,12 +125,12 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 		}
 		redirects = append(redirects, cmd.Redirects...)
 	}
-	return c.sensitiveRedirectApproval(redirects, moved)
+	return sensitiveRedirectApproval(c, redirects, moved)
 }
 
 // sensitiveRedirectApproval returns the question about the first redirection that writes a sensitive file. If the command line
 // changes the directory, relative names are ignored.
-func (c commandLine) sensitiveRedirectApproval(redirects []shellcmd.Redirect, changesDirectory bool) *approvalRequest {
+func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, changesDirectory bool) *approvalRequest {
 	for _, r := range redirects {
 		if !r.WritesFile {
 			continue
