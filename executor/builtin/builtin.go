@@ -242,7 +242,7 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // ObservedInput returns a call's input as hooks and hosts see it. It replaces aliases of keys by the keys of the tool's
 // schema, and the path of a read, written or edited file by the absolute path. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
-	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(call.Input)
+	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(hideOwnPlan(call))
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
 	if whole := t.files.ObservedInput(call); whole != nil {

@@ -59,52 +59,70 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 			r := tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
 			return &r
 		},
-		Run: tool.TypedRunWithEvents(p, exitPlanMode),
+		Prepare: func(in *tool.Keys) bool { return p.addPlan(in) },
+		Run:     p.exitPlanMode,
 	}
 }
 
-// exitPlanMode ends plan mode. If the call contains a plan, exitPlanMode saves it in the plan file; otherwise, the plan
-// is the content of the plan file. If the host has already left plan mode, its new mode stays.
-func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
-	plan, path := p.currentPlan(in.Plan)
-	message := "User has approved exiting plan mode. You can now proceed."
+// exitPlanMode ends plan mode. The plan is the content of the plan file, unless a host or a hook has changed the call and
+// its plan is another one, which exitPlanMode writes to the file. If the host has already left plan mode, its new mode
+// stays.
+func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.Result {
+	plan, path := p.currentPlan()
+	message, heading := "User has approved exiting plan mode. You can now proceed.", "## Approved Plan:"
+	given, _ := tool.Decode[struct{ Plan string }](call.Input) // validated
+	edited := call.ObservedInput == nil && given.Plan != "" && (plan == nil || *plan != given.Plan)
+	if edited {
+		plan, heading = &given.Plan, "## Approved Plan (edited by user):"
+		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*plan), 0o600) != nil {
+			path = "" // a plan that cannot be saved is still valid
+		}
+	}
 	if plan != nil {
 		message = "User has approved your plan. You can now start coding. Start with updating your todo list if applicable"
 		if path != "" {
 			message += "\n\nYour plan has been saved to: " + path + "\nYou can refer back to it if needed during implementation."
 		}
-		message += "\n\n## Approved Plan:\n" + *plan
+		message += "\n\n" + heading + "\n" + *plan
 	}
 	r := tool.ResultOf(tool.Text(message, struct {
-		Plan     *string `json:"plan"`
-		IsAgent  bool    `json:"isAgent"`
-		FilePath string  `json:"filePath,omitempty"`
-	}{plan, false, path}))
+		Plan      *string `json:"plan"`
+		IsAgent   bool    `json:"isAgent"`
+		FilePath  string  `json:"filePath,omitempty"`
+		WasEdited bool    `json:"planWasEdited,omitempty"`
+	}{plan, false, path, edited}))
 	if p.modes != nil && p.modes.Mode() == protocol.ModePlan {
 		r.EventsBefore = p.switchMode(p.modes.ModeAfterPlan())
 	}
 	return r
 }
 
-// currentPlan returns the plan (nil means none) and the path of the file that contains it ("" means no file).
-func (p *planTools) currentPlan(planInCall *string) (plan *string, path string) {
+// currentPlan returns the plan (nil means none) and the path of the file for it ("" means no file).
+func (p *planTools) currentPlan() (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()
-	}
-	if planInCall != nil && *planInCall != "" {
-		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*planInCall), 0o600) != nil {
-			path = "" // a plan that cannot be saved is still valid
-		}
-		return planInCall, path
-	}
-	if path == "" {
-		return nil, ""
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, path
 	}
 	return new(string(data)), path
+}
+
+// addPlan adds the content of the plan file to a call.
+func (p *planTools) addPlan(in *tool.Keys) bool {
+	plan, path := p.currentPlan()
+	if plan != nil {
+		*in = in.With("plan", tool.Quote(*plan)).With("planFilePath", tool.Quote(path))
+	}
+	return plan != nil
+}
+
+// hideOwnPlan removes a plan that the model has written itself, and not to the plan file. Hosts and hooks do not see it.
+func hideOwnPlan(call protocol.ToolUse) json.RawMessage {
+	return tool.Tool{Prepare: func(in *tool.Keys) bool {
+		return call.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.DropKeys(in, "plan")
+	}}.PrepareInput(call.Input)
 }
 
 func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {

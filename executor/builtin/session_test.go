@@ -144,8 +144,27 @@ func TestPlanMode(t *testing.T) {
 	r = call(t, tools, "ExitPlanMode", `{}`)
 	wantText(t, r, false, "User has approved exiting plan mode. You can now proceed.")
 	wantOutput(t, r, `{"plan":null,"isAgent":false,"filePath":"`+file+`"}`)
+	// A plan that the model writes in its call is not shown and not used; one that a host has put there is.
+	own := leave(`{"other":1,"plan":"do it"}`)
+	if seen := tools.ObservedInput(own); string(seen) != `{"other":1}` {
+		t.Errorf("a host sees %s", seen)
+	}
+	own.ObservedInput = tools.ObservedInput(own)
+	if r, err := tools.Execute(t.Context(), own); err != nil || r.Content.Text != "User has approved exiting plan mode. You can now proceed." {
+		t.Errorf("%+v, %v", r, err)
+	}
+	const approved = "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\n" +
+		"Your plan has been saved to: %s\nYou can refer back to it if needed during implementation.\n\n## Approved Plan%s:\ndo it"
 	r = call(t, tools, "ExitPlanMode", `{"plan":"do it"}`)
-	wantText(t, r, false, "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\n"+
-		"Your plan has been saved to: "+file+"\nYou can refer back to it if needed during implementation.\n\n## Approved Plan:\ndo it")
+	wantText(t, r, false, fmt.Sprintf(approved, file, " (edited by user)"))
+	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`","planWasEdited":true}`)
+	// Now the file exists: the call shows its plan.
+	whole := leave(`{"plan":"mine"}`)
+	whole.Input = tools.Prepare(whole)
+	if want := `{"plan":"do it","planFilePath":"` + file + `"}`; string(whole.Input) != want || tools.ObservedInput(whole) != nil {
+		t.Errorf("shown as %s, seen as %s, want %s", whole.Input, tools.ObservedInput(whole), want)
+	}
+	r = call(t, tools, "ExitPlanMode", string(whole.Input))
+	wantText(t, r, false, fmt.Sprintf(approved, file, ""))
 	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`"}`)
 }

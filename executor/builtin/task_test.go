@@ -144,7 +144,7 @@ func TestPlanModeSwitches(t *testing.T) {
 	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; m.mode != protocol.ModeDefault || err != nil || string(data) != want {
 		t.Errorf("mode %s, status %s, %v", m.mode, data, err)
 	}
-	if out, _ := protocol.Marshal(r.Output); string(out) != `{"plan":"1. think","isAgent":false,"filePath":"`+file+`"}` {
+	if out, _ := protocol.Marshal(r.Output); string(out) != `{"plan":"1. think","isAgent":false,"filePath":"`+file+`","planWasEdited":true}` {
 		t.Errorf("output %s", out)
 	}
 	if plan, _ := os.ReadFile(file); string(plan) != "1. think" {

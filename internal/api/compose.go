@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/api/history"
 	"github.com/claudeless/claudeless/internal/api/wire"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -17,12 +16,12 @@ const structuredOutputTool = "StructuredOutput"
 
 // BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
 func (f *replay) BuildMessage(now time.Time) *wire.Message {
-	a, key := f.finalState.answer, f.HistoryDigest()
-	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stopReason}
+	a := f.finalState.answer
+	m := &wire.Message{ID: f.id("msg"), Model: f.request.Model, StopReason: a.stopReason}
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
-			m.Blocks = append(m.Blocks, f.completeCall(b, len(m.Blocks), key))
+			m.Blocks = append(m.Blocks, f.completeCall(b, len(m.Blocks)))
 		case protocol.ThinkingBlock:
 			m.Blocks = append(m.Blocks, scenarios.WithSignature(b))
 		default:
@@ -74,11 +73,11 @@ func (f *replay) hidesThinking() bool {
 // completeCall fills in a scripted call for this request: the name under which the request offers the tool and, if they
 // are missing, an id and an empty input. If the call starts a sub-agent with a script, completeCall remembers the
 // script for the sub-agent.
-func (f *replay) completeCall(b protocol.ToolUse, index int, key history.Digest) protocol.ToolUse {
+func (f *replay) completeCall(b protocol.ToolUse, index int) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.offeredToolName(b.Name)
 	if b.ID == "" {
-		b.ID = f.replayer.ID("toolu", key, fmt.Sprint(index))
+		b.ID = f.id("toolu", fmt.Sprint(index))
 	}
 	if len(b.Input) == 0 {
 		b.Input = json.RawMessage("{}")
@@ -125,7 +124,7 @@ func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 		return
 	}
 	if slices.Contains(f.request.Tools.Names, structuredOutputTool) {
-		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.replayer.ID("toolu", f.HistoryDigest(), structuredOutputTool), Name: structuredOutputTool, Input: a.structured})
+		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.id("toolu", structuredOutputTool), Name: structuredOutputTool, Input: a.structured})
 		return
 	}
 	var config struct {
@@ -140,4 +139,12 @@ func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 	if config.Format.Type == "json_schema" || config.Type == "json_schema" {
 		m.Blocks = []protocol.Block{protocol.Text(string(a.structured))}
 	}
+}
+
+// id returns an id of the answer.
+func (f *replay) id(prefix string, parts ...string) string {
+	if f.replayer.bySession {
+		parts = append(parts, f.request.Session, f.request.Agent)
+	}
+	return f.replayer.ID(prefix, f.HistoryDigest(), parts...)
 }

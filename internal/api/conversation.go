@@ -105,7 +105,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: at.File, Line: at.Line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
-	t.id = x.server.replayer.ID("req", t.replay.HistoryDigest(), strconv.Itoa(t.replay.attempt))
+	t.id = t.replay.id("req", strconv.Itoa(t.replay.attempt))
 	return t, nil
 }
 

@@ -86,7 +86,7 @@ func New(o Options) (*Server, error) {
 	if o.Scenario.Seed != nil {
 		ids.Seed = history.Digest{}.Chain("seed", strconv.FormatInt(*o.Scenario.Seed, 10))
 	} else {
-		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
+		ids.Seed, ids.bySession = history.Digest{}.Chain("id", o.Clock.NewID()), true
 	}
 	s := &Server{Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory), replayer: newReplayer(o, ids)}
 	if o.Capture != nil {
@@ -149,7 +149,10 @@ func (s *Server) recordJournalLine(ns *requestNamespace, b journal.Body) {
 
 // idSource derives ids in the form of the API from a seed and a history. On all servers with the same seed, the same
 // answer to the same history has the same ids.
-type idSource struct{ Seed history.Digest }
+type idSource struct {
+	Seed      history.Digest
+	bySession bool // other sessions and agents have other ids, as in the API
+}
 
 // ID returns an id with a prefix such as "msg_".
 func (s idSource) ID(prefix string, key history.Digest, parts ...string) string {

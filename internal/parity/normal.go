@@ -75,8 +75,11 @@ var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
 	}
 })
 
-// Text replaces values in a text.
+// Text replaces values in a text. A text that is an id elsewhere is an id here.
 func (n *Normaliser) Text(s string) string {
+	if id := n.ids[s]; id != "" {
+		return id
+	}
 	for i := 0; i < len(n.paths); i += 2 {
 		s = strings.ReplaceAll(s, n.paths[i], n.paths[i+1])
 	}

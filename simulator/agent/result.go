@@ -26,6 +26,7 @@ type runProgress struct {
 	lastUsage       protocol.Usage
 	lastMessageID   string
 	firstPieceBytes int // bytes of the first streamed piece of the last message
+	callsStarted    int // some of them may still wait for their turn
 }
 
 func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Stream) {
@@ -57,7 +58,8 @@ func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 // complete. Only the first streamed piece of that message counts as output (observed with 2.1.330).
 func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	u := *k.currentUsage(t)
-	u.ToolUses++
+	k.callsStarted++
+	u.ToolUses = k.callsStarted
 	u.TotalTokens = k.lastUsage.InputTokens
 	if k.firstPieceBytes > 1 { // the first piece of an input without keys is at most one byte long
 		u.TotalTokens += max(1, k.firstPieceBytes/4)

@@ -20,7 +20,7 @@ type Trace struct {
 	Reports []string
 	// Attachments are for the transcript, in order.
 	Attachments []protocol.HookAttachment
-	// StopHooks describes the configured Stop hooks; nil means none ran.
+	// StopHooks describes the Stop hooks; nil means none ran.
 	StopHooks *protocol.StopHooks
 }
 
@@ -114,6 +114,9 @@ func (t *Trace) recordRefusalAttachment(c *hookCall, a *hookResult, reason strin
 	case "Stop", "SubagentStop":
 		if a.isBlocked { // the user message already contains the reason
 			return
+		}
+		if a.entry.callback != "" {
+			c = &hookCall{event: c.event, name: c.event + ":Callback", toolUseID: c.toolUseID}
 		}
 	case "PostToolBatch":
 		t.addStopAttachment(c, reason, "")
@@ -228,12 +231,12 @@ func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field)
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-// summarizeStopHooks records in the transcript the results of the configured Stop hooks.
+// summarizeStopHooks records in the transcript the results of the Stop hooks.
 func (o *Outcome) summarizeStopHooks(c *hookCall, answers []hookResult) {
 	sum := protocol.StopHookSummary{Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...), Prevented: o.StopTurn, Reason: o.StopReason}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
+		if a.noVerdict == noVerdictUnknownType {
 			continue
 		}
 		sum.Count++
@@ -246,7 +249,7 @@ func (o *Outcome) summarizeStopHooks(c *hookCall, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused && !a.isDetached && (a.outcome != outcomeError || a.entry.config.Type != "http") {
+		if !refused && !a.isDetached && a.entry.callback == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)

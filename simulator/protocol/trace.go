@@ -40,6 +40,12 @@ type PromptAccepted struct {
 	Expansion *Expansion
 }
 
+// CommandRan is a command that a host has run between two prompts. It belongs to the next prompt.
+type CommandRan struct {
+	Command *PromptAccepted
+	Output  *User
+}
+
 // Expansion is a command or skill with the text that it adds to the conversation.
 type Expansion struct {
 	Name  string
@@ -151,6 +157,7 @@ func (*PromptQueued) event()          {}
 func (*ConversationCompacted) event() {}
 func (*PromptAccepted) event()        {}
 func (*PromptAbsorbed) event()        {}
+func (*CommandRan) event()            {}
 func (*RuleMatched) event()           {}
 func (*ContextAdded) event()          {}
 func (*StopHooks) event()             {}
@@ -171,6 +178,7 @@ func (*PromptAccepted) trace()        {}
 func (*ContextAdded) trace()          {}
 func (*StopHooks) trace()             {}
 func (*PromptAbsorbed) trace()        {}
+func (*CommandRan) trace()            {}
 func (*RuleMatched) trace()           {}
 func (*ToolExecuted) trace()          {}
 func (*AttachmentAdded) trace()       {}

@@ -81,7 +81,7 @@ type UserLine struct {
 	RefusalRetry     bool   `json:"refusalRetry,omitempty"`
 
 	// The following keys belong to prompts.
-	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on
+	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image of the session, and so on
 	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
 	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
 	Origin          json.RawMessage `json:"origin,omitempty"`

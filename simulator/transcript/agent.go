@@ -3,6 +3,7 @@ package transcript
 import (
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -185,4 +186,20 @@ func (a *agentTranscripts) recordAgentEnd(ev *protocol.System) error {
 
 func userText(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
+}
+
+func setTextOrigin(line *protocol.UserLine) {
+	text := line.Message.Content.Plain()
+	if line.IsMeta {
+		line.Message = userText(text) // the CLI writes these texts as strings, not as lists of blocks
+	} else if !strings.HasPrefix(text, "[Request interrupted by user") {
+		return
+	}
+	line.RowSource = "harness"
+	switch {
+	case strings.HasPrefix(text, "Stop hook feedback:"):
+		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookTextLead
+	case claudecode.IsContinuationRequest(text):
+		line.RowSource, line.OwnNote = "", true
+	}
 }

@@ -50,6 +50,13 @@ func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
 	return ev.PromptID
 }
 
+// companionLine returns a line that the CLI adds to a prompt.
+func (th *conversation) companionLine(ev *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
+	e := th.newEnvelope("", "", ev.Timestamp)
+	e.PromptID = th.promptIDOf(ev)
+	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
+}
+
 // newEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.
 func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {

@@ -126,6 +126,7 @@ type SessionContext struct {
 	ModelName       string // display name; empty means unknown
 	Signature       string // name that signs commits
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
+	TempDir         string // directory of the session's temporary files
 	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
 	// not have both Bash and Edit. WithoutShell is true if the model does not have Bash.
 	ShellMode    protocol.PermissionMode

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -18,14 +18,15 @@ type recorder struct {
 	agents        *agentTranscripts
 	requests      *requestLog
 	costs         sessionCosts
-	attribution   attribution      // attribution of the model's next lines
-	turns         int              // number of prompts so far
-	notices       int              // number of those prompts that background work has sent
-	retainedUUIDs []string         // uuids of the messages that the last compaction kept
-	unanswered    []unansweredCall // calls without a result at the end of the history
-	awaitsReply   bool             // the history ends with a prompt that the model has not answered
-	turnClosed    bool             // the closing lines of the first turn in a terminal are written
-	promptMark    promptMark       // state before the last prompt
+	attribution   attribution            // attribution of the model's next lines
+	turns, images int                    // number of prompts and of their images so far
+	notices       int                    // number of those prompts that background work has sent
+	retainedUUIDs []string               // uuids of the messages that the last compaction kept
+	unanswered    []unansweredCall       // calls without a result at the end of the history
+	awaitsReply   bool                   // the history ends with a prompt that the model has not answered
+	turnClosed    bool                   // the closing lines of the first turn in a terminal are written
+	promptMark    promptMark             // state before the last prompt
+	commands      []*protocol.CommandRan // they have no lines until the next prompt
 
 	structured structuredOutput // output of the last call
 	fallback   *protocol.System // change of the model that is not recorded yet; nil means none
@@ -54,6 +55,8 @@ func (r *recorder) record(ev protocol.Event) error {
 		return r.recordPrompt(ev)
 	case *protocol.PromptAbsorbed:
 		return r.recordAbsorbed(ev)
+	case *protocol.CommandRan:
+		r.commands = append(r.commands, ev)
 	case *protocol.Init:
 		return r.attachments.writeContext()
 	case *protocol.Assistant:
@@ -132,17 +135,21 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Typed != "" {
 		return r.recordShellPrompt(ev)
 	}
+	for _, c := range r.commands {
+		c.Command.PromptID = r.conversation.promptIDOf(ev)
+		if err := cmp.Or(r.recordCommand(c.Command, 0), r.recordUser(c.Output)); err != nil {
+			return err
+		}
+	}
+	r.commands = nil
 	r.saveStateBeforePrompt(ev)
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.lostResultLines(ev.PromptID)
 	if ev.Preamble != "" {
-		e := r.conversation.newEnvelope("", "", ev.Timestamp)
-		e.PromptID = r.conversation.promptIDOf(ev)
-		mended = append(mended, protocol.UserLine{
-			LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
-			Message: userText(protocol.Reminder(ev.Preamble)), IsMeta: true, Companion: true, SkipAttachments: true,
-		})
+		line := r.conversation.companionLine(ev, userText(protocol.Reminder(ev.Preamble)))
+		line.SkipAttachments = true
+		mended = append(mended, line)
 	}
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptIDOf(ev)
@@ -163,14 +170,19 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
 	r.labels.recordPrompt(ev)
 	r.countPrompt(&line, ev)
-	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
+	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content, r.images)
 	if err := r.lines.write(append(mended, line)...); err != nil {
 		return err
 	}
 	if ev.Expansion != nil {
 		return nil // the text of the prompt is in the first block, before the images
 	}
-	return r.attachments.writeEnvironment()
+	err := r.attachments.writeEnvironment()
+	if source := r.conversation.options.Context; source != nil && line.ImageIDs != nil && err == nil {
+		r.images += len(line.ImageIDs)
+		err = r.lines.write(r.conversation.companionLine(ev, storeImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, line.ImageIDs)))
+	}
+	return err
 }
 
 // countPrompt counts the prompt and sets where it came from, when, and its place in the session. In a terminal, notices about
@@ -204,22 +216,6 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 		return err
 	}
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
-}
-
-func setTextOrigin(line *protocol.UserLine) {
-	text := line.Message.Content.Plain()
-	if line.IsMeta {
-		line.Message = userText(text) // the CLI writes these texts as strings, not as lists of blocks
-	} else if !strings.HasPrefix(text, "[Request interrupted by user") {
-		return
-	}
-	line.RowSource = "harness"
-	switch {
-	case strings.HasPrefix(text, "Stop hook feedback:"):
-		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookTextLead
-	case claudecode.IsContinuationRequest(text):
-		line.RowSource, line.OwnNote = "", true
-	}
 }
 
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +

@@ -63,7 +63,13 @@ func (l *requestLog) inputOf(agentID string) *modelInput {
 func (l *requestLog) addLine(value any) {
 	switch line := value.(type) {
 	case protocol.UserLine:
-		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+		c := l.inputOf(line.AgentID)
+		var reminders []inputMessage
+		if n := len(c.messages); line.Companion && n > c.sentMessages && c.messages[n-1].role == "system" {
+			reminders, c.messages = c.messages[n-1:], c.messages[:n-1:n-1] // reminders follow what belongs to the prompt
+		}
+		c.addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+		c.messages = append(c.messages, reminders...)
 	case protocol.AssistantLine:
 		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 	case protocol.SyntheticLine:

@@ -2,11 +2,13 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -182,11 +184,29 @@ func countTextBlocks(c protocol.Content) (n int) {
 	return n
 }
 
-func imageIDs(c protocol.Content) (ids []int) {
+// imageIDs returns the ids of the images of a prompt, which follow the last id.
+func imageIDs(c protocol.Content, last int) (ids []int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.ImageBlock); is {
-			ids = append(ids, len(ids)+1)
+			ids = append(ids, last+len(ids)+1)
 		}
 	}
 	return ids
+}
+
+// storeImages stores the images of a prompt in files, and returns the texts that name the files to the model. It ignores
+// files that cannot be written.
+func storeImages(dir string, c protocol.Content, ids []int) protocol.UserContent {
+	_ = os.MkdirAll(dir, 0o700)
+	names := protocol.UserContent{Role: "user"}
+	for _, b := range c.Blocks {
+		if image, is := b.(protocol.ImageBlock); is {
+			file := filepath.Join(dir, strconv.Itoa(ids[len(names.Content.Blocks)])+"."+filepath.Base(image.Source.MediaType))
+			if data, err := base64.StdEncoding.DecodeString(image.Source.Data); err == nil {
+				_ = os.WriteFile(file, data, 0o600)
+			}
+			names.Content.Blocks = append(names.Content.Blocks, protocol.Text("[Image: source: "+file+"]"))
+		}
+	}
+	return names
 }

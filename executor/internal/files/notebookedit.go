@@ -116,7 +116,11 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.contentBefore, string(updated)
 	switch in.EditMode {
 	case "insert":
-		return tool.Text(fmt.Sprintf("Inserted cell %s with %s", out.CellID, in.NewSource), out)
+		cell := "a new cell"
+		if out.CellID != "" {
+			cell = "cell " + out.CellID
+		}
+		return tool.Text(fmt.Sprintf("Inserted %s with %s", cell, in.NewSource), out)
 	case "delete":
 		return tool.Text("Deleted cell "+out.CellID, out)
 	}
@@ -142,14 +146,12 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 		if in.CellID != "" {
 			at++
 		}
-		out.CellID = fmt.Sprintf("cell-%d", at)
-		id := ""
+		out.CellID = ""
 		if nb.hasCellIDs() {
-			id = newID()
-			id = id[:min(8, len(id))]
-			out.CellID = id
+			id := newID()
+			out.CellID = id[:min(8, len(id))]
 		}
-		nb.cells = slices.Insert(nb.cells, at, newCell(in, id))
+		nb.cells = slices.Insert(nb.cells, at, newCell(in, out.CellID))
 		return out, nil
 	}
 	cell := &nb.cells[at]

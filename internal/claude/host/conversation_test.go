@@ -328,6 +328,8 @@ func (f *fakeSession) Servers() *mcp.Manager      { return f.servers }
 func (f *fakeSession) Model() string              { return f.model }
 func (f *fakeSession) Rename(string)              {}
 
+func (f *fakeSession) RecordModelChange(string, protocol.User) {}
+
 func (f *fakeSession) SetModel(name string) {
 	if f.model = name; name == "" {
 		f.model = "model-1"

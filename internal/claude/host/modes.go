@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	}
 	before := r.identity.Model()
 	r.identity.SetModel(name)
-	r.reportModelChange(before, claudecode.RequestedModelLabel(name))
+	r.reportModelChange(before, claudecode.RequestedModelLabel(name), cmp.Or(name, "default"))
 	return control.Answer{Payload: map[string]string{"model": r.identity.Model()}}, nil
 }
 
@@ -67,8 +68,8 @@ func modelNameError(name string) (code, text string) {
 
 // reportModelChange writes the message that the model has changed. It writes nothing before the first turn
 // (spec: cli-observed 5). requested is the name that the host sent, such as opus: the message shows it before the name
-// of the model. It may be empty.
-func (r *requestServer) reportModelChange(before, requested string) {
+// of the model. It may be empty. The transcript shows the change as a command with arguments.
+func (r *requestServer) reportModelChange(before, requested, arguments string) {
 	now := r.identity.Model()
 	if !r.conn.HasTurnStarted() || now == before {
 		return
@@ -78,7 +79,10 @@ func (r *requestServer) reportModelChange(before, requested string) {
 		shown = requested + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
-	r.conn.WriteEvent(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, UUID: r.metadata.NewID(), IsReplay: &yes})
+	output := protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, UUID: r.metadata.NewID()}
+	r.settings.RecordModelChange(arguments, output)
+	output.IsReplay = &yes
+	r.conn.WriteEvent(&output)
 }
 
 // setThinking validates a thinking budget and display mode. Neither affects a scripted model.

@@ -82,6 +82,8 @@ type settingsUpdater interface {
 	// ApplySettings overrides settings of --settings, key by key; null removes a key. If a setting is invalid,
 	// ApplySettings changes nothing and returns the names of the invalid settings.
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
+	// RecordModelChange records a change of the model in the transcript.
+	RecordModelChange(arguments string, output protocol.User)
 	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
 	UpdateSettings(source string, settings map[string]string) error
 	// RegisterRoot adds a working directory and returns its absolute path. The host receives the text of an error.

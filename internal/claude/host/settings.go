@@ -23,6 +23,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/slash"
 )
 
 // hostedSession is a session together with the settings that its host has changed. The session's plan keeps the
@@ -207,6 +208,12 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	return dir, nil
 }
 
+// RecordModelChange implements settingsUpdater. It records the command /model with arguments.
+func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
+	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalTags("model")}
+	session.RecordLater(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
+}
+
 // applySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.
 func applySettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
@@ -218,7 +225,7 @@ func applySettings(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
 	}
-	r.reportModelChange(before, "")
+	r.reportModelChange(before, "", stringValue(settings["model"]))
 	return control.Answer{}, nil
 }
 

@@ -162,6 +162,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.BashPreference(), ExplainsAuto: facts.ExplainsAutoMode()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
+	now.TempDir = sessionTempDir(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
 	now.TokensLeft = statedContextWindow(name)
 	if shown := claudecode.DisplayModel(name); shown != name {

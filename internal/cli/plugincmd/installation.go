@@ -284,37 +284,108 @@ func (c *command) uninstall(name string) error {
 	if err != nil {
 		return err
 	}
-	at := indexOfScope(list, c.scope)
-	switch {
-	case len(list) == 0:
+	if len(list) == 0 {
 		return c.fail("Failed to uninstall plugin %q: Plugin %q not found in installed plugins", name, name)
-	case at < 0:
-		return c.fail("Failed to uninstall plugin %q: Plugin %q is not installed in %s scope. Use --scope to specify the correct scope.", name, name, c.scope)
 	}
-	p := list[at]
+	id := list[0].ID
+	if indexOfScope(list, c.scope) < 0 {
+		if !strings.Contains(name, "@") {
+			return c.fail("Failed to uninstall plugin %q: Plugin %q is not installed in %s scope. Use --scope to specify the correct scope.", name, name, c.scope)
+		}
+		other := slices.MinFunc(list, func(a, b pluginListEntry) int { return cmp.Compare(a.Scope, b.Scope) }).Scope
+		if other == scopeProject && string(c.enabledPlugins(other).Get(id)) == "true" {
+			return c.fail("Failed to uninstall plugin %q: Plugin %q is enabled at project scope (.claude/settings.json, shared with your team). "+
+				"To disable just for you: claude plugin disable %s --scope local", name, id, id)
+		}
+		return c.fail("Failed to uninstall plugin %q: Plugin %q is installed in %[3]s scope, not %[4]s. Use --scope %[3]s to uninstall.", name, id, other, c.scope)
+	}
+	if err := c.removeInstallations(id, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) }); err != nil {
+		return err
+	}
+	short, _, _ := strings.Cut(id, "@")
+	return cmp.Or(c.disableIn(c.scope, id), c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, c.scope))
+}
+
+// removeInstallations removes the selected installations of a plugin, and marks the files of the last one.
+func (c *command) removeInstallations(id string, selects func(installation) bool) error {
 	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return err
 	}
 	plugins := objectAt(file, "plugins")
-	var left []installation
-	_ = json.Unmarshal(plugins.Get(p.ID), &left) // installedPlugins has read it
-	left = slices.DeleteFunc(left, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) })
-	if plugins = plugins.With(p.ID, encodeValue(left)); len(left) == 0 {
-		plugins = plugins.Without(p.ID)
+	var all []installation
+	_ = json.Unmarshal(plugins.Get(id), &all) // installedPlugins has read it
+	left := slices.DeleteFunc(slices.Clone(all), selects)
+	if plugins = plugins.With(id, encodeValue(left)); len(left) == 0 {
+		plugins = plugins.Without(id)
 	}
-	if err := c.writeObject(installedPluginsFile, file.With("plugins", encodeValue(plugins))); err != nil {
+	if err := c.writeObject(installedPluginsFile, file.With("plugins", encodeValue(plugins))); err != nil || len(left) > 0 || len(all) == 0 {
 		return err
 	}
-	if err := c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(p.ID) }); err != nil {
+	err = os.WriteFile(filepath.Join(all[0].Path, ".orphaned_at"), fmt.Append(nil, c.Now().UnixMilli()), 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (c *command) disableIn(scope, id string) error {
+	if c.enabledPlugins(scope).Get(id) == nil {
+		return nil
+	}
+	return c.changeSettings(scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(id) })
+}
+
+func (c *command) removeMarketplace(name string) error {
+	known, err := c.readObject(marketplacesFile)
+	if err != nil {
 		return err
 	}
-	short, _, _ := strings.Cut(p.ID, "@")
-	if len(left) == 0 {
-		mark := fmt.Append(nil, c.Now().UnixMilli())
-		if err := os.WriteFile(filepath.Join(p.Path, ".orphaned_at"), mark, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+	if known.Get(name) == nil {
+		return c.fail("Failed to remove marketplace: Marketplace '%s' not found", name)
+	}
+	end, declared := "", slices.DeleteFunc(scopes(), func(scope string) bool {
+		settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read declare nothing
+		return objectAt(settings, "extraKnownMarketplaces").Get(name) == nil
+	})
+	if c.scope != "" {
+		if end = " (from " + c.scope + " settings)"; !slices.Contains(declared, c.scope) {
+			return c.fail("Failed to remove marketplace: Marketplace '%s' is not declared in %s settings. Omit --scope to remove it from all scopes.", name, c.scope)
+		}
+		declared = []string{c.scope}
+	}
+	if err := c.writeObject(marketplacesFile, known.Without(name)); err != nil {
+		return err
+	}
+	for _, scope := range declared {
+		err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }))
+	}
+	uninstalled, problem := c.uninstallAll(name)
+	return cmp.Or(err, problem, c.printf("✔ Successfully removed marketplace: %s%s\n%s", name, end, uninstalled))
+}
+
+// uninstallAll uninstalls every plugin of a marketplace in every scope. It returns the lines that report this.
+func (c *command) uninstallAll(marketplace string) (report string, err error) {
+	file, err := c.readObject(installedPluginsFile)
+	if err != nil {
+		return "", err
+	}
+	ids := []string{"plugins from this marketplace:"}
+	for _, plugin := range objectAt(file, "plugins") {
+		if id := plugin.Key; strings.HasSuffix(id, "@"+marketplace) {
+			ids = append(ids, id)
+			err = errors.Join(err, c.removeInstallations(id, func(installation) bool { return true }))
+			for _, scope := range scopes() {
+				err = errors.Join(err, c.disableIn(scope, id))
+			}
 		}
 	}
-	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, c.scope)
+	switch len(ids) {
+	case 1:
+		return "", err
+	case 2:
+		ids[0] = "plugin from this marketplace:"
+	}
+	return fmt.Sprintf("Also uninstalled %d %s\nThe removal also deletes their saved options, secrets and data where it can.\n"+
+		"To use a plugin again, add the marketplace back and reinstall the plugin.\n", len(ids)-1, strings.Join(ids, "\n  ")), err
 }

@@ -204,30 +204,6 @@ func (c *command) updateMarketplaces(name string) error {
 	return c.printf("Updating marketplaces...Anthropic Directory (built in) could not be refreshed and was skipped (see --debug)\n%s\n", end)
 }
 
-func (c *command) removeMarketplace(name string) error {
-	known, err := c.readObject(marketplacesFile)
-	if err != nil {
-		return err
-	}
-	if known.Get(name) == nil {
-		return c.fail("Failed to remove marketplace: Marketplace '%s' not found", name)
-	}
-	if err := c.writeObject(marketplacesFile, known.Without(name)); err != nil {
-		return err
-	}
-	end := ""
-	if c.scope != "" {
-		end = " (from " + c.scope + " settings)"
-	}
-	for _, scope := range scopes() {
-		settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read declare nothing
-		if (c.scope == "" || c.scope == scope) && objectAt(settings, "extraKnownMarketplaces").Get(name) != nil {
-			err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }))
-		}
-	}
-	return cmp.Or(err, c.printf("✔ Successfully removed marketplace: %s%s\n", name, end))
-}
-
 // validate checks the manifest of a marketplace or of a plugin. path is its directory or its file.
 func (c *command) validate(path string) error {
 	dir := c.absolutePath(path)
