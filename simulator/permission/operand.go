@@ -247,7 +247,7 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		if !assigned || !strings.HasPrefix(name, "--") {
 			continue
 		}
-		for _, option := range strings.Fields(fileOptions) {
+		for option := range strings.FieldsSeq(fileOptions) {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
 				file := optionFileOperand(value)
 				// Deny rules do not apply to files in options of these commands (observed with 2.1.330).

@@ -26,7 +26,7 @@ func TestRealDecisions(t *testing.T) {
 	}
 	// In the group progs, a rule allows each of these programs with any arguments.
 	var rules []string
-	for _, program := range strings.Fields(`strace ltrace unshare nsenter setsid flock watch ionice taskset chrt sandbox-exec coproc trap enable hash alias let mapfile
+	for program := range strings.FieldsSeq(`strace ltrace unshare nsenter setsid flock watch ionice taskset chrt sandbox-exec coproc trap enable hash alias let mapfile
 		complete script eval exec xargs compgen compopt bind builtin readarray shopt set unalias source wait read printf fc declare ls
 		time ssh chroot sudo parallel entr at batch tmux screen expect rlwrap gdb setarch runuser su capsh prlimit numactl systemd-run
 		busybox zsh bash find jq fd unset wait test . type dirs pushd ulimit umask exit return local export typeset readonly getopts

@@ -135,13 +135,9 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Typed != "" {
 		return r.recordShellPrompt(ev)
 	}
-	for _, c := range r.commands {
-		c.Command.PromptID = r.conversation.promptIDOf(ev)
-		if err := cmp.Or(r.recordCommand(c.Command, 0), r.recordUser(c.Output)); err != nil {
-			return err
-		}
+	if err := r.recordWaitingCommands(ev); err != nil {
+		return err
 	}
-	r.commands = nil
 	r.saveStateBeforePrompt(ev)
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
@@ -183,6 +179,18 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		err = r.lines.write(r.conversation.companionLine(ev, storeImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, line.ImageIDs)))
 	}
 	return err
+}
+
+// recordWaitingCommands records the commands that a host has caused since the last prompt, as part of this one.
+func (r *recorder) recordWaitingCommands(ev *protocol.PromptAccepted) error {
+	for _, c := range r.commands {
+		c.Command.PromptID = r.conversation.promptIDOf(ev)
+		if err := cmp.Or(r.recordCommand(c.Command, 0), r.recordUser(c.Output)); err != nil {
+			return err
+		}
+	}
+	r.commands = nil
+	return nil
 }
 
 // countPrompt counts the prompt and sets where it came from, when, and its place in the session. In a terminal, notices about
