@@ -182,15 +182,13 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 }
 
 // recordWaitingCommands records the commands that a host has caused since the last prompt, as part of this one.
-func (r *recorder) recordWaitingCommands(ev *protocol.PromptAccepted) error {
+func (r *recorder) recordWaitingCommands(ev *protocol.PromptAccepted) (err error) {
 	for _, c := range r.commands {
 		c.Command.PromptID = r.conversation.promptIDOf(ev)
-		if err := cmp.Or(r.recordCommand(c.Command, 0), r.recordUser(c.Output)); err != nil {
-			return err
-		}
+		err = cmp.Or(err, r.recordCommand(c.Command, 0), r.recordUser(c.Output))
 	}
 	r.commands = nil
-	return nil
+	return err
 }
 
 // countPrompt counts the prompt and sets where it came from, when, and its place in the session. In a terminal, notices about
@@ -241,18 +239,15 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) er
 		r.labels.recordPrompt(ev) // a skill that runs in an agent is listed as it was typed
 	}
 	var lines []any
-	for _, text := range []struct {
-		uuid string
-		line protocol.UserLine
-	}{
-		{line: protocol.UserLine{Message: userText(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS}},
-		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"}},
+	uuid := ""
+	for _, line := range []protocol.UserLine{
+		{Message: userText(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
+		{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"},
 	} {
-		e := r.conversation.newEnvelope("", text.uuid, ev.Timestamp)
-		line := text.line
+		e := r.conversation.newEnvelope("", uuid, ev.Timestamp)
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
 		line.PromptID = r.conversation.promptIDOf(ev)
-		lines = append(lines, line)
+		lines, uuid = append(lines, line), ev.UUID
 	}
 	return r.lines.write(lines...)
 }

@@ -288,7 +288,6 @@ func (c Command) Programs() []string {
 	return out
 }
 
-// maybeEmptyWord matches an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
 var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
 
 // programsIfEmpty returns the programs of c if the first variable among the wrapper's own words is empty; nil without one.
@@ -300,7 +299,7 @@ func (c Command) programsIfEmpty(own []Word) []string {
 	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.Programs()
 }
 
-// mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper.
+// mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
 func (w Word) mayBeEmpty() bool {
 	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
 }
