@@ -128,18 +128,14 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	return sensitiveRedirectApproval(c, redirects, moved)
 }
 
-// sensitiveRedirectApproval returns the question about the first redirection that writes a sensitive file. If the command line
-// changes the directory, relative names are ignored.
+// sensitiveRedirectApproval returns the question about the first redirection that writes a sensitive file.
 func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, changesDirectory bool) *approvalRequest {
 	for _, r := range redirects {
 		if !r.WritesFile {
 			continue
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
-			if changesDirectory && !filepath.IsAbs(path) {
-				continue
-			}
-			if q := c.sensitivePathApproval(path); q != nil {
+			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // else the file is not known
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}
 				return q
 			}
