@@ -299,11 +299,11 @@ func (c *command) uninstall(name string) error {
 		}
 		return c.fail("Failed to uninstall plugin %q: Plugin %q is installed in %[3]s scope, not %[4]s. Use --scope %[3]s to uninstall.", name, id, other, c.scope)
 	}
-	if err := c.removeInstallations(id, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) }); err != nil {
+	err = c.removeInstallations(id, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) })
+	if err = errors.Join(err, c.disableIn(c.scope, id)); err != nil {
 		return err
 	}
-	short, _, _ := strings.Cut(id, "@")
-	return cmp.Or(c.disableIn(c.scope, id), c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, c.scope))
+	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", strings.Split(id, "@")[0], c.scope)
 }
 
 // removeInstallations removes the selected installations of a plugin, and marks the files of the last one.
@@ -361,7 +361,10 @@ func (c *command) removeMarketplace(name string) error {
 		err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }))
 	}
 	uninstalled, problem := c.uninstallAll(name)
-	return cmp.Or(err, problem, c.printf("✔ Successfully removed marketplace: %s%s\n%s", name, end, uninstalled))
+	if err = errors.Join(err, problem); err != nil {
+		return err
+	}
+	return c.printf("✔ Successfully removed marketplace: %s%s\n%s", name, end, uninstalled)
 }
 
 // uninstallAll uninstalls every plugin of a marketplace in every scope. It returns the lines that report this.
