@@ -36,8 +36,8 @@ type Options struct {
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
-	// OutputDir is the directory, created when needed, for results that are too large to show. Empty: truncate
-	// them.
+	// OutputDir is the directory, created when needed, for results that are too large to show. If it is empty,
+	// such results are truncated.
 	OutputDir string
 	// Clock provides the time, and the ids of saved outputs, notebook cells and worktrees. Nil means that the time is
 	// constant and the ids are consecutive numbers.

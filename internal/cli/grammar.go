@@ -78,7 +78,7 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// commandFor returns the command with this name; nil means that the word is no command: a prompt or a flag. A program
+// commandFor returns the command with this name; nil means that the word is a prompt or a flag instead. A program
 // with the name claude has only the commands of the real CLI, unless a claudeless process started it.
 func commandFor(s *process.System, word string) commandFunc {
 	for _, c := range commandTable() {

@@ -213,7 +213,7 @@ func (a *Agents) RecordCall(call protocol.ToolUse) {
 	a.recordTool(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordTool records that a conversation knows a tool. isNew: not before this round or, in the background, not yet.
+// recordTool records that a conversation knows a tool. isNew is true if no earlier round knew it; in the background, no earlier call.
 func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -105,8 +105,8 @@ func withEventsBefore(events []protocol.Event, r executor.Result) executor.Resul
 	return r
 }
 
-// FirstEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. If
-// a hook or a classifier decides about the denial, it is no such effect. asked is nil without a prompter.
+// FirstEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. A
+// denial about which a hook or a classifier decides does not count. asked is nil if there is no prompter.
 func FirstEffect(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) simulator.Effect {
 	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
 		return simulator.Effect{Point: simulator.BeforeBlockStop, Starts: true}

@@ -36,8 +36,8 @@ func (c commandLine) decideShell() Verdict {
 }
 
 // verdictWithoutRule returns the question that the command line would cause without the ask rule r. It returns nil if
-// the question is about r: r concerns the line's only command, or there is no other reason to ask (observed with
-// 2.1.330).
+// r itself causes the question: because r is about the only command of the line, or because nothing else asks
+// (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil

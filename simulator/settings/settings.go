@@ -296,7 +296,7 @@ func (s *Settings) addManagedSettings(o Options) error {
 		for _, path := range append([]string{filepath.Join(o.ManagedDir, "managed-settings.json")}, parts...) {
 			raw, err := o.ReadFile(path)
 			if err != nil {
-				continue // a missing file is no problem
+				continue // the file is optional
 			}
 			if !s.applyManagedLayer(Layer{Source: SourceManaged, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
 				return &ManagedError{path}

@@ -27,7 +27,7 @@ type Options struct {
 	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
 	// files that differ from this state. If Snapshot is nil or returns nil, the result lists no files.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
-	// OutputDir is the directory, created when needed, for output too large to show. Empty: truncate such output.
+	// OutputDir is the directory, created when needed, for output that is too large to show, which is truncated if OutputDir is empty.
 	OutputDir string
 }
 

@@ -110,7 +110,7 @@ func (a *apiService) listen(ctx context.Context) error {
 	return nil
 }
 
-// serve serves until close is called. proxyListener may be nil: then there is no proxy.
+// serve answers requests until close is called. If proxyListener is nil, there is no proxy.
 func (a *apiService) serve(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
