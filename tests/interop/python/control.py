@@ -177,8 +177,10 @@ async def permission_remembered(p):
 @check
 async def permission_race(p):
     withdrawn = []
+    asked = anyio.Event()
 
     async def decide(name, data, context):
+        asked.set()
         try:
             await anyio.sleep(30)
         except BaseException:
@@ -187,6 +189,7 @@ async def permission_race(p):
         return PermissionResultDeny(message="too late")
 
     async def first(data, tool_use_id, context):
+        await asked.wait()  # otherwise the SDK may cancel the question before it has called decide
         return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
 
     options = p.options(can_use_tool=decide, hooks={"PermissionRequest": [HookMatcher(hooks=[first])]})
