@@ -187,7 +187,7 @@ func (a *turnContinuation) emitHookTrace(out hook.Outcome) {
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
-		BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons(),
+		BackgroundTasks: a.background.sim.main.Tasks.ForHooks(), SessionCrons: a.background.sessionCrons(),
 	})
 	if err != nil {
 		return "", false, err

@@ -124,7 +124,12 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 	if p.sim.options.Hooks == nil || !p.sim.options.Hooks.Has(event) || p.sim.options.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
 		return hook.Outcome{}, nil
 	}
-	out := p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	var out hook.Outcome
+	if early := p.sim.history.startOutcome; early != nil && event == "SessionStart" {
+		out = *early
+	} else {
+		out = p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	}
 	for _, text := range out.AdditionalContext {
 		p.prompts.context = append(p.prompts.context, strings.TrimSpace(text))
 	}
@@ -169,6 +174,36 @@ func (p *hookPoints) beginTurn(ctx context.Context) error {
 	return p.beginSession(ctx)
 }
 
+func (s *Simulator) startSource() string {
+	switch {
+	case s.history.startSource != "":
+		return s.history.startSource
+	case s.main.Start.Forked:
+		return "fork"
+	case s.history.resumed:
+		return "resume"
+	default:
+		return "startup"
+	}
+}
+
+// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
+// outcome. If there are Setup hooks, which run first, RunStartHooks does nothing.
+func (s *Simulator) RunStartHooks(ctx context.Context) []protocol.Event {
+	if s.history.sessionStarted || s.history.startOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
+		return nil
+	}
+	p := &hookPoints{sim: s, out: &emitter{sim: s}, temporaryID: s.options.State.SessionID()}
+	if s.main.Start.Continue {
+		p.temporaryID = s.options.Clock.NewID()
+	}
+	in := p.sessionStartInput(s.startSource())
+	out := s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	frames := p.replaceSessionID(out.Frames)
+	out.Frames, s.history.startOutcome = nil, &out
+	return frames
+}
+
 // beginSession runs the hooks that come before the session's first turn. They never block.
 func (p *hookPoints) beginSession(ctx context.Context) error {
 	if p.sim.history.sessionStarted {
@@ -178,16 +213,7 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 	if p.sim.options.Agent != nil {
 		return p.loadContext(ctx, nil)
 	}
-	source := p.sim.history.startSource
-	switch {
-	case source != "":
-	case p.sim.main.Start.Forked:
-		source = "fork"
-	case p.sim.history.resumed:
-		source = "resume"
-	default:
-		source = "startup"
-	}
+	source := p.sim.startSource()
 	if p.sim.main.Start.Continue {
 		p.temporaryID = p.sim.options.Clock.NewID()
 	}
@@ -206,7 +232,7 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.temporaryID = ""
+	p.temporaryID, p.sim.history.startOutcome = "", nil
 	p.sim.history.initialMessage = out.Specific.InitialUserMessage
 	p.sim.history.pendingContext, p.prompts.context = append(p.prompts.context, after...), nil
 	p.out.emitAll(out.Notices)

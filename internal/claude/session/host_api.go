@@ -80,6 +80,11 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
 
+// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
+func (s *Session) RunStartHooks(ctx context.Context) []protocol.Event {
+	return s.conversation.sim.RunStartHooks(ctx)
+}
+
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 

@@ -142,10 +142,8 @@ func (v *toolInventory) isAvailable(name string) bool {
 	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersQuestions {
 		return false
 	}
-	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
-		return false
-	}
-	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
+	isListed := v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
+	return isListed && !slices.ContainsFunc(v.denied, same) && !slices.ContainsFunc(v.plan.Hidden, same)
 }
 
 // isHidden reports whether a deny rule removes an MCP tool.
