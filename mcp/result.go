@@ -231,8 +231,7 @@ func hasImage(all []protocol.Block) bool {
 // indentedJSON encodes content as the real CLI does in files.
 func indentedJSON(all []protocol.Block) string {
 	var b bytes.Buffer
-	raw, err := protocol.Marshal(all)
-	if err != nil || json.Indent(&b, raw, "", "  ") != nil {
+	if raw, err := protocol.Marshal(all); err != nil || json.Indent(&b, raw, "", "  ") != nil {
 		return protocol.Content{Blocks: all}.Plain()
 	}
 	return b.String()

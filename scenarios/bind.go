@@ -18,8 +18,7 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	if p.bindShorthand(v) {
 		return
 	}
-	kind, _ := v.Field("type")
-	if kind.Text == string(PatternNot) {
+	if kind, _ := v.Field("type"); kind.Text == string(PatternNot) {
 		bindNot(p, v, b)
 		return
 	}

@@ -324,8 +324,7 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 	if ours == theirs {
 		return
 	}
-	onlyA, onlyB := missingWords(a, b), missingWords(b, a)
-	if onlyA != "" || onlyB != "" {
+	if onlyA, onlyB := missingWords(a, b), missingWords(b, a); onlyA != "" || onlyB != "" {
 		ours, theirs = onlyHerePrefix+onlyA, onlyHerePrefix+onlyB
 	}
 	c.addDifference(path, ours, theirs)

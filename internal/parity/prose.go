@@ -137,8 +137,7 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	for _, row := range rows {
-		message, _ := line["message"].(map[string]any)
-		if kind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
+		if message, _ := line["message"].(map[string]any); kind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
 			maskReminders(message)
 			continue
 		}

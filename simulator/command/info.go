@@ -53,8 +53,7 @@ func serversText(o Options, args string) string {
 	if o.Servers != nil {
 		statuses = o.Servers.Servers()
 	}
-	words := strings.Fields(args)
-	if len(words) > 1 && words[1] != "all" {
+	if words := strings.Fields(args); len(words) > 1 && words[1] != "all" {
 		if slices.ContainsFunc(statuses, func(st mcp.ServerStatus) bool { return st.Name == words[1] }) {
 			return usage
 		}

@@ -101,8 +101,7 @@ func (a *hookResult) errorOutput() string {
 	if a.exitCode == nil || a.noVerdict == noVerdictInvalid {
 		return a.stderr
 	}
-	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
-	return "Failed with non-blocking status code: " + text
+	return "Failed with non-blocking status code: " + cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
 }
 
 // recordRefusalAttachment records a hook's refusal in the transcript, unless a message to the user or the model already

@@ -140,8 +140,7 @@ func (f *Files) RecheckFile(call protocol.ToolUse) string {
 	if err != nil {
 		return ""
 	}
-	read, current, _ := f.seen.lookup(path, string(data))
-	if !read || current {
+	if read, current, _ := f.seen.lookup(path, string(data)); !read || current {
 		return ""
 	}
 	f.seen.recordWritten(path, string(data), false)

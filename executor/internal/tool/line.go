@@ -94,8 +94,7 @@ func ViewedFile(command string) string {
 		return ""
 	}
 	for i, arg := range args[1:] {
-		number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"
-		if !strings.HasPrefix(arg, "-") && !number {
+		if number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"; !strings.HasPrefix(arg, "-") && !number {
 			operands = append(operands, arg)
 		}
 	}

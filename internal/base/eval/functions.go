@@ -41,8 +41,7 @@ func chargeArgumentTree(args ...any) (any, error) {
 func checkedArithmetic(args ...any) (any, error) {
 	op, a, b := args[1].(string), args[2], args[3]
 	x, xIsInt := a.(int)
-	y, yIsInt := b.(int)
-	if xIsInt && yIsInt {
+	if y, yIsInt := b.(int); xIsInt && yIsInt {
 		return checkedIntArithmetic(op, x, y)
 	}
 	switch op {

@@ -50,8 +50,7 @@ func subset(want, got any, path string) (string, bool) {
 
 func scalarEqual(a, b any) bool {
 	x, okA := toRational(a)
-	y, okB := toRational(b)
-	if okA || okB {
+	if y, okB := toRational(b); okA || okB {
 		return okA && okB && x.Cmp(y) == 0
 	}
 	switch a.(type) {

@@ -89,8 +89,7 @@ func (c toolCall) errorText(ev *protocol.ToolExecuted) string {
 	if c.name == "Bash" {
 		return "Shell command failed"
 	}
-	text := ev.Result.Content.Plain()
-	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
+	return strings.TrimSuffix(strings.TrimPrefix(ev.Result.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 }
 
 // contentEvents returns span events with the text that a call read or wrote.

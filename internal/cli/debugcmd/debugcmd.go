@@ -20,9 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/debug"
-
 	"github.com/claudeless/claudeless/internal/debug/mcpserver"
-
 	"github.com/claudeless/claudeless/internal/debug/rest"
 	"github.com/claudeless/claudeless/mcp"
 )

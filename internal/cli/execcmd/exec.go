@@ -199,8 +199,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	code, err := procio.RelayRealClaude(ctx, s, c.Spoil, words)
-	if code != 0 || err != nil {
+	if code, err := procio.RelayRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}
 	return true, nil

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/debug"
-
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

@@ -65,8 +65,7 @@ func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, erro
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: err.Error()}
 	}
 	decide := func(ctx context.Context) (any, error) {
-		err := f.hub.Resume(ctx, id, r)
-		return fields{"status": "ok", "pause_id": id}, err
+		return fields{"status": "ok", "pause_id": id}, f.hub.Resume(ctx, id, r)
 	}
 	if r.ModifiedInputExpr != "" || r.ModifiedResultExpr != "" {
 		return wire.DeferredAnswer(decide), nil

@@ -129,10 +129,7 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 		}
 		fmt.Fprintf(&b, "\n%s:\n%s\n", p.title, indented.String())
 	}
-	return fields{
-		"description": description,
-		"messages":    [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}},
-	}, nil
+	return fields{"description": description, "messages": [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}}}, nil
 }
 
 // protocolError converts an error of the hub for prompts, which cannot report an error in their result.

@@ -78,8 +78,7 @@ func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 	found := map[int][]Finding{}
 	for _, f := range r.formFinder().findInCommandLine(string(line)) {
 		for i, arg := range args {
-			start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg))
-			if start < end {
+			if start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg)); start < end {
 				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Certain: f.Certain})
 			}
 		}

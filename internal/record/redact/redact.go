@@ -150,8 +150,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		end := stringEnd(raw, i)
 		key := isJSONKey(raw[end:])
 		text := decodeString(raw[i:end])
-		hidden := r.redactString(text, secret && !key)
-		if hidden != text {
+		if hidden := r.redactString(text, secret && !key); hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.MarshalString(hidden)...)
 			done = end
 		}
