@@ -174,13 +174,13 @@ func (p *hookPoints) beginTurn(ctx context.Context) error {
 	return p.beginSession(ctx)
 }
 
-func (s *Simulator) startSource() string {
+func (p *hookPoints) startSource() string {
 	switch {
-	case s.history.startSource != "":
-		return s.history.startSource
-	case s.main.Start.Forked:
+	case p.sim.history.startSource != "":
+		return p.sim.history.startSource
+	case p.sim.main.Start.Forked:
 		return "fork"
-	case s.history.resumed:
+	case p.sim.history.resumed:
 		return "resume"
 	default:
 		return "startup"
@@ -189,7 +189,7 @@ func (s *Simulator) startSource() string {
 
 // RunStartHooks runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
 // outcome. If there are Setup hooks, which run first, RunStartHooks does nothing.
-func (s *Simulator) RunStartHooks(ctx context.Context) []protocol.Event {
+func RunStartHooks(ctx context.Context, s *Simulator) []protocol.Event {
 	if s.history.sessionStarted || s.history.startOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (s *Simulator) RunStartHooks(ctx context.Context) []protocol.Event {
 	if s.main.Start.Continue {
 		p.temporaryID = s.options.Clock.NewID()
 	}
-	in := p.sessionStartInput(s.startSource())
+	in := p.sessionStartInput(p.startSource())
 	out := s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	frames := p.replaceSessionID(out.Frames)
 	out.Frames, s.history.startOutcome = nil, &out
@@ -213,7 +213,7 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 	if p.sim.options.Agent != nil {
 		return p.loadContext(ctx, nil)
 	}
-	source := p.sim.startSource()
+	source := p.startSource()
 	if p.sim.main.Start.Continue {
 		p.temporaryID = p.sim.options.Clock.NewID()
 	}

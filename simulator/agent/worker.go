@@ -441,7 +441,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 }
 
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: w.agents.options.Tasks.ForHooks()})
+	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	if !out.Block || blocks >= maxStopBlocks {
 		return "", false
 	}

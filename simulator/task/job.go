@@ -98,7 +98,7 @@ func (s *Set) Scheduled() []Job {
 }
 
 // ForHooks lists the running tasks as hooks see them; s may be nil.
-func (s *Set) ForHooks() (list protocol.HookList[protocol.BackgroundTask]) {
+func ForHooks(s *Set) (list protocol.HookList[protocol.BackgroundTask]) {
 	if s == nil {
 		return nil
 	}

@@ -193,7 +193,7 @@ func (s *Set) StopCommands(agent string) {
 	}
 }
 
-func (s *Set) cancel(t *Task, by Killer) {
+func (t *Task) stop(by Killer) {
 	if t.killer == notKilled {
 		t.killer = by
 	}
@@ -202,7 +202,7 @@ func (s *Set) cancel(t *Task, by Killer) {
 
 // kill stops a task. A command counts as ended immediately.
 func (s *Set) kill(t *Task, by Killer) {
-	s.cancel(t, by)
+	t.stop(by)
 	if t.Kind != KindAgent {
 		t.endLocked(End{Status: StatusKilled, Summary: t.Description})
 	}
@@ -214,7 +214,7 @@ func (s *Set) StopAll(by Killer) {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if !t.ended && t.cancel != nil {
-			s.cancel(t, by)
+			t.stop(by)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (s *Set) Interrupt() {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if t.Kind == KindAgent && !t.ended && t.cancel != nil {
-			s.cancel(t, KilledBySystem)
+			t.stop(KilledBySystem)
 			t.endLocked(End{Status: StatusKilled})
 		}
 	}

@@ -133,7 +133,7 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (D
 	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
 	var frames []protocol.Event
 	if !in.TurnStarted {
-		frames = h.session.RunStartHooks(ctx)
+		frames = session.RunStartHooks(ctx, h.session)
 	}
 	if in.Hooks != nil {
 		h.session.Hooks().ReplaceCallbacks(in.Hooks)

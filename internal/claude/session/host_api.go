@@ -81,8 +81,8 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 }
 
 // RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
-func (s *Session) RunStartHooks(ctx context.Context) []protocol.Event {
-	return s.conversation.sim.RunStartHooks(ctx)
+func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
+	return simulator.RunStartHooks(ctx, s.conversation.sim)
 }
 
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
