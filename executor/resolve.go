@@ -121,7 +121,8 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 func (x *Index) toolNamePart(rest string) string {
 	longest := ""
 	for server := range x.servers {
-		if prefix := protocol.NormalizeName(server) + "__"; len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
+		prefix := protocol.NormalizeName(server) + "__"
+		if len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
 			longest = prefix
 		}
 	}

@@ -46,8 +46,7 @@ type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
-// Error codes of an unknown resource: codeInvalidParams since revision 2026-07-28 of MCP, codeResourceNotFound before.
-const codeResourceNotFound, codeInvalidParams = -32002, -32602
+const codeResourceNotFound = -32002
 
 // missingResourceOutput is the result of reading an unknown resource: a successful result, not an error.
 type missingResourceOutput struct {
@@ -175,7 +174,7 @@ func (r Resources) listDirectory(context.Context, resourceInput) protocol.ToolRe
 
 func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
-	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && (rpc.Code == codeResourceNotFound || rpc.Code == codeInvalidParams) {
+	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeResourceNotFound {
 		gone := missingResourceOutput{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
 			"Re-run ListMcpResourcesTool to refresh."}
 		return protocol.ToolResult{Content: protocol.Content{Text: gone.Error}, Output: gone}

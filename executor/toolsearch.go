@@ -140,7 +140,8 @@ func searchTools(query string, limit int, all, deferred []protocol.Tool) []strin
 func selectTools(names string, all []protocol.Tool) []string {
 	matches := []string{}
 	for name := range strings.SplitSeq(names, ",") {
-		if t, ok := findTool(strings.TrimSpace(name), all); ok && !slices.Contains(matches, t.Name) {
+		t, ok := findTool(strings.TrimSpace(name), all)
+		if ok && !slices.Contains(matches, t.Name) {
 			matches = append(matches, t.Name)
 		}
 	}

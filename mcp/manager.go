@@ -305,7 +305,8 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 func (m *Manager) catalogue() *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if version := m.version.Load(); m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
+	version := m.version.Load()
+	if m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
 		fresh := newCatalogue(m.servers, version)
 		fresh.logHiddenTools(m.cachedCatalogue, m.debug)
 		m.cachedCatalogue = fresh

@@ -231,7 +231,8 @@ func hasImage(all []protocol.Block) bool {
 // indentedJSON encodes content as the real CLI does in files.
 func indentedJSON(all []protocol.Block) string {
 	var b bytes.Buffer
-	if raw, err := protocol.Marshal(all); err != nil || json.Indent(&b, raw, "", "  ") != nil {
+	raw, err := protocol.Marshal(all)
+	if err != nil || json.Indent(&b, raw, "", "  ") != nil {
 		return protocol.Content{Blocks: all}.Plain()
 	}
 	return b.String()

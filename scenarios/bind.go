@@ -18,7 +18,8 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	if p.bindShorthand(v) {
 		return
 	}
-	if kind, _ := v.Field("type"); kind.Text == string(PatternNot) {
+	kind, _ := v.Field("type")
+	if kind.Text == string(PatternNot) {
 		bindNot(p, v, b)
 		return
 	}

@@ -90,7 +90,8 @@ func (x *ExpectOAuth) subject() string {
 func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {
-		if text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result; !slices.Contains(others, text) {
+		text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result
+		if !slices.Contains(others, text) {
 			others = append(others, text)
 		}
 	}

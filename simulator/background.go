@@ -115,6 +115,21 @@ func (b *backgroundWork) subagentStats() *protocol.SubagentStats {
 	return new(b.sim.main.Tasks.Stats())
 }
 
+func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
+	if b.sim.main.Tasks == nil {
+		return nil
+	}
+	var list protocol.HookList[protocol.BackgroundTask]
+	for _, i := range b.sim.main.Tasks.Running() {
+		kind := "shell"
+		if i.Kind == task.KindAgent {
+			kind = "subagent"
+		}
+		list = append(list, protocol.BackgroundTask{ID: i.ID, Type: kind, Status: "running", Description: i.Description, Command: i.Command, AgentType: i.AgentType})
+	}
+	return list
+}
+
 func (b *backgroundWork) sessionCrons() protocol.HookList[protocol.SessionCron] {
 	if b.sim.main.Tasks == nil {
 		return nil

@@ -141,7 +141,7 @@ func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Cont
 }
 
 func (k *localCommands) emitOutcome(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
-	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, strings.TrimRight(outcome.Text, " "))
+	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, outcome.Text)
 	if outcome.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
 	}

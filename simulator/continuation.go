@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11), unless
@@ -188,7 +187,7 @@ func (a *turnContinuation) emitHookTrace(out hook.Outcome) {
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
-		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
+		BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons(),
 	})
 	if err != nil {
 		return "", false, err

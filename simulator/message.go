@@ -286,12 +286,8 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	c.tool, known = m.index.Tool(c.toolUse.Name)
 	mayStart, mayRefuse := m.mayStart(c), m.mayRefuse(known)
 	m.calls = append(m.calls, c)
-	if (mayStart || mayRefuse) && !m.isUnstreamed {
-		e := m.sim.options.Tools.FirstEffect(ctx, c.toolUse)
-		if !e.Starts && c.toolUse.Name == structuredOutputTool && m.structured.schema != nil {
-			e = Effect{InNextBlock, true}
-		}
-		if e.Starts && mayStart || !e.Starts && mayRefuse {
+	if (mayStart || mayRefuse) && !m.isUnstreamed && (c.toolUse.Name != structuredOutputTool || m.structured.schema == nil) {
+		if e := m.sim.options.Tools.FirstEffect(ctx, c.toolUse); e.Starts && mayStart || !e.Starts && mayRefuse {
 			m.effect = e
 		}
 	}

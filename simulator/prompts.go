@@ -74,7 +74,7 @@ func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.origin(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.origin(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble, Queued: p.in.Queued,
 	}
 }
 

@@ -300,7 +300,7 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 		output = res.Content
 	}
 	blocks := []protocol.Block{block}
-	if res.Feedback != "" {
+	if res.Feedback != "" && res.NonExecutionKind == "" {
 		blocks = append(blocks, protocol.Text(res.Feedback))
 		d.prompts.feedback = append(d.prompts.feedback, res.Feedback)
 	}
@@ -314,7 +314,7 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: possibleChangeReason(c.tool, res)}
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
-		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun}}
+		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun, Feedback: res.Feedback}}
 	}
 	return ev
 }

@@ -23,6 +23,21 @@ text = "It runs."
 pattern = { type = "contains", text = "task-notification" }
 response = "It has finished."
 [[responses]]
+pattern = { type = "contains", text = "slow" }
+[[responses.response.steps]]
+gate = "never"
+text = "Slow."
+[[responses]]
+pattern = { type = "contains", text = "bash" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "mkdir -p seen", description = "Make the directory" } } ]
+[[responses.response.steps]]
+text = "Ran."
+[[responses]]
+pattern = { type = "contains", text = "wait" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "until [ -e go ]; do read -t 60 x; done", description = "Wait" } } ]
+[[responses]]
 pattern = { type = "contains", text = "overload" }
 once = true
 failure = { type = "server_error" }
@@ -43,6 +58,7 @@ func TestInteractiveLines(t *testing.T) {
 		"agents": {"bypassPermissions", []step{{"bypass permissions on", "agent please\r"}, {"● It has finished.\n\n✻", "and you\r"}, {"● Hello there.", "/exit\r"}}, `
 file-history-snapshot
 user "agent please" typed 1
+attachment auto_mode
 user [tool_result]
 queue-operation enqueue <task-notification>
 queue-operation dequeue
@@ -51,6 +67,55 @@ file-history-snapshot
 user "and you" typed 2
 file-history-snapshot
 last-prompt and you`},
+		"queue": {"default", []step{{"? for shortcuts", "slow\r"}, {"esc to interrupt", "one\r"}, {"Queued", "two\r"}, {"two", "\x1b"}, {"● Hello there.\n\n✻", "/exit\r"}}, `
+file-history-snapshot
+user "slow" typed 1
+queue-operation enqueue one
+queue-operation enqueue two
+user [text]
+queue-operation dequeue
+queue-operation dequeue
+file-history-snapshot
+file-history-snapshot
+user "one" queued 2
+user "two" queued 2
+file-history-snapshot
+last-prompt one`},
+		"refused with a text": {"default", []step{{"? for shortcuts", "bash\r"}, {"Do you want", keyUp}, {"❯ 4. No", "\t"}, {"differently", "use another name\r"}, {"● Ran.\n\n✻", "/exit\r"}}, `
+file-history-snapshot
+user "bash" typed 1
+user [tool_result] said use another name
+file-history-snapshot
+last-prompt bash`},
+		"permitted": {"default", []step{{"? for shortcuts", "bash\r"}, {"Do you want", "\r"}, {"● Ran.\n\n✻", "/exit\r"}}, `
+file-history-snapshot
+user "bash" typed 1
+file-history-snapshot other changes
+user [tool_result]
+file-history-snapshot
+last-prompt bash`},
+		"a running call is interrupted": {"bypassPermissions", []step{{"bypass permissions on", "wait\r"}, {"until [", "\x1b"}, {"Interrupted", "/exit\r"}}, `
+file-history-snapshot
+user "wait" typed 1
+attachment auto_mode
+user [tool_result]
+user [text] interrupted
+file-history-snapshot
+last-prompt wait`},
+		"modes": {"plan", []step{{"plan mode on", "a\r"}, {"● Hello there.\n\n✻", shiftTab}, {"auto mode on", "b\r"}, {"❯ b\n\n● Hello there.\n\n✻", shiftTab}, {"manual mode on", "c\r"}, {"❯ c\n\n● Hello there.\n\n✻", "/exit\r"}}, `
+file-history-snapshot
+user "a" typed 1
+attachment plan_mode
+file-history-snapshot
+user "b" typed 2
+attachment plan_mode_exit
+attachment auto_mode
+system informational
+file-history-snapshot
+user "c" typed 3
+attachment auto_mode_exit
+file-history-snapshot
+last-prompt c`},
 		"retry": {"default", []step{{"? for shortcuts", "overload\r"}, {"API Error", "/exit\r"}}, `
 file-history-snapshot
 user "overload" typed 1
@@ -93,6 +158,9 @@ func (r *interactiveRun) shownLines() (shown []string) {
 				Snapshot struct{ Shell string }
 			}
 			TurnPosition struct{ PromptIndex json.Number }
+			Snapshot     struct{ HasUntrackedChanges bool }
+
+			UserFeedback, InterruptedMessageID string
 		}
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			r.t.Fatal(err)
@@ -103,6 +171,16 @@ func (r *interactiveRun) shownLines() (shown []string) {
 			words = append(words, contentKind(l.Message.Content))
 			if n := string(l.TurnPosition.PromptIndex); n != "" {
 				words = append(words[:2], l.PromptSource, n)
+			}
+			if l.UserFeedback != "" {
+				words = append(words, "said", l.UserFeedback)
+			}
+			if l.InterruptedMessageID != "" {
+				words = append(words, "interrupted")
+			}
+		case "file-history-snapshot":
+			if l.Snapshot.HasUntrackedChanges {
+				words = append(words, "other changes")
 			}
 		case "queue-operation":
 			content, _, _ := strings.Cut(l.Content, "\n")
@@ -121,7 +199,7 @@ func (r *interactiveRun) shownLines() (shown []string) {
 		case l.IsMeta:
 		case l.Type == "last-prompt":
 			last = strings.Join(words, " ")
-		case l.Type == "user" || l.Type == "queue-operation" || l.Type == "file-history-snapshot" || l.Subtype == "api_error":
+		case l.Type == "user" || l.Type == "queue-operation" || l.Type == "file-history-snapshot" || l.Subtype == "api_error" || l.Subtype == "informational" || strings.Contains(l.Attachment.Type, "_mode"):
 			shown = append(shown, strings.TrimRight(strings.Join(words, " "), " "))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/cas"
+
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -1,12 +1,19 @@
 package importer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/record/redact"
@@ -174,4 +181,184 @@ func (k *FileSet) Commit() (written []string, err error) {
 		}
 	}
 	return written, nil
+}
+
+// StampedSection returns a section of a file: a comment with the title and a digest of the body, then the body. A later
+// import compares the digest with the body to see whether the user has edited the section.
+func StampedSection(title, body string) string {
+	return "# " + title + "; import " + textDigest(body) + "\n" + body
+}
+
+// textDigest returns a digest of a text, without surrounding blank lines.
+func textDigest(text string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	return hex.EncodeToString(sum[:6])
+}
+
+// section is the part of a text below a stamped title.
+type section struct {
+	key, title, stamp, body string
+	line                    int
+}
+
+func (s *section) isEdited() bool { return textDigest(s.body) != s.stamp }
+
+func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
+
+var stampedTitlePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
+
+// splitSections splits a text into the sections that [StampedSection] wrote; before is the text above them. The key of
+// a section is the first word of its title and a number: "files 2" is the second one that begins with "files".
+func splitSections(text string) (before string, all []section) {
+	places := stampedTitlePattern().FindAllStringSubmatchIndex(text, -1)
+	if places == nil {
+		return text, nil
+	}
+	seen := map[string]int{}
+	for i, m := range places {
+		end := len(text)
+		if i+1 < len(places) {
+			end = places[i+1][0]
+		}
+		title := text[m[2]:m[3]]
+		key := title[:max(strings.IndexAny(title+" ", ": "), 0)]
+		seen[key]++
+		all = append(all, section{key: fmt.Sprintf("%s %d", key, seen[key]), title: title, stamp: text[m[4]:m[5]], body: text[m[1]:end], line: 1 + strings.Count(text[:m[0]], "\n")})
+	}
+	return text[:places[0][0]], all
+}
+
+// mergeSections merges an old text with the fresh text of a new import. The result has the sections of fresh, but a
+// section edited by hand keeps its old content. notes lists those that differ from fresh, and removed sections.
+func mergeSections(name, old, fresh string) (merged string, notes []string) {
+	before, had := splitSections(old)
+	_, has := splitSections(fresh)
+	byKey := map[string]*section{}
+	for i := range had {
+		byKey[had[i].key] = &had[i]
+	}
+	var b strings.Builder
+	b.WriteString(before)
+	var last *section // sections about tools and files remain after the rules
+	for i := range has {
+		s := &has[i]
+		o := byKey[s.key]
+		delete(byKey, s.key)
+		if o != nil && o.isEdited() {
+			if o.stamp != s.stamp {
+				notes = append(notes, fmt.Sprintf("%s:%d: this rule was edited by hand and differs from the new session (%s); your version is kept", name, o.line, s.title))
+			}
+			s = o
+		}
+		if last == nil && s.isNotAboutPrompt() {
+			last = s
+			b.WriteString(keepEditedSections(name, byKey, had, &notes))
+		}
+		b.WriteString(s.text())
+	}
+	if last == nil {
+		b.WriteString(keepEditedSections(name, byKey, had, &notes))
+	}
+	return b.String(), notes
+}
+
+func (s *section) isNotAboutPrompt() bool {
+	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
+}
+
+// keepEditedSections returns the remaining sections that were edited by hand, and adds a note for each remaining one.
+func keepEditedSections(name string, remaining map[string]*section, order []section, notes *[]string) string {
+	var b strings.Builder
+	for i := range order {
+		s := &order[i]
+		switch {
+		case remaining[s.key] == nil || s.isNotAboutPrompt():
+		case s.isEdited():
+			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session, but it was edited by hand; your version is kept", name, s.line))
+			b.WriteString(s.text())
+		default:
+			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session; it was removed", name, s.line))
+		}
+	}
+	return b.String()
+}
+
+// Update merges the file set with the existing files, and keeps what the user has edited. Whether a text was edited is
+// shown by its stamp, a digest of the original text. In the file main, each section has its own stamp. The stamps of
+// all other files are in the section "files" of main. notes lists the edits that hide new content.
+func (k *FileSet) Update(main string) (notes []string, err error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	at := func(name string) string { return filepath.Join(k.outDir, filepath.FromSlash(name)) }
+	old, err := os.ReadFile(at(main))
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := os.ReadFile(k.path(main))
+	if err != nil {
+		return nil, err
+	}
+	base, now := parseStamps(string(old)), parseStamps(string(fresh))
+	if len(base) == 0 {
+		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(main))
+	}
+	merged, notes := mergeSections(at(main), string(old), string(fresh))
+	if err := os.WriteFile(k.path(main), []byte(merged), 0o644); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if name == "" {
+			continue
+		}
+		theirs, err := os.ReadFile(at(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if textDigest(string(theirs)) == base[name] {
+			continue
+		}
+		if base[name] != now[name] && textDigest(string(theirs)) != now[name] {
+			notes = append(notes, fmt.Sprintf("%s: the file was edited by hand and differs from the new session; your version is kept", at(name)))
+		}
+		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	k.force = true // the edits are merged in
+	return notes, nil
+}
+
+// Stamps returns the body of the section "files": the stamp of each file so far.
+func (k *FileSet) Stamps() string {
+	var b strings.Builder
+	for _, name := range k.names {
+		if sum, ok := k.stamps[name]; ok {
+			fmt.Fprintf(&b, "# %s %s\n", sum, name)
+		}
+	}
+	return b.String()
+}
+
+var stampLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
+
+// parseStamps returns the stamps in the section "files", by file name. If the text has any sections, the map also has
+// an entry with an empty name. So an empty map means that the text has no sections.
+func parseStamps(text string) map[string]string {
+	_, all := splitSections(text)
+	out := map[string]string{}
+	for i := range all {
+		if strings.HasPrefix(all[i].key, "files ") {
+			for _, m := range stampLinePattern().FindAllStringSubmatch(all[i].body, -1) {
+				out[m[2]] = m[1]
+			}
+		}
+	}
+	if len(all) > 0 {
+		out[""] = "" // shows that the text has sections
+	}
+	return out
 }

@@ -324,7 +324,8 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 	if ours == theirs {
 		return
 	}
-	if onlyA, onlyB := missingWords(a, b), missingWords(b, a); onlyA != "" || onlyB != "" {
+	onlyA, onlyB := missingWords(a, b), missingWords(b, a)
+	if onlyA != "" || onlyB != "" {
 		ours, theirs = onlyHerePrefix+onlyA, onlyHerePrefix+onlyB
 	}
 	c.addDifference(path, ours, theirs)

@@ -227,7 +227,8 @@ func (p *normaliserPair) numberIDs(a, b any, key string) {
 		}
 		s, _ := a.(string)
 		t, _ := b.(string)
-		if left, right := p.ours.findIDs(s), p.theirs.findIDs(t); len(left) == len(right) {
+		left, right := p.ours.findIDs(s), p.theirs.findIDs(t)
+		if len(left) == len(right) {
 			for i := range left {
 				p.assignSameNumber(left[i], right[i])
 			}
@@ -244,7 +245,8 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 // reuseParentPlaceholder gives a line of only one side its parent's placeholder, so that the next line follows that.
 func (n *Normaliser) reuseParentPlaceholder(line any) {
 	object, _ := line.(map[string]any)
-	if id, parent := textOf(object["uuid"]), textOf(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {
+	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])
+	if id != "" && parent != "" && n.ids[id] == "" {
 		n.ids[id] = n.ID(parent)
 	}
 }

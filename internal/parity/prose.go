@@ -33,6 +33,8 @@ func proseValues() []proseValue {
 		{"attachment/skill_listing", "rendered[].content", reminder},
 		{"attachment/remote_session_change", "rendered[].content", reminder},
 		{"attachment/auto_mode", "rendered[].content", reminder},
+		{"attachment/auto_mode_exit", "rendered[].content", reminder},
+		{"attachment/queued_command", "rendered[].content", reminder},
 		{"attachment/plan_mode", "rendered[].content", reminder},
 		{"attachment/plan_mode_exit", "rendered[].content", reminder},
 		{"attachment/edited_text_file", "rendered[].content", reminder},
@@ -137,7 +139,8 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	for _, row := range rows {
-		if message, _ := line["message"].(map[string]any); kind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
+		message, _ := line["message"].(map[string]any)
+		if kind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
 			maskReminders(message)
 			continue
 		}

@@ -53,7 +53,8 @@ func serversText(o Options, args string) string {
 	if o.Servers != nil {
 		statuses = o.Servers.Servers()
 	}
-	if words := strings.Fields(args); len(words) > 1 && words[1] != "all" {
+	words := strings.Fields(args)
+	if len(words) > 1 && words[1] != "all" {
 		if slices.ContainsFunc(statuses, func(st mcp.ServerStatus) bool { return st.Name == words[1] }) {
 			return usage
 		}

@@ -101,7 +101,8 @@ func (a *hookResult) errorOutput() string {
 	if a.exitCode == nil || a.noVerdict == noVerdictInvalid {
 		return a.stderr
 	}
-	return "Failed with non-blocking status code: " + cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
+	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
+	return "Failed with non-blocking status code: " + text
 }
 
 // recordRefusalAttachment records a hook's refusal in the transcript, unless a message to the user or the model already

@@ -290,7 +290,7 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 		r.DeniedBeforeRun = true
 	case a.Feedback != "":
 		r = failedResult(executor.RejectedText + "To tell you how to proceed, the user said:\n" + a.Feedback)
-		r.NonExecutionKind = executor.InterruptedResult().NonExecutionKind
+		r.NonExecutionKind, r.Feedback = executor.InterruptedResult().NonExecutionKind, a.Feedback
 	default:
 		r = failedResult(message)
 	}

@@ -283,7 +283,8 @@ func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	if p.opts.Tool != nil {
 		tool, _ = p.opts.Tool(use.Name) // for an unknown tool, only the name is known
 	}
-	return r.matchesAnyPart(p.newCall(use, tool))
+	c := p.newCall(use, tool)
+	return r.matchesAnyPart(c)
 }
 
 // DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none.

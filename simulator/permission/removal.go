@@ -206,7 +206,8 @@ func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, changesDirecto
 		return c.removalTargetApproval(cmd, changesDirectory)
 	}
 	if inner := (shellcmd.Script{IsBroken: true}).UnwrappedForRemoval(cmd); commandBaseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.Clear {
-		if operands, recursive := removalOperands(inner); recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
+		operands, recursive := removalOperands(inner)
+		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}

@@ -127,7 +127,10 @@ func (c commandLine) decidePart(i int) commandVerdict {
 
 // readsListedFiles reports whether the command shows files whose names come from another command.
 func readsListedFiles(cmd shellcmd.Command) bool {
-	return cmd.WithoutPlainWrappers().Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
+	if cmd.WithoutPlainWrappers().Name() != "xargs" {
+		return false
+	}
+	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
 // isAllowedEdit reports whether the permission mode acceptEdits allows the command. The command touch is allowed only

@@ -205,7 +205,8 @@ type ToolResultMeta struct {
 	ID                 string              `json:"id"`
 	NonExecutionKind   string              `json:"non_execution_kind,omitempty"`
 	PermissionDecision *PermissionDecision `json:"permission_decision,omitempty"`
-	DeniedBeforeRun    bool                `json:"-"` // only in transcripts
+	DeniedBeforeRun    bool                `json:"-"` // only in transcripts, like Feedback
+	Feedback           string              `json:"-"` // text with which the user refused the call in a terminal
 }
 
 // Result ends a turn; each prompt has exactly one. The success subtype has Result, the error subtypes have Errors.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"regexp"
 	"time"
 )
 
@@ -26,8 +27,15 @@ type UserMessage struct {
 	// Typed is the shell command that a user has typed in a terminal, with its "!". Content then has two blocks: the
 	// command and its output. Rules match Typed. Empty means another prompt.
 	Typed string
+	// Queued are the prompts that Content joins, in order, if they waited in the queue of a terminal; nil means that none waited.
+	Queued []string
 	// Preamble is a reminder that precedes a prompt about an ended task in the transcript; empty means none.
 	Preamble string
+}
+
+// WithoutPasteTags returns a prompt without the tags around texts that a user has pasted in a terminal.
+func WithoutPasteTags(text string) string {
+	return regexp.MustCompile(`\s*</?pasted_content id="\w+">\s*`).ReplaceAllString(text, "\n")
 }
 
 // UnclassifiedOrigin is the origin of a synthetic prompt.

@@ -27,8 +27,9 @@ type PromptAccepted struct {
 	Content        Content
 	Timestamp      string
 	PermissionMode PermissionMode
-	Source         string // "sdk" or "system"
-	Preamble       string // see [UserMessage.Preamble]
+	Source         string   // "sdk" or "system"
+	Preamble       string   // see [UserMessage.Preamble]
+	Queued         []string // see [UserMessage.Queued]
 	Origin         json.RawMessage
 	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
 	OfHook         bool   // the first message, from a SessionStart hook

@@ -78,14 +78,16 @@ type UserLine struct {
 	LineID
 	// RefusedMessageID is the id of the refused reply that an injected text follows.
 	RefusedMessageID string `json:"refusedMessageId,omitempty"`
-	RefusalRetry     bool   `json:"refusalRetry,omitempty"`
+	// InterruptedMessageID is the id of the message with the calls that an interrupt in a terminal stopped.
+	InterruptedMessageID string `json:"interruptedMessageId,omitempty"`
+	RefusalRetry         bool   `json:"refusalRetry,omitempty"`
 
 	// The following keys belong to prompts.
 	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image of the session, and so on
 	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
 	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
 	Origin          json.RawMessage `json:"origin,omitempty"`
-	PromptSource    string          `json:"promptSource,omitempty"` // "sdk", "system" or "typed"
+	PromptSource    string          `json:"promptSource,omitempty"` // "sdk", "system", "typed" or "queued"
 	SentAtMS        int64           `json:"sentAtMs,omitempty"`     // Unix time
 	TurnOrigin      string          `json:"turnOrigin,omitempty"`   // "sdk", "task_notification" or "human"
 	TurnPosition    *TurnPosition   `json:"turnPosition,omitempty"`
@@ -101,6 +103,7 @@ type UserLine struct {
 	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
 	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // for Bash commands that ran
 	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
+	UserFeedback            string        `json:"userFeedback,omitempty"` // text with which the user refused the call in a terminal
 	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // set for StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
@@ -382,7 +385,7 @@ type LocalCommandLine struct {
 // QueueLine is queue-operation: a prompt entering or leaving the queue.
 type QueueLine struct {
 	Type      string  `json:"type"`      // "queue-operation"
-	Operation string  `json:"operation"` // "enqueue", "dequeue" or "remove"
+	Operation string  `json:"operation"` // "enqueue", "dequeue", "remove" or "popAll"
 	Timestamp string  `json:"timestamp"`
 	SessionID string  `json:"sessionId"`
 	Content   *string `json:"content,omitempty"` // text of a prompt that is added or removed

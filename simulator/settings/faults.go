@@ -230,7 +230,8 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 				good = append(good, one)
 			}
 		}
-		if list, err := json.Marshal(good); err == nil {
+		list, err := json.Marshal(good)
+		if err == nil {
 			kept = append(kept, plainjson.Member{Key: m.Key, Value: list})
 		}
 	}

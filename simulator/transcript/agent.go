@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -184,6 +185,15 @@ func (a *agentTranscripts) recordAgentEnd(ev *protocol.System) error {
 	return a.writeMeta(id)
 }
 
+func (a *agentTranscripts) countRunning() (n int) {
+	for _, meta := range a.meta {
+		if !meta.Finished {
+			n++
+		}
+	}
+	return n
+}
+
 func userText(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
@@ -202,4 +212,60 @@ func setTextOrigin(line *protocol.UserLine) {
 	case claudecode.IsContinuationRequest(text):
 		line.RowSource, line.OwnNote = "", true
 	}
+}
+
+// setPromptSource sets the keys that describe who sent a prompt that did not come from a terminal.
+func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
+	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
+	if ev.Source == "system" {
+		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
+	}
+	if string(ev.Origin) == protocol.UnclassifiedOrigin {
+		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
+	}
+	if ev.OfHook {
+		line.RowSource = ""
+	}
+}
+
+// setCallRefusal sets the keys that say who decided about a call, and why a refused call did not run.
+func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
+	if len(ev.ToolResultMeta) == 0 {
+		return
+	}
+	meta := ev.ToolResultMeta[0]
+	line.ToolDenialKind, line.DeniedBeforeRun = meta.NonExecutionKind, meta.DeniedBeforeRun
+	if meta.NonExecutionKind != "" {
+		line.UserFeedback = meta.Feedback
+	}
+	rejected := false
+	if d := meta.PermissionDecision; d != nil {
+		rejected = d.Decision != "accept"
+		decision := &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
+		if d.Decision == "reject" && d.Source == "hook" && d.ReasonCode == "" {
+			decision.ReasonCode = "hook:PreToolUse"
+		}
+		line.PermissionDecision = decision
+		line.IsHumanText = d.Source == "user_reject" && d.RuleSource == ""
+	}
+	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected {
+		line.Sandboxed = new(bool)
+	}
+}
+
+// executedMCPCall returns the call of an MCP server whose result ev contains; nil if the call did not run.
+func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
+	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
+		return nil
+	}
+	return ev.MCP
+}
+
+func isFailedResult(ev *protocol.User) bool {
+	for _, b := range ev.Message.Content.Blocks {
+		if r, is := b.(protocol.ToolResultBlock); is {
+			return r.IsError != nil && *r.IsError
+		}
+	}
+	return false
 }

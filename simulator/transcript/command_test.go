@@ -268,3 +268,24 @@ func TestTerminalLines(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
+
+// TestRunningAgents: in a terminal, the line about a turn counts the agents that still run.
+func TestRunningAgents(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
+	record(
+		t, s,
+		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}},
+		&protocol.System{Subtype: "task_started", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}, {Key: "spawn_depth", Value: 1}}},
+		&protocol.Result{NumTurns: 1},
+		&protocol.System{Subtype: "task_notification", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}}},
+		&protocol.Result{NumTurns: 1},
+	)
+	var counts []any
+	for _, line := range pickMembers(t, s, "pendingBackgroundAgentCount", "messageCount") {
+		counts = append(counts, line["pendingBackgroundAgentCount"])
+	}
+	if diff := cmp.Diff([]any{1.0, nil}, counts); diff != "" {
+		t.Errorf("running agents (-want +got):\n%s", diff)
+	}
+}

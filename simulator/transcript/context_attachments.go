@@ -18,9 +18,11 @@ type contextAttachments struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
-	tokensLeftWritten  bool   // the transcript already has the reminder of the tokens left for the next request
-	planMode           bool   // the last attachment about plan mode says that it is active
-	describedModel     string // model that the last attachment describes; empty means none
+	tokensLeftWritten  bool                // the transcript already has the reminder of the tokens left for the next request
+	planMode           bool                // the last attachment about plan mode says that it is active
+	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active
+	autoModeNew        bool                // the user has not been told yet that auto mode is active
+	describedModel     string              // model that the last attachment describes; empty means none
 }
 
 type textAttachment struct {
@@ -98,6 +100,12 @@ type (
 		SteerOnly bool   `json:"steerOnly"`
 		Bypass    bool   `json:"bypass"`
 	}
+	autoModeExitAttachment struct {
+		Type      string `json:"type"` // "auto_mode_exit"
+		BashFirst bool   `json:"bashFirst"`
+		SteerOnly bool   `json:"steerOnly"`
+		Finish    bool   `json:"finishExposedWork"`
+	}
 	planModeAttachment struct {
 		Type         string `json:"type"`                   // "plan_mode" or "plan_mode_exit"
 		ReminderType string `json:"reminderType,omitempty"` // "full"
@@ -140,18 +148,32 @@ func (l *contextAttachments) writeEnvironment() error {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
 		lines = append(append(l.changeAttachments("", now), l.listingAttachments("", now, true)...), l.autoModeLines("", now)...)
+		l.autoMode = now.autoMode()
 		if now.TokensLeft > 0 {
 			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
 		}
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelLine("", now)}, l.gitAttributionLines("")...)
 	}
-	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode && (plans || terminal) {
-		if l.planMode = plans; plans {
-			lines = append(lines, l.planModeLine("plan_mode"))
-		}
+	return l.lines.write(append(lines, l.modeLines(now)...)...)
+}
+
+// modeLines returns the attachments about plan mode, and in a terminal about auto mode, if the mode has changed.
+func (l *contextAttachments) modeLines(now SessionContext) (lines []any) {
+	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
+		l.planMode = plans
+		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
 	}
-	return l.lines.write(lines...)
+	before, about := l.autoMode, now.autoMode()
+	if !l.conversation.options.Machine.IsTerminal || (before == nil) == (about == nil) {
+		return lines
+	}
+	if l.autoMode = about; about != nil {
+		l.autoModeNew = !about.Bypass
+		return append(lines, l.autoModeLines("", now)...)
+	}
+	return append(lines, l.conversation.reminderLine("", autoModeExitAttachment{"auto_mode_exit", before.BashFirst, before.SteerOnly, before.Finish},
+		"Auto mode has ended. Use the tools for files again to read, search and edit files."))
 }
 
 // writeContext writes the attachments of the first request: the session context, the date and the texts for commits.
@@ -180,14 +202,20 @@ func (l *contextAttachments) repeatListings() []any {
 	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
-// autoModeLines returns the attachment about a mode in which the user does not approve calls; nil in other modes.
-func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) []any {
+// autoMode describes a mode in which the user does not approve calls; nil means another mode.
+func (now SessionContext) autoMode() *autoModeAttachment {
 	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
 	if (!steers || !bypass) && (!auto || !steers && !now.ExplainsAuto) {
 		return nil
 	}
-	return []any{l.conversation.reminderLine(agentID, autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
-		"In this permission mode Bash is welcome wherever it is the simpler tool.")}
+	return &autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass}
+}
+
+func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) []any {
+	if about := now.autoMode(); about != nil {
+		return []any{l.conversation.reminderLine(agentID, *about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
+	}
+	return nil
 }
 
 // planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").

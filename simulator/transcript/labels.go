@@ -125,6 +125,9 @@ func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
 	if _, call, ok := typed.SplitTyped(); ok && ev.Expansion != nil {
 		typed = protocol.Content{Text: call}
 	}
+	if ev.Queued != nil {
+		typed = protocol.Content{Text: ev.Queued[0]}
+	}
 	text := cmp.Or(promptLabel(typed), promptLabel(ev.Content))
 	inherited := l.conversation.forked && !l.lastPromptWritten && l.prompt != ""
 	if text != "" && !inherited && ev.Source != "system" {

@@ -385,7 +385,7 @@ func promptLabel(c protocol.Content) string {
 			break
 		}
 	}
-	line := []rune(strings.TrimSpace(strings.ReplaceAll(text, "\n", " ")))
+	line := []rune(strings.TrimSpace(strings.ReplaceAll(protocol.WithoutPasteTags(text), "\n", " ")))
 	if len(line) > most {
 		return strings.TrimSpace(string(line[:most])) + "…"
 	}

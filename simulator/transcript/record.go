@@ -27,6 +27,7 @@ type recorder struct {
 	turnClosed    bool                   // the closing lines of the first turn in a terminal are written
 	promptMark    promptMark             // state before the last prompt
 	commands      []*protocol.CommandRan // they have no lines until the next prompt
+	refusedByUser bool                   // the user has refused the last call
 
 	structured structuredOutput // output of the last call
 	fallback   *protocol.System // change of the model that is not recorded yet; nil means none
@@ -167,7 +168,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.labels.recordPrompt(ev)
 	r.countPrompt(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content, r.images)
-	if err := r.lines.write(append(mended, line)...); err != nil {
+	if err := r.lines.write(append(mended, r.queuedLines(ev, line)...)...); err != nil {
 		return err
 	}
 	if ev.Expansion != nil {
@@ -179,6 +180,26 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		err = r.lines.write(r.conversation.companionLine(ev, storeImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, line.ImageIDs)))
 	}
 	return err
+}
+
+// queuedLines returns the line of a prompt, or a line for each prompt from the queue of a terminal that became one turn.
+func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
+	if ev.Queued == nil || ev.Expansion != nil {
+		return []any{line}
+	}
+	var lines []any
+	line.PromptSource = "queued"
+	for i, text := range ev.Queued {
+		line.Message = userText(text)
+		if i > 0 {
+			e := r.conversation.newEnvelope("", "", ev.Timestamp)
+			e.PromptID = r.conversation.options.Clock.NewID()
+			line.LineHead, line.LineID = e.LineHead, e.LineID
+			r.conversation.recordFiles(e.UUID)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // recordWaitingCommands records the commands that a host has caused since the last prompt, as part of this one.
@@ -357,28 +378,6 @@ func abridgedResult(result any) any {
 	return result
 }
 
-// setPromptSource sets the keys that describe who sent a prompt that did not come from a terminal.
-func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
-	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
-	if ev.Source == "system" {
-		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
-	}
-	if string(ev.Origin) == protocol.UnclassifiedOrigin {
-		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
-	}
-	if ev.OfHook {
-		line.RowSource = ""
-	}
-}
-
-// executedMCPCall returns the call of an MCP server whose result ev contains; nil if the call did not run.
-func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
-	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
-		return nil
-	}
-	return ev.MCP
-}
-
 func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // the transcript already contains the text
@@ -402,6 +401,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.ToolEndsTurn = endsTurn
 	setCallRefusal(&line, ev)
+	r.setInterruptedMessage(&line, ev)
 	if ev.Tool != "" {
 		r.attribution.forAgent(agentID).recordMCPCall(executedMCPCall(ev))
 	}
@@ -428,41 +428,10 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// setCallRefusal sets the keys that say who decided about a call, and why a refused call did not run.
-func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
-	if len(ev.ToolResultMeta) == 0 {
-		return
-	}
-	meta := ev.ToolResultMeta[0]
-	line.ToolDenialKind, line.DeniedBeforeRun = meta.NonExecutionKind, meta.DeniedBeforeRun
-	rejected := false
-	if d := meta.PermissionDecision; d != nil {
-		rejected = d.Decision != "accept"
-		decision := &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
-		if d.Decision == "reject" && d.Source == "hook" && d.ReasonCode == "" {
-			decision.ReasonCode = "hook:PreToolUse"
-		}
-		line.PermissionDecision = decision
-		line.IsHumanText = d.Source == "user_reject" && d.RuleSource == ""
-	}
-	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected {
-		line.Sandboxed = new(bool)
-	}
-}
-
 type structuredOutput struct {
 	Type      string          `json:"type"` // "structured_output"
 	Data      json.RawMessage `json:"data"`
 	ToolUseID string          `json:"toolUseID"`
-}
-
-func isFailedResult(ev *protocol.User) bool {
-	for _, b := range ev.Message.Content.Blocks {
-		if r, is := b.(protocol.ToolResultBlock); is {
-			return r.IsError != nil && *r.IsError
-		}
-	}
-	return false
 }
 
 func (r *recorder) setTitle(title string) error {

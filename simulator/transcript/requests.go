@@ -371,8 +371,10 @@ func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext
 	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
 		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", silentReminderText}, silentReminderText))
 	}
-	if l.attachments.planMode && !l.conversation.options.Machine.IsTerminal && l.attachments.sessionContext("").ShellMode != protocol.ModePlan {
-		l.attachments.planMode, lines = false, append(lines, l.attachments.planModeLine("plan_mode_exit"))
+	if session := l.attachments.sessionContext(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
+		for _, line := range l.attachments.modeLines(session) {
+			lines = append(lines, line.(protocol.AttachmentLine))
+		}
 	}
 	if dir := l.conversation.dirOf(""); c.describedDir != dir && c.describedDir != "" {
 		lines = append(lines, l.conversation.environmentReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: c.describedDir}, "The working directory is now: "+dir))

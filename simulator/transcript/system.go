@@ -45,7 +45,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 		th.inQuery = false
 		e := th.newEnvelope("", "", "")
 		lines = append(lines, protocol.TurnDurationLine{
-			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count,
+			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count, AgentCount: r.agents.countRunning(),
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
 		})
 	}
@@ -119,6 +119,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 			return nil
 		}
 		e := r.conversation.newEnvelope("", ev.UUID, "")
+		e.QuerySession = "" // the text does not come from a query
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: ev.Text("content"), Level: ev.Text("level"),
@@ -296,9 +297,17 @@ func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
 			return err
 		}
 	}
-	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
-		r.conversation.recordFiles(ev.UUID)
+	if ev.Injected || ev.Blocked || ev.UnknownCommand || ev.Source == "system" {
+		return nil
 	}
+	if r.attachments.autoModeNew {
+		r.attachments.autoModeNew = false
+		const text = "In auto mode, Claude Code checks calls by itself instead of asking you. Shift+Tab changes the mode."
+		if err := r.recordSystem(&protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "notice"}}}); err != nil {
+			return err
+		}
+	}
+	r.conversation.recordFiles(ev.UUID)
 	return nil
 }
 
@@ -360,9 +369,17 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	}
 	if r.conversation.options.Machine.IsTerminal && !ev.Notice {
 		command.HumanTurn, command.Origin = true, json.RawMessage(humanOrigin)
-		return r.lines.write(in, out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))
+		return r.lines.write(out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))
 	}
 	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
+}
+
+// setInterruptedMessage sets the key that says which message an interrupt in a terminal has stopped, unless the user refused its call.
+func (r *recorder) setInterruptedMessage(line *protocol.UserLine, ev *protocol.User) {
+	if r.conversation.options.Machine.IsTerminal && ev.Tool == "" && !r.refusedByUser && strings.HasSuffix(ev.Message.Content.Plain(), "by user for tool use]") {
+		line.InterruptedMessageID = r.attribution.messageID
+	}
+	r.refusedByUser = line.DeniedBeforeRun || line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject"
 }
 
 // unixMilli converts a timestamp to Unix time in milliseconds. It returns 0 for a timestamp of another form.

@@ -57,8 +57,8 @@ type bashInput struct {
 
 func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
-	if a := call.Agent; a != nil {
-		info.ParentID, info.EndsWithAgent = a.ID, !a.InBackground
+	if call.Agent != nil {
+		info.ParentID = call.Agent.ID
 	}
 	return info
 }

@@ -140,7 +140,8 @@ func (f *Files) RecheckFile(call protocol.ToolUse) string {
 	if err != nil {
 		return ""
 	}
-	if read, current, _ := f.seen.lookup(path, string(data)); !read || current {
+	read, current, _ := f.seen.lookup(path, string(data))
+	if !read || current {
 		return ""
 	}
 	f.seen.recordWritten(path, string(data), false)

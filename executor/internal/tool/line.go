@@ -94,7 +94,8 @@ func ViewedFile(command string) string {
 		return ""
 	}
 	for i, arg := range args[1:] {
-		if number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"; !strings.HasPrefix(arg, "-") && !number {
+		number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"
+		if !strings.HasPrefix(arg, "-") && !number {
 			operands = append(operands, arg)
 		}
 	}

@@ -95,7 +95,10 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 
 // RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
 func RenameStringKey(in *Keys, from, to string) bool {
-	return TextOf(in.Get(from)) != "" && IsString(in.Get(from)) && RenameKey(in, from, to)
+	if TextOf(in.Get(from)) == "" || !IsString(in.Get(from)) {
+		return false
+	}
+	return RenameKey(in, from, to)
 }
 
 // DropKeys removes keys from an input. It reports whether the input had any of them.

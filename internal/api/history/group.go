@@ -23,7 +23,8 @@ type Group struct {
 func (c *Client) Groups(messages []*Message) []Group {
 	groups := make([]Group, 0, len(messages))
 	for i, m := range messages {
-		if assistant := m.Role == "assistant"; len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
+		assistant := m.Role == "assistant"
+		if len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
 			groups = append(groups, Group{Assistant: assistant, Index: i})
 		}
 		groups[len(groups)-1].addMessage(m)

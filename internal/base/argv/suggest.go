@@ -29,7 +29,8 @@ func nearestNamesLine(prefix, word string, names []string) string {
 	var near []string
 	for _, candidate := range names {
 		distance := diag.EditDistance(word, candidate)
-		if longer := max(len(word), len(candidate)); 10*(longer-distance) <= 4*longer || distance > best {
+		longer := max(len(word), len(candidate))
+		if 10*(longer-distance) <= 4*longer || distance > best {
 			continue
 		}
 		if distance < best {
@@ -57,7 +58,8 @@ func suggestibleNames(options []Option) []string {
 	names := []string{"help"}
 	for i := range options {
 		spellings := parseFlags(options[i].Flags).spellings
-		if last, long := strings.CutPrefix(spellings[len(spellings)-1], "--"); long && len(last) > 1 && !options[i].Hidden {
+		last, long := strings.CutPrefix(spellings[len(spellings)-1], "--")
+		if long && len(last) > 1 && !options[i].Hidden {
 			names = append(names, last)
 		}
 	}

@@ -191,7 +191,8 @@ func (ix *SourceIndex) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
 	lines := ix.lineStarts()
 	line := sort.Search(len(lines), func(i int) bool { return int(lines[i]) > off })
-	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[int(lines[line-1]):off])}
+	start := int(lines[line-1])
+	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
 }
 
 func (ix *SourceIndex) diagnosticAt(off int, message string) Diagnostic {

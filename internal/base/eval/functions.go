@@ -41,7 +41,8 @@ func chargeArgumentTree(args ...any) (any, error) {
 func checkedArithmetic(args ...any) (any, error) {
 	op, a, b := args[1].(string), args[2], args[3]
 	x, xIsInt := a.(int)
-	if y, yIsInt := b.(int); xIsInt && yIsInt {
+	y, yIsInt := b.(int)
+	if xIsInt && yIsInt {
 		return checkedIntArithmetic(op, x, y)
 	}
 	switch op {

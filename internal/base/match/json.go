@@ -50,7 +50,8 @@ func subset(want, got any, path string) (string, bool) {
 
 func scalarEqual(a, b any) bool {
 	x, okA := toRational(a)
-	if y, okB := toRational(b); okA || okB {
+	y, okB := toRational(b)
+	if okA || okB {
 		return okA && okB && x.Cmp(y) == 0
 	}
 	switch a.(type) {

@@ -192,7 +192,8 @@ func (s *regexScan) readGroupOpening() bool {
 
 func isGroupName(s string) bool {
 	for i := range len(s) {
-		if c := s[i] | 0x20; (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
+		c := s[i] | 0x20
+		if (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
 			return false
 		}
 	}

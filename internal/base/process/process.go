@@ -316,7 +316,8 @@ type stdinReader struct {
 
 func (in *stdinReader) read() {
 	first := make([]byte, 1)
-	if n, _ := io.ReadFull(in.r, first); n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
+	n, _ := io.ReadFull(in.r, first)
+	if n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
 		in.done <- nil
 		return
 	}

@@ -281,7 +281,8 @@ func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 // contains the next. The parser treats such a command after a function as part of the function.
 func followsList(path []syntax.Node) bool {
 	for ; len(path) > 2; path = path[2:] {
-		if list, ok := path[1].(*syntax.BinaryCmd); !ok || path[2] == syntax.Node(list.Y) {
+		list, ok := path[1].(*syntax.BinaryCmd)
+		if !ok || path[2] == syntax.Node(list.Y) {
 			return ok
 		}
 	}

@@ -269,7 +269,8 @@ func (c *wordCoverage) continuedComment() int {
 
 // hasOpenEnd reports whether the script ends in a word with a backslash that escapes nothing.
 func (c *wordCoverage) hasOpenEnd() bool {
-	return len(c.text[len(strings.TrimRight(c.text, `\`)):])%2 == 1 && c.words[len(c.text)-1]
+	trailing := c.text[len(strings.TrimRight(c.text, `\`)):]
+	return len(trailing)%2 == 1 && c.words[len(c.text)-1]
 }
 
 func (c *wordCoverage) isComplete() bool {

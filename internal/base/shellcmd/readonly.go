@@ -10,7 +10,10 @@ import (
 // IsReadOnly reports that the script changes no file and no state outside its own
 // shell. It is conservative: false may also mean "unknown".
 func (s Script) IsReadOnly() bool {
-	return !s.IsOpaque && len(s.Commands) > 0 && !HasWrite(s.Redirects) && !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
+	if s.IsOpaque || len(s.Commands) == 0 || HasWrite(s.Redirects) {
+		return false
+	}
+	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
 }
 
 // IsReadOnly reports that this command is known to only read.

@@ -173,7 +173,8 @@ func (r *memoryReader) read(m Memory, depth int) {
 	r.seen[m.Path] = true
 	r.memories = append(r.memories, m)
 	for _, name := range importedFiles(m.Text) {
-		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
+		target := r.resolveImport(name, filepath.Dir(m.Path))
+		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
 			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}

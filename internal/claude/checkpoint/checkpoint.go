@@ -29,6 +29,8 @@ type Options struct {
 	CWD        string
 	Transcript Transcript // nil means that copies stay in memory and the history is not recorded
 	Clock      Clock      // nil means the zero time
+	// IsReadOnly reports whether a call only reads. If it is nil, snapshots do not say whether commands may have changed files.
+	IsReadOnly func(protocol.ToolUse) bool
 }
 
 // Transcript stores history lines and provides the directory for copies.
@@ -53,8 +55,9 @@ type History struct {
 }
 
 type checkpoint struct {
-	uuid, time string
-	files      map[string]backup // backup of each file, by the name that trackingPath returns
+	uuid, time   string
+	files        map[string]backup // backup of each file, by the name that trackingPath returns
+	hasUntracked bool              // a command has run that may have changed other files
 }
 
 type backup struct {
@@ -80,8 +83,9 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 		}
 		switch line.Type {
 		case "file-history-snapshot":
-			if line.Snapshot != nil {
-				h.checkpoints = append(h.checkpoints, checkpoint{uuid: line.MessageID, time: line.Snapshot.Timestamp, files: nonNilFiles(line.Snapshot.Files)})
+			if line.Snapshot != nil { // a second line about a prompt replaces the first
+				h.checkpoints = slices.DeleteFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == line.MessageID })
+				h.checkpoints = append(h.checkpoints, checkpoint{line.MessageID, line.Snapshot.Timestamp, nonNilFiles(line.Snapshot.Files), line.Snapshot.HasUntracked})
 			}
 		case "file-history-delta":
 			i := slices.IndexFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == line.SnapshotID })
@@ -112,9 +116,10 @@ type transcriptLine struct {
 }
 
 type snapshot struct {
-	MessageID string            `json:"messageId"`
-	Files     map[string]backup `json:"trackedFileBackups"`
-	Timestamp string            `json:"timestamp"`
+	MessageID    string            `json:"messageId"`
+	Files        map[string]backup `json:"trackedFileBackups"`
+	Timestamp    string            `json:"timestamp"`
+	HasUntracked bool              `json:"hasUntrackedChanges,omitempty"`
 }
 
 // Record records prompts, and changes of files by tools. If it returns an error, a part of the content was not stored.
@@ -139,6 +144,10 @@ func (h *History) Record(ev protocol.Event) error {
 		if path, before, edits := editedFile(ev); edits {
 			return h.recordChange(ev.Use.ID, path, before)
 		}
+		if last := len(h.checkpoints) - 1; last >= 0 && !h.checkpoints[last].hasUntracked && h.mayChangeFiles(ev) {
+			h.checkpoints[last].hasUntracked = true
+			return h.writeSnapshot(h.checkpoints[last])
+		}
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
 			h.checkpoints, h.store.sourceDir = nil, ""
@@ -148,7 +157,7 @@ func (h *History) Record(ev protocol.Event) error {
 }
 
 func (h *History) recordPrompt(uuid string) error {
-	if n := len(h.checkpoints); n > 0 && h.checkpoints[n-1].uuid == uuid {
+	if slices.ContainsFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == uuid }) {
 		return nil // already recorded: in a terminal, this is done before the prompt is written to the transcript
 	}
 	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
@@ -166,7 +175,19 @@ func (h *History) recordPrompt(uuid string) error {
 	}
 	h.checkpoints = append(h.checkpoints, next)
 	clear(h.callMessages)
-	return errors.Join(failed, h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: uuid, IsUpdate: new(false), Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.time}}))
+	return errors.Join(failed, h.writeSnapshot(next))
+}
+
+func (h *History) writeSnapshot(p checkpoint) error {
+	return h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: p.uuid, IsUpdate: new(false), Snapshot: &snapshot{p.uuid, p.files, p.time, p.hasUntracked}})
+}
+
+// mayChangeFiles reports whether a command ran that does more than read. As in the real CLI, a background command does not count.
+func (h *History) mayChangeFiles(ev *protocol.ToolExecuted) bool {
+	var in struct {
+		InBackground bool `json:"run_in_background"`
+	}
+	return h.o.IsReadOnly != nil && ev.Use.Name == "Bash" && ev.Result.NonExecutionKind == "" && json.Unmarshal(ev.Use.Input, &in) == nil && !in.InBackground && !h.o.IsReadOnly(ev.Use)
 }
 
 // backUpChanged backs up a file if its content differs from newest; otherwise it returns newest.
@@ -175,7 +196,8 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	if err != nil {
 		return backup{}, err
 	}
-	if before, err := h.store.getCopy(newest.File); err == nil && equalContent(before, now) {
+	before, err := h.store.getCopy(newest.File)
+	if err == nil && equalContent(before, now) {
 		return newest, nil
 	}
 	return h.backUp(path, now, newest.Version+1)

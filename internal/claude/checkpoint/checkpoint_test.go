@@ -208,3 +208,43 @@ func content(t *testing.T, path string) string {
 	}
 	return string(data)
 }
+
+// TestUntrackedChanges: the first command after a prompt that may change files is noted in the snapshot of the prompt.
+func TestUntrackedChanges(t *testing.T) {
+	log := &lineLog{}
+	h := New(Options{Transcript: log, IsReadOnly: func(use protocol.ToolUse) bool { return string(use.Input) == `{"command":"ls"}` }})
+	bash := func(input string) {
+		record(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Bash", Input: json.RawMessage(input)}})
+	}
+	record(t, h, &protocol.PromptAccepted{UUID: "u-1"})
+	bash(`{"command":"ls"}`)
+	bash(`{"command":"make","run_in_background":true}`)
+	if n := len(log.lines); n != 1 {
+		t.Errorf("%d lines after commands that change no files, want 1", n)
+	}
+	bash(`{"command":"make"}`)
+	bash(`{"command":"make"}`)
+	record(t, h, &protocol.PromptAccepted{UUID: "u-2"})
+	if n := len(log.lines); n != 3 {
+		t.Fatalf("%d lines, want 3: %s", n, log.lines)
+	}
+	var line transcriptLine
+	if err := json.Unmarshal(log.lines[1], &line); err != nil || line.MessageID != "u-1" || !line.Snapshot.HasUntracked {
+		t.Errorf("line %s, error %v: want a snapshot of u-1 with hasUntrackedChanges", log.lines[1], err)
+	}
+	again := New(Options{})
+	again.Load(log.lines, "")
+	if n := len(again.checkpoints); n != 2 {
+		t.Errorf("%d checkpoints after loading, want 2", n)
+	}
+}
+
+// lineLog is a [Transcript] that keeps its lines.
+type lineLog struct{ lines []json.RawMessage }
+
+func (*lineLog) HistoryDir() string { return "" }
+
+func (l *lineLog) Record(ev protocol.Event) error {
+	l.lines = append(l.lines, ev.(*protocol.CustomLine).Line)
+	return nil
+}

@@ -69,7 +69,8 @@ func (s *store) getCopy(copyName *string) ([]byte, error) {
 		if dir == "" {
 			continue
 		}
-		if content, err := readFile(filepath.Join(dir, *copyName)); content != nil || err != nil {
+		content, err := readFile(filepath.Join(dir, *copyName))
+		if content != nil || err != nil {
 			return content, err
 		}
 	}

@@ -151,7 +151,8 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 			}
 			continue
 		}
-		if in, over, err := p.runBackground(ctx, deadline); in != nil || over || err != nil {
+		in, over, err := p.runBackground(ctx, deadline)
+		if in != nil || over || err != nil {
 			return in, err
 		}
 	}

@@ -118,7 +118,6 @@ func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage
 	}
 	bySource := map[string][]mcp.ServerConfig{}
 	for _, server := range config.Servers {
-		server.LacksArgs = server.Type == "stdio" && server.Args == nil
 		bySource[server.Source] = append(bySource[server.Source], server)
 	}
 	all := mcp.ServerChange{Errors: map[string]string{}}

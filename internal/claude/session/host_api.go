@@ -80,11 +80,6 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
 
-// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
-func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
-	return simulator.RunStartHooks(ctx, s.conversation.sim)
-}
-
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
@@ -174,6 +169,23 @@ func RecordLater(s *Session, events ...protocol.Event) {
 			s.records.warnUnsaved(s.records.transcript.Record(ev))
 		}
 	})
+}
+
+// RecordSoon adds an event to the transcript, before the next event of a turn.
+func RecordSoon(s *Session, ev protocol.Event) {
+	s.conversation.mu.Lock()
+	defer s.conversation.mu.Unlock()
+	s.conversation.soon = append(s.conversation.soon, func() { s.records.warnUnsaved(s.records.transcript.Record(ev)) })
+}
+
+// RecordQueue adds a line about the queue of a terminal to the transcript. text is a prompt that is added or taken back.
+func RecordQueue(s *Session, operation, text string) {
+	line := protocol.QueueLine{Type: "queue-operation", Operation: operation, Timestamp: s.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), SessionID: s.ID()}
+	if text != "" {
+		line.Content = &text
+	}
+	raw, _ := protocol.Marshal(line) // strings can be encoded
+	RecordSoon(s, &protocol.CustomLine{Line: raw})
 }
 
 // WritePending makes the changes of the transcript that wait for the end of a turn; see [RecordLater]. No turn may run.

@@ -142,8 +142,10 @@ func (v *toolInventory) isAvailable(name string) bool {
 	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersQuestions {
 		return false
 	}
-	isListed := v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
-	return isListed && !slices.ContainsFunc(v.denied, same) && !slices.ContainsFunc(v.plan.Hidden, same)
+	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
+		return false
+	}
+	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
 }
 
 // isHidden reports whether a deny rule removes an MCP tool.

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/clock"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
@@ -79,7 +80,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		}
 	}
 	if plan.Host.Checkpoints { // a resumed session keeps the copies that it made earlier
-		r.checkpoints = checkpoint.New(checkpoint.Options{CWD: plan.CWD, Transcript: r.transcript, Clock: plan.Clock})
+		r.checkpoints = checkpoint.New(checkpoint.Options{CWD: plan.CWD, Transcript: r.transcript, Clock: plan.Clock, IsReadOnly: builtin.ReadOnlyCall})
 		r.checkpoints.Load(r.transcript.FileHistory())
 	}
 	return r, nil

@@ -7,11 +7,14 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
@@ -19,10 +22,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// ErrWithdrawn is [simulator.ErrWithdrawn].
-var ErrWithdrawn = simulator.ErrWithdrawn
+// Causes with which a terminal ends a turn. In a terminal, calls that a key has stopped get the same result as after a signal.
+var (
+	ErrWithdrawn  = simulator.ErrWithdrawn
+	ErrKeyPressed = simulator.ErrSignalled
+)
 
 // Events are the events of a session in order; an error is the last item.
 type Events = iter.Seq2[protocol.Event, error]
@@ -51,6 +58,7 @@ type conversation struct {
 	sim    *simulator.Simulator
 	cost   slash.Cost // costs at the end of the last turn
 	writes []func()   // changes of the transcript that wait for the end of the turn
+	soon   []func()   // changes of the transcript that wait for the next event
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the
@@ -136,7 +144,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
-			Context: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
+			Context: s.context, Transcript: queueingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
 	}
 	if host := s.servers.requests.host; host != nil {
@@ -204,13 +212,29 @@ func (c *conversation) writeLater(write func()) {
 }
 
 func (c *conversation) writePending() {
+	c.writeAll(&c.soon)
+	c.writeAll(&c.writes)
+}
+
+func (c *conversation) writeAll(list *[]func()) {
 	c.mu.Lock()
-	writes := c.writes
-	c.writes = nil
+	writes := *list
+	*list = nil
 	c.mu.Unlock()
 	for _, write := range writes {
 		write()
 	}
+}
+
+// queueingTranscript writes the changes that wait for the next event; see [RecordSoon].
+type queueingTranscript struct {
+	*transcript.Transcript
+	conversation *conversation
+}
+
+func (t queueingTranscript) Record(ev protocol.Event) error {
+	t.conversation.writeAll(&t.conversation.soon)
+	return t.Transcript.Record(ev)
 }
 
 func (c *conversation) updateCost() {
@@ -357,4 +381,31 @@ func (s *Session) MissedExpectations(exitCode int) []string {
 		return nil
 	}
 	return s.records.judgeExpectations(exitCode)
+}
+
+// RunShell runs a shell command that the user typed, without permission. If it fails, stderr contains all its output.
+func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr string) {
+	if strings.HasPrefix(strings.TrimSpace(command), "sleep ") {
+		command = ":\n" + command // the tool refuses commands that begin with a long sleep, but users may run them
+	}
+	input, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return "", err.Error()
+	}
+	shell := executor.Chain(builtinExecutor{s.tools}, executor.Canned(s.policy.canned))
+	result, err := shell.Execute(ctx, protocol.ToolUse{Type: "tool_use", Name: "Bash", Input: input})
+	if err != nil {
+		return "", err.Error()
+	}
+	text := result.Content.Plain()
+	if result.IsError {
+		if status, output, _ := strings.Cut(text, "\n"); strings.HasPrefix(status, "Exit code ") {
+			text = output
+		}
+		return "", text
+	}
+	if at := strings.LastIndex(text, "\nShell cwd was reset to "); at >= 0 {
+		return text[:at], text[at:]
+	}
+	return text, ""
 }

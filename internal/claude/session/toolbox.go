@@ -16,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/rest"
+
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
@@ -329,7 +330,7 @@ func (t *toolbox) RunCommand(ctx context.Context, rules []string, command, patte
 	}
 	if result.IsError {
 		t.policy.Grant(nil)
-		return "", shellError(strings.TrimSuffix("Shell command failed for pattern \""+pattern+"\": [stderr]\n"+out, "[stderr]\n"))
+		return "", shellError(strings.TrimSuffix("Shell command failed for pattern \""+pattern+"\": [stderr]\n"+out, " [stderr]\n"))
 	}
 	return out, nil
 }

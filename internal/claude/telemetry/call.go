@@ -89,7 +89,8 @@ func (c toolCall) errorText(ev *protocol.ToolExecuted) string {
 	if c.name == "Bash" {
 		return "Shell command failed"
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(ev.Result.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
+	text := ev.Result.Content.Plain()
+	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
 // contentEvents returns span events with the text that a call read or wrote.

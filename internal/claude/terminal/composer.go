@@ -31,14 +31,22 @@ const shellCommandPrefix = "!"
 func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
-func (c *composer) expandedText() string {
+// expandedText returns the draft with pasted texts instead of their placeholders. If id is not empty, each is between
+// tags with this id, as the model receives it. As in the real CLI, text after a pasted text begins a line.
+func (c *composer) expandedText(id string) string {
 	text := c.text()
 	for i, paste := range c.pastes {
 		before, after, found := strings.Cut(text, pastePlaceholder(i+1, paste))
-		if found && after != "" && !unicode.IsSpace([]rune(after)[0]) {
-			after = "\n" + after // as in the real CLI
+		switch {
+		case !found:
+			continue
+		case id != "":
+			paste = fmt.Sprintf("\n\n<pasted_content id=%q>\n%s\n</pasted_content id=%[1]q>\n", id, strings.TrimRight(paste, "\n"))
 		}
-		text = before + map[bool]string{true: paste}[found] + after
+		if after != "" && (id != "" || !unicode.IsSpace([]rune(after)[0])) {
+			after = "\n" + after
+		}
+		text = before + paste + after
 	}
 	return text
 }
@@ -204,7 +212,7 @@ func (c *composer) press(k keyName) {
 }
 
 func (c *composer) rememberDraft() {
-	c.addHistory(c.expandedText())
+	c.addHistory(c.expandedText(""))
 	c.setText("")
 }
 

@@ -35,7 +35,7 @@ func (v *eventView) handleMessage(message any) {
 	case turnEnded:
 		v.endTurn()
 	case promptsAbsorbed:
-		s.queued = v.player.prompts.waitingTexts()
+		s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 		v.showPrompts(m.prompts)
 	case protocol.Event:
 		v.showEvent(m)
@@ -44,8 +44,8 @@ func (v *eventView) handleMessage(message any) {
 
 func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
-	s.queued = v.player.prompts.waitingTexts()
-	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: prompts, turn: turn}
+	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
+	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: withoutPasteTags(prompts), turn: turn}
 	_, s.progress.runsShell = shellCommand(prompts)
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)
@@ -60,7 +60,7 @@ func (v *eventView) nextVerbs() [2]string {
 }
 
 func (v *eventView) showPrompts(prompts []string) {
-	for _, text := range prompts {
+	for _, text := range withoutPasteTags(prompts) {
 		command, isShell := strings.CutPrefix(text, shellCommandPrefix)
 		if !isShell {
 			v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
@@ -290,7 +290,8 @@ func (v *eventView) showResult(ev *protocol.Result) {
 		return
 	}
 	now := v.clock.Now()
-	if agents := len(s.background.agents()); agents > 0 {
+	agents := len(s.background.agents())
+	if agents > 0 {
 		s.entries = append(s.entries, entry{glyph: "✻ ", text: "Waiting for " + countWithNoun(agents, "background agent") + " to finish"})
 		return
 	}

@@ -116,13 +116,19 @@ func TestFieldKeys(t *testing.T) {
 	}
 }
 
-// TestPastedTextIsSent: the model receives the pasted text, not its placeholder.
+// TestPastedTextIsSent: the model receives the pasted text between tags, not its placeholder. The screen shows no tags.
 func TestPastedTextIsSent(t *testing.T) {
 	term := idleTerminal(t)
+	term.pasteID = "85d2"
 	term.pressAll(term.console.keys.read([]byte("see \x1b[200~1\r2\r3\r4\x1b[201~\r")))
 	term.pressAll(term.console.keys.read([]byte("\x1b[200~1\r2\r3\r5\x1b[201~x\r")))
-	if diff := cmp.Diff([]string{"see 1\n2\n3\n4", "1\n2\n3\n5\nx"}, term.player.prompts.waitingTexts()); diff != "" {
+	sent := term.player.prompts.waitingTexts()
+	want := []string{"see \n\n<pasted_content id=\"85d2\">\n1\n2\n3\n4\n</pasted_content id=\"85d2\">\n", "\n\n<pasted_content id=\"85d2\">\n1\n2\n3\n5\n</pasted_content id=\"85d2\">\n\nx"}
+	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"see\n1\n2\n3\n4", "1\n2\n3\n5\nx"}, withoutPasteTags(sent)); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 }
 
@@ -143,7 +149,7 @@ func TestInterrupt(t *testing.T) {
 			term.player.cancelTurn, term.player.turn = func(error) {}, 1
 			view.handleMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
-				term.submit(tt.queued)
+				term.submit(tt.queued, tt.queued)
 			}
 			s.composer.insert(tt.draft)
 			term.press(key{name: keyEscape})
@@ -211,18 +217,35 @@ func TestTopRow(t *testing.T) {
 	}
 }
 
-// TestTurnsOfTheQueue checks that waiting prompts share one turn and that a slash command gets a separate turn.
+// TestTurnsOfTheQueue checks that waiting prompts share one turn and that a slash command gets a separate turn, and that
+// the transcript learns of every prompt that waits.
 func TestTurnsOfTheQueue(t *testing.T) {
-	q := &promptQueue{wake: make(chan struct{}, 1), inbox: newMailbox()}
-	for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {
-		q.push(text)
-	}
+	var records []string
+	q := &promptQueue{wake: make(chan struct{}, 1), inbox: newMailbox(), record: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}
+	q.push("first")
 	var turns []string
-	for texts := q.pop(); texts != nil; texts = q.pop() {
-		turns = append(turns, strings.Join(texts, "+"))
+	for i := 0; ; i++ {
+		texts, waited := q.pop()
+		if waited != (i > 0) {
+			t.Errorf("turn %d: waited %t", i, waited)
+		}
+		if texts == nil {
+			break
+		}
+		if turns = append(turns, strings.Join(texts, "+")); i == 0 {
+			for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {
+				q.enqueue(text)
+			}
+		}
 	}
-	if diff := cmp.Diff([]string{"a+b", "/compact", "/clear", "c"}, turns); diff != "" {
+	q.enqueue("d")
+	q.removeAll()
+	if diff := cmp.Diff([]string{"first", "a+b", "/compact", "/clear", "c"}, turns); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want := []string{"enqueue a", "enqueue b", "enqueue /compact", "enqueue /clear", "enqueue c", "dequeue", "dequeue", "dequeue", "dequeue", "dequeue", "enqueue d", "popAll d"}
+	if diff := cmp.Diff(want, records); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 }
 

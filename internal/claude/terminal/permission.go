@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -434,6 +435,7 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 			a.player.session.Log().WriteJournal(d.journalLine("Enter", true))
 			a.auto.isExplained = true
 			a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: autoModeNoticeTitle + notice, isError: true})
+			session.RecordSoon(a.player.session, warningEvent(autoModeNoticeTitle+notice))
 			return a.newDialog(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true
@@ -443,7 +445,7 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 		}
 		a.player.session.Log().WriteJournal(d.journalLine(word, false))
 		a.removeQuestion(q)
-		a.screen.interruptedTurn = a.player.interrupt(nil)
+		a.screen.interruptedTurn = a.player.interrupt(session.ErrKeyPressed)
 		return nil
 	})
 	return d

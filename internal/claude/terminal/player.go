@@ -36,7 +36,7 @@ type (
 	questionWithdrawn struct{ question *pendingQuestion }
 )
 
-// interrupt ends the running turn and returns its number; 0 means no turn is running. cause is nil, or
+// interrupt ends the running turn and returns its number; 0 means no turn is running. cause is [session.ErrKeyPressed] or
 // [session.ErrWithdrawn].
 func (p *turnPlayer) interrupt(cause error) int {
 	p.mu.Lock()
@@ -52,8 +52,12 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
 		session.WritePending(p.session)
-		if texts := p.prompts.pop(); len(texts) > 0 {
-			if !p.playTurn(ctx, userMessage(strings.Join(texts, "\n")), texts) {
+		if texts, waited := p.prompts.pop(); len(texts) > 0 {
+			in := userMessage(strings.Join(texts, "\n"))
+			if waited {
+				in.Queued = texts
+			}
+			if !p.playTurn(ctx, in, texts) {
 				return
 			}
 			continue
@@ -157,14 +161,30 @@ func (p *turnPlayer) showEvents(events session.Events) bool {
 type promptQueue struct {
 	wake  chan struct{} // receives a value when a prompt is added; capacity 1
 	inbox *mailbox      // receives the prompts that a running turn has taken
+	// record records that prompts enter or leave the queue; see [session.RecordQueue]. nil means that nothing is recorded.
+	record func(operation, text string)
 
 	mu      sync.Mutex
 	waiting []string
+	direct  bool // the first of them was sent when no turn was running, so that it did not have to wait
 }
 
 // push adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
 func (q *promptQueue) push(texts ...string) {
 	q.mu.Lock()
+	q.direct = q.direct || len(q.waiting) == 0 && len(texts) > 0
+	q.add(texts...)
+}
+
+// enqueue adds a prompt that waits for the end of a turn.
+func (q *promptQueue) enqueue(text string) {
+	q.mu.Lock()
+	q.recordAll("enqueue", text)
+	q.add(text)
+}
+
+// add unlocks the mutex, which the caller has locked.
+func (q *promptQueue) add(texts ...string) {
 	q.waiting = append(q.waiting, texts...)
 	q.mu.Unlock()
 	select {
@@ -173,16 +193,27 @@ func (q *promptQueue) push(texts ...string) {
 	}
 }
 
+func (q *promptQueue) recordAll(operation string, texts ...string) {
+	if q.record != nil {
+		for _, text := range texts {
+			q.record(operation, text)
+		}
+	}
+}
+
 // pop removes and returns the prompts of the next turn: a slash command alone, or all prompts before the first one.
-func (q *promptQueue) pop() []string {
+// waited reports whether they have waited for the end of a turn.
+func (q *promptQueue) pop() (texts []string, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if texts := q.takeTexts(); len(texts) > 0 || len(q.waiting) == 0 {
-		return texts
+	texts, waited = q.takeTexts(), !q.direct
+	if len(texts) == 0 && len(q.waiting) > 0 {
+		texts, q.waiting = q.waiting[:1:1], q.waiting[1:]
 	}
-	command := q.waiting[:1:1]
-	q.waiting = q.waiting[1:]
-	return command
+	if q.direct = q.direct && texts == nil; waited {
+		q.recordAll("dequeue", make([]string, len(texts))...)
+	}
+	return texts, waited
 }
 
 // takeTexts removes and returns the prompts before the first slash command. The caller holds the mutex.
@@ -198,7 +229,10 @@ func (q *promptQueue) removeAll() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	texts := q.waiting
-	q.waiting = nil
+	if q.waiting = nil; !q.direct {
+		q.recordAll("popAll", texts...)
+	}
+	q.direct = false
 	return texts
 }
 

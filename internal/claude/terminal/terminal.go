@@ -31,6 +31,7 @@ type Terminal struct {
 	exitPrompt    string // id of the command that has ended the session; empty means none
 	Next          string // id of the session that the user wants to continue; empty means none
 	defaultModel  bool   // the user has selected no model
+	pasteID       string // id of the tags around pasted texts; empty means that there are no tags
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the arguments of the command line.
@@ -41,13 +42,13 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	if err != nil {
 		return nil, err
 	}
-	p.session = s
+	p.session, p.prompts.record = s, func(operation, text string) { session.RecordQueue(s, operation, text) }
 	for _, line := range console.answers {
 		s.Log().WriteJournal(line)
 	}
 	console.answers = nil
 	t := &Terminal{
-		console: console, player: p, plan: plan, commandLine: words,
+		console: console, player: p, plan: plan, commandLine: words, pasteID: s.ID()[:4],
 		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.Rand(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
@@ -114,7 +115,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	t.disarmTimer = time.NewTimer(time.Hour)
 	defer t.disarmTimer.Stop()
 	if first != "" {
-		t.submit(first)
+		t.submit(first, first)
 	}
 	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // this time is in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
@@ -384,7 +385,7 @@ func (t *Terminal) interruptWork() bool {
 func (t *Terminal) interrupt() {
 	s := &t.console.screen
 	s.progress.hadQueued = len(s.queued) > 0
-	var cause error
+	cause := session.ErrKeyPressed
 	if p := s.progress; !p.hasReply && !p.hadQueued && p.prompts != nil && s.composer.isEmpty() {
 		cause = session.ErrWithdrawn
 	}
@@ -405,19 +406,24 @@ func (t *Terminal) sendDraft() {
 		c.insert("\n")
 		return
 	}
-	text := strings.TrimSpace(c.expandedText())
+	text := strings.TrimSpace(c.expandedText(""))
 	if text == "" || text == shellCommandPrefix {
 		return
 	}
+	prompt := text
+	if tagged := c.expandedText(t.pasteID); strings.Contains(tagged, "<pasted_content") && !strings.ContainsAny(text[:1], "/!") {
+		prompt = tagged
+	}
 	c.setText(c.stash)
 	s.hint, c.stash = "", ""
-	t.submit(text)
+	t.submit(text, prompt)
 	if s.faults[faultDraftStays] {
 		c.setText(text)
 	}
 }
 
-func (t *Terminal) submit(text string) {
+// submit runs a command or sends a prompt. prompt is the text with tags around pasted texts.
+func (t *Terminal) submit(text, prompt string) {
 	s := &t.console.screen
 	s.composerHint = ""
 	if s.composer.addHistory(text); !t.plan.Transcript.NoPersist {
@@ -442,20 +448,24 @@ func (t *Terminal) submit(text string) {
 		}
 		return
 	}
-	t.player.prompts.push(text)
+	if s.progress != nil || len(s.queued) > 0 {
+		t.player.prompts.enqueue(prompt)
+	} else {
+		t.player.prompts.push(prompt)
+	}
 	s.queued = append(s.queued, text) // until its turn starts: the player may have taken it already, and Ctrl-C must still find it
 }
 
 func (t *Terminal) warn(text string) {
 	s := &t.console.screen
 	s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
-	session.RecordLater(t.player.session, &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}})
+	session.RecordLater(t.player.session, warningEvent(text))
 }
 
 // restoreQueuedPrompts moves the queued prompts back to the input field. It returns false if the queue is empty.
 func (t *Terminal) restoreQueuedPrompts() bool {
 	s := &t.console.screen
-	texts := t.player.prompts.removeAll()
+	texts := withoutPasteTags(t.player.prompts.removeAll())
 	s.queued = nil
 	if len(texts) == 0 {
 		return false

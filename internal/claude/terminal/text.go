@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"github.com/clipperhouse/displaywidth"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // errorMarginColumns is the number of empty columns after an error of the API or a truncated label.
@@ -131,9 +133,20 @@ func truncate(row string, cols int) string {
 	return row
 }
 
+func withoutPasteTags(prompts []string) (plain []string) {
+	for _, text := range prompts {
+		plain = append(plain, strings.TrimSpace(protocol.WithoutPasteTags(text)))
+	}
+	return plain
+}
+
 func countWithNoun(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
+}
+
+func warningEvent(text string) *protocol.System {
+	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/process"
+
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 

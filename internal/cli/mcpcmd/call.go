@@ -164,3 +164,147 @@ func blockText(block json.RawMessage) string {
 func decodedLen(text string) int {
 	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
 }
+
+type promptsCmd struct{ listFlags }
+
+// Run lists the prompts of the connected servers and fails if some are not connected.
+func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
+	return c.printList(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+		prompts := []mcp.Prompt{}
+		for _, st := range servers {
+			prompts = append(prompts, st.Prompts...)
+		}
+		return map[string]any{"prompts": prompts}, func() {
+			for _, p := range prompts {
+				printDescription(o.Stdout, p.Server+"  "+p.Name+formatArguments(p), p.Description)
+			}
+		}, nil
+	})
+}
+
+// formatArguments formats the arguments of a prompt: "  x=… [y=…]", where y is optional.
+func formatArguments(p mcp.Prompt) string {
+	var b strings.Builder
+	for _, a := range p.Arguments {
+		if a.Required {
+			fmt.Fprintf(&b, " %s=…", a.Name)
+		} else {
+			fmt.Fprintf(&b, " [%s=…]", a.Name)
+		}
+	}
+	return b.String()
+}
+
+type getPromptCmd struct {
+	clientFlags
+	Server string   `arg:"" help:"Name of the server"`
+	Name   string   `arg:"" help:"Name of the prompt"`
+	Args   []string `arg:"" optional:"" name:"key=value" sep:"none" help:"Arguments of the prompt"`
+}
+
+func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
+	args := map[string]string{}
+	for _, kv := range c.Args {
+		key, value, ok := strings.Cut(kv, "=")
+		if !ok || key == "" {
+			return process.WithHint(fmt.Sprintf("the argument %q is not of the form key=value", kv), "see "+o.Name+" mcp get-prompt --help")
+		}
+		args[key] = value
+	}
+	var result struct {
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	err := c.queryServer(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+		return m.GetPrompt(ctx, c.Server, c.Name, args)
+	})
+	for _, message := range result.Messages {
+		fmt.Fprintf(o.Stdout, "%s: %s\n", message.Role, blockText(message.Content))
+	}
+	return err
+}
+
+type resourcesCmd struct{ listFlags }
+
+type templateReport struct {
+	Server   string          `json:"server"`
+	Template json.RawMessage `json:"template"`
+}
+
+// Run lists the resources of the connected servers and fails if some are not connected.
+func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
+	return c.printList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+		resources, err := m.Resources("")
+		templates := []templateReport{}
+		for _, st := range servers {
+			if st.Status != "connected" {
+				continue
+			}
+			all, err := m.ResourceTemplates(ctx, st.Name)
+			if err != nil {
+				fmt.Fprintf(o.Stderr, "MCP server '%s': listing resource templates: %v\n", st.Name, err)
+			}
+			for _, t := range all {
+				templates = append(templates, templateReport{st.Name, t})
+			}
+		}
+		report := map[string]any{"resources": append([]mcp.Resource{}, resources...), "resourceTemplates": templates}
+		return report, func() { printResources(o.Stdout, resources, templates) }, err
+	})
+}
+
+func printResources(w io.Writer, resources []mcp.Resource, templates []templateReport) {
+	for _, r := range resources {
+		printDescription(w, r.Server+"  "+r.URI, r.Name)
+	}
+	for _, t := range templates {
+		var def struct {
+			URI  string `json:"uriTemplate"`
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(t.Template, &def) == nil {
+			printDescription(w, t.Server+"  "+def.URI, def.Name+" (template)")
+		}
+	}
+}
+
+type readResourceCmd struct {
+	clientFlags
+	Server string `arg:"" help:"Name of the server"`
+	URI    string `arg:"" help:"URI of the resource"`
+}
+
+// resourceContent is one part of a resource, as received.
+type resourceContent struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     string  `json:"text"`
+	Blob     *string `json:"blob"`
+}
+
+// Run writes the content itself, including binary content.
+func (c *readResourceCmd) Run(ctx context.Context, o *Options) error {
+	var result struct {
+		Contents []resourceContent `json:"contents"`
+	}
+	err := c.queryServer(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+		return m.ReadResource(ctx, c.Server, c.URI)
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range result.Contents {
+		data := []byte(part.Text)
+		if part.Blob != nil {
+			if data, err = base64.StdEncoding.DecodeString(*part.Blob); err != nil {
+				return fmt.Errorf("decoding the base64 content of %s: %w", part.URI, err)
+			}
+		}
+		if _, err := o.Stdout.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,8 +1,13 @@
 package mcpserver
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/fixtures/wire"
@@ -65,7 +70,8 @@ func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, erro
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: err.Error()}
 	}
 	decide := func(ctx context.Context) (any, error) {
-		return fields{"status": "ok", "pause_id": id}, f.hub.Resume(ctx, id, r)
+		err := f.hub.Resume(ctx, id, r)
+		return fields{"status": "ok", "pause_id": id}, err
 	}
 	if r.ModifiedInputExpr != "" || r.ModifiedResultExpr != "" {
 		return wire.DeferredAnswer(decide), nil
@@ -113,4 +119,286 @@ func inspectValue(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		return errorResult{in}, nil
 	}
 	return in, nil
+}
+
+const (
+	promptNameSessionStart = "debug-session-start"
+	promptNamePausedCall   = "inspect-paused-call"
+)
+
+func prompts() []any {
+	type argument struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Required    bool   `json:"required"`
+	}
+	return []any{
+		fields{"name": promptNameSessionStart, "description": "The state of this debugging session: breakpoints, tools, recent calls, paused calls."},
+		fields{
+			"name": promptNamePausedCall, "description": "One paused call with all its details.",
+			"arguments": [1]argument{{"pause_id", "the paused call", true}},
+		},
+	}
+}
+
+func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
+	var in struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("prompts/get: " + err.Error())
+	}
+	switch in.Name {
+	case promptNameSessionStart:
+		return f.sessionStartPrompt()
+	case promptNamePausedCall:
+		return f.pausedCallPrompt(in.Arguments["pause_id"])
+	default:
+		return nil, invalidParams(fmt.Sprintf("unknown prompt %q", in.Name))
+	}
+}
+
+const maxPromptCalls = 10
+
+func (f *hubAccess) sessionStartPrompt() (any, error) {
+	limit := maxPromptCalls
+	calls, err := f.calls("", &limit)
+	if err != nil {
+		return nil, err
+	}
+	return promptMessage("The state of the debugging session",
+		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
+		promptSection{"Counts and default behavior", f.hub.Status()}, promptSection{"Breakpoints", f.breakpoints()},
+		promptSection{"Paused calls", f.pausedCalls()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.functions()})
+}
+
+func (f *hubAccess) pausedCallPrompt(id string) (any, error) {
+	if id == "" {
+		return nil, protocolError(debug.MissingParameter("pause_id"))
+	}
+	p, err := f.hub.Pause(id)
+	if err != nil {
+		return nil, protocolError(err)
+	}
+	d := p.CallData
+	parts := []promptSection{{"Input", d.Input()}}
+	if older, ok := d.Values.(*compat.CallData); ok {
+		parts = []promptSection{{"Input", older.PrettyKwargs}}
+		if len(older.PrettyArgs) > 0 {
+			parts = append(parts, promptSection{"Positional arguments", older.PrettyArgs})
+		}
+	}
+	if d.PrettyResult != nil {
+		parts = append(parts, promptSection{"Result", d.PrettyResult})
+	}
+	if d.Exception != nil {
+		parts = append(parts, promptSection{"Error", d.Exception})
+	}
+	if d.CallSite != nil {
+		parts = append(parts, promptSection{"Call site", d.CallSite})
+	}
+	if d.Signature != "" {
+		parts = append(parts, promptSection{"Schema", json.RawMessage(quoteUnlessJSON(d.Signature))})
+	}
+	phase := cmp.Or(d.Phase, debug.PhaseBefore)
+	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). Actions that breakpoint_continue accepts: %v. "+
+		"breakpoint_repl_eval evaluates expressions in it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
+	return promptMessage("The paused call of "+d.MethodName, head, parts...)
+}
+
+func quoteUnlessJSON(text string) string {
+	if json.Valid([]byte(text)) {
+		return text
+	}
+	raw, err := wire.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+	return string(raw)
+}
+
+type promptSection struct {
+	title string
+	body  any
+}
+
+func promptMessage(description, head string, parts ...promptSection) (any, error) {
+	var b strings.Builder
+	b.WriteString(head + "\n")
+	for _, p := range parts {
+		raw, err := wire.Marshal(p.body)
+		if err != nil {
+			return nil, err
+		}
+		var indented bytes.Buffer
+		if json.Indent(&indented, raw, "", "  ") != nil {
+			indented.Write(raw)
+		}
+		fmt.Fprintf(&b, "\n%s:\n%s\n", p.title, indented.String())
+	}
+	return fields{
+		"description": description,
+		"messages":    [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}},
+	}, nil
+}
+
+// protocolError converts an error of the hub for prompts, which cannot report an error in their result.
+func protocolError(err error) error {
+	data, merr := wire.Marshal(debug.ErrorFields(err))
+	if merr != nil {
+		return err
+	}
+	e := invalidParams(err.Error())
+	e.Data = data
+	return e
+}
+
+type resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	MIMEType    string `json:"mimeType"`
+
+	read func() (any, error)
+}
+
+const maxHistoryCalls = 50
+
+func (f *hubAccess) resources() []resource {
+	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
+	limit := maxHistoryCalls
+	all := []resource{
+		{URI: "breakpoint://status", Description: "Counts of breakpoints, tools, calls and sessions.", read: func() (any, error) { return f.hub.Status(), nil }},
+		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
+		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.pausedCalls)},
+		{URI: "breakpoint://call-history", Description: "The newest 50 finished calls.", read: func() (any, error) { return f.calls("", &limit) }},
+		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.functions)},
+	}
+	for i := range all {
+		all[i].Name = all[i].URI[len("breakpoint://"):]
+		all[i].MIMEType = "application/json"
+	}
+	return all
+}
+
+func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
+	var in struct {
+		URI string `json:"uri"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("resources/read: " + err.Error())
+	}
+	all := f.resources()
+	i := slices.IndexFunc(all, func(r resource) bool { return r.URI == in.URI })
+	if i < 0 {
+		return nil, &wire.Error{Code: wire.CodeResourceNotFound, Message: fmt.Sprintf("unknown resource %q", in.URI)}
+	}
+	body, err := all[i].read()
+	if err != nil {
+		return nil, err
+	}
+	text, err := wire.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	type contents struct {
+		URI      string `json:"uri"`
+		MIMEType string `json:"mimeType"`
+		Text     string `json:"text"`
+	}
+	return map[string]any{"contents": [1]contents{{in.URI, all[i].MIMEType, string(text)}}}, nil
+}
+
+func breakpointTools() []tool {
+	name := param{name: "function_name", kind: kindText, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
+	before := []string{"stop", "go", "yield"}
+	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
+	return []tool{
+		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+			return f.breakpoints(), nil
+		}},
+		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. An existing breakpoint keeps the settings that are not given.", run: addBreakpoint, params: []param{
+			name,
+			{name: "behavior", kind: kindText, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
+			{name: "after_behavior", kind: kindText, enum: after, doc: "after the call; yield is the default"},
+			{name: "when", kind: kindText, doc: "condition over tool, phase, input, result, error, session, call"},
+		}},
+		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
+			f.hub.BreakpointSet.RemoveBreakpoint(a.text("function_name"))
+			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
+		}},
+		{
+			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.", run: changeBreakpoint,
+			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: before, doc: "yield follows the default behavior"}},
+		},
+		{
+			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: changeAfterBehavior,
+			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
+		},
+		{
+			name: "breakpoint_set_replacement", doc: "Run another tool instead of a breakpoint's calls that are not paused.", run: setReplacement,
+			params: []param{name, {name: "replacement_function", kind: kindText, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
+		},
+		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
+		}},
+		{
+			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefaultBehavior,
+			params: []param{{name: "behavior", kind: kindText, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
+		},
+	}
+}
+
+func (f *hubAccess) breakpoints() any {
+	return struct {
+		Names        []string                  `json:"breakpoints"`
+		Before       map[string]debug.Behavior `json:"behaviors"`
+		After        map[string]debug.Behavior `json:"after_behaviors"`
+		Replacements map[string]string         `json:"replacements"`
+		Conditions   map[string]string         `json:"conditions"`
+		Errors       map[string]string         `json:"condition_errors,omitempty"`
+	}(f.hub.BreakpointSet.BreakpointLists())
+}
+
+func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
+	name := a.text("function_name")
+	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{
+		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),
+	})
+	return fields{"status": "ok", "function_name": name}, err
+}
+
+func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
+	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
+}
+
+func changeAfterBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), After: a.optionalText("behavior")})
+	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
+}
+
+func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
+	name, tool := a.text("function_name"), a.text("replacement_function")
+	// A missing breakpoint is reported before schemas are compared; the routes of
+	// the older clients check in the opposite order.
+	if !slices.ContainsFunc(f.hub.BreakpointSet.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
+		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
+	}
+	out := fields{"status": "ok", "function_name": name, "replacement_function": nil}
+	if tool != "" && tool != name {
+		out["replacement_function"] = tool
+	}
+	return out, f.hub.BreakpointSet.SetReplacement(name, tool)
+}
+
+func setDefaultBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
+	b, err := f.hub.BreakpointSet.SetDefault(a.text("behavior"))
+	return fields{"status": "ok", "behavior": b}, err
+}
+
+func (f *hubAccess) functions() any {
+	names, signatures, metadata := f.hub.FunctionLists()
+	return fields{"functions": names, "signatures": signatures, "metadata": metadata}
 }

@@ -83,7 +83,8 @@ func (p process) isClaude(own OwnFiles) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
-			if named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word); named && !own.contains(word) && !own.contains(exe) {
+			named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word)
+			if named && !own.contains(word) && !own.contains(exe) {
 				return true
 			}
 		}
@@ -130,7 +131,8 @@ func ProcessesWithVariable(variable string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
 	for _, dir := range dirs {
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() && slices.Contains(Environ(pid), variable) {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && pid != os.Getpid() && slices.Contains(Environ(pid), variable) {
 			all = append(all, pid)
 		}
 	}

@@ -53,7 +53,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	host, _ := cutAtLast(q.Host, ":")
-	if bare := strings.Trim(host, "[]"); p.RefusesAll || isVendorHost(bare) || isVendorAddr(q.Host) {
+	bare := strings.Trim(host, "[]")
+	if p.RefusesAll || isVendorHost(bare) || isVendorAddr(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)

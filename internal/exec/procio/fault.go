@@ -1,10 +1,22 @@
 package procio
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
+	"io"
+	"os"
 	"path"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/base/process"
 )
 
 // Fault is a defect that the real CLI has shown to its callers.
@@ -81,4 +93,253 @@ func FaultByName(name string) *Fault {
 		return nil
 	}
 	return &f
+}
+
+// errStalled ends a write that blocks under a stall fault.
+var errStalled = errors.New("stdout has stalled")
+
+// faultState is the active fault of a process. A signal that ends the process also ends the delays of the fault.
+type faultState struct {
+	system *process.System
+
+	mu             sync.Mutex
+	fault          *Fault        // nil means none
+	closing        bool          // signalReceived will be closed soon
+	signalReceived chan struct{} // closed when a signal ends the process
+}
+
+// signalDelay is how long a signal takes to reach all parts of the process.
+const signalDelay = 20 * time.Millisecond
+
+func (s *faultState) effects() *FaultEffects {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		return nil
+	}
+	return &s.fault.Effects
+}
+
+// handleSignal ends all delays, signalDelay after a signal. It returns false if the fault suppresses the signal.
+func (s *faultState) handleSignal(sig os.Signal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Effects.IgnoreSIGTERM {
+		return false
+	}
+	if !s.closing {
+		s.closing = true
+		time.AfterFunc(signalDelay, func() { close(s.signalReceived) })
+	}
+	return true
+}
+
+func (s *faultState) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.signalReceived:
+	}
+}
+
+// hangUntilSignal blocks until a signal ends this process, or until the parent of this process has exited.
+func (s *faultState) hangUntilSignal() {
+	parent := os.Getppid()
+	for os.Getppid() == parent {
+		select {
+		case <-s.signalReceived:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// screenOutput is the stdout of an interactive session, which draws a screen instead of writing lines.
+type screenOutput interface {
+	// ArmFault applies a fault to the screen from now on.
+	ArmFault(name string)
+}
+
+// ArmFault activates the fault with this name. Nothing is activated unless stdout belongs to a [Wrapper] or to an
+// interactive screen. If the fault also makes requests to the model fail, ArmFault returns how they fail, as a value of
+// --failure. An unknown name has no effect.
+func ArmFault(stdout io.Writer, name string) (failure string) {
+	f := FaultByName(name)
+	if f == nil {
+		return ""
+	}
+	if f.Interface == "screen" {
+		if s, ok := stdout.(screenOutput); ok {
+			s.ArmFault(f.Name)
+		}
+		return ""
+	}
+	for w, ok := stdout.(interface{ Unwrap() io.Writer }); ok; w, ok = stdout.(interface{ Unwrap() io.Writer }) {
+		stdout = w.Unwrap()
+	}
+	if s, ok := stdout.(*faultWriter); ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fault = f
+	}
+	return f.Effects.Failure
+}
+
+// faultWriter is the stdout of a process under a fault. It writes to w, which records the output. Each Write must
+// contain one JSON line or, if the output is not JSON, the whole output.
+type faultWriter struct {
+	*faultState
+	w            io.Writer
+	lines        int
+	pendingArray [][]byte // lines of an array that is not written yet
+}
+
+func (s *faultWriter) Write(p []byte) (int, error) {
+	do := s.effects()
+	if do == nil {
+		return s.w.Write(p)
+	}
+	if s.lines++; s.lines == 1 && do.DelayAll > 0 {
+		s.sleep(secondsToDuration(do.DelayAll))
+	}
+	line := p
+	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
+	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the result itself never arrives, even if it is the first line
+		s.hangUntilSignal()
+		return 0, errStalled
+	}
+	if result {
+		if err := s.writeBeforeResult(do); err != nil {
+			return 0, err
+		}
+		line = replaceResult(do, line)
+	}
+	if do.ReverseKeys {
+		line = reverseKeys(line)
+	}
+	if do.CRLF {
+		line = append(bytes.TrimSuffix(slices.Clone(line), []byte("\n")), '\r', '\n')
+	}
+	if err := s.writeLine(do, line, result); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
+	if do.StderrBytes > 0 {
+		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
+		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {
+			return err
+		}
+	}
+	if do.DelayResult > 0 {
+		s.sleep(secondsToDuration(do.DelayResult))
+	}
+	if do.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
+		return nil
+	}
+	text := strings.Repeat(do.Insert, max(do.InsertTimes, 1))
+	event := plainjson.Object{
+		{Key: "type", Value: json.RawMessage(`"system"`)},
+		{Key: "subtype", Value: json.RawMessage(`"informational"`)},
+		{Key: "content", Value: rawString(text)},
+		{Key: "level", Value: json.RawMessage(`"info"`)},
+		{Key: "session_id", Value: json.RawMessage(`""`)},
+		{Key: "uuid", Value: rawString(s.system.NewID())},
+	}
+	return s.writePieces(do, append(event.Raw(), '\n'))
+}
+
+// rawString encodes a JSON string with as few escapes as possible.
+func rawString(text string) json.RawMessage {
+	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
+}
+
+func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
+	switch {
+	case do.AsArray:
+		s.pendingArray = append(s.pendingArray, bytes.TrimSpace(slices.Clone(line)))
+		if !result {
+			return nil
+		}
+		line = append(append([]byte("["), bytes.Join(s.pendingArray, []byte(","))...), ']', '\n')
+		s.pendingArray = nil
+	case result && do.DropResult:
+		return nil
+	case result && do.CutResult:
+		line = line[:len(line)/2]
+	case result && do.RepeatResult:
+		if err := s.writePieces(do, line); err != nil {
+			return err
+		}
+	}
+	return s.writePieces(do, line)
+}
+
+// writePieces writes a line. If the fault requires it, the line is written in pieces that split characters.
+func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
+	const most = 20 // pauses per line
+	for n := 0; do.SplitCharacters && n < most; n++ {
+		cut := slices.IndexFunc(line, func(b byte) bool { return b >= utf8.RuneSelf })
+		if cut < 0 {
+			break
+		}
+		if _, err := s.w.Write(line[:cut+1]); err != nil {
+			return err
+		}
+		line = line[cut+1:]
+		for len(line) > 0 && !utf8.RuneStart(line[0]) {
+			s.sleep(5 * time.Millisecond)
+			if _, err := s.w.Write(line[:1]); err != nil {
+				return err
+			}
+			line = line[1:]
+		}
+	}
+	_, err := s.w.Write(line)
+	return err
+}
+
+// replaceResult returns a result line with the changes that the fault requires: a text that claims success, or no
+// output tokens. Output that is not JSON is replaced by this text.
+func replaceResult(do *FaultEffects, line []byte) []byte {
+	if do.FalseResult == "" && !do.ZeroUsage {
+		return line
+	}
+	o, err := plainjson.Parse(bytes.TrimSpace(line))
+	if err != nil {
+		if do.FalseResult == "" {
+			return line
+		}
+		return []byte(do.FalseResult + "\n")
+	}
+	if do.FalseResult != "" {
+		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.FalseResult))
+	}
+	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
+		o = o.With("usage", usage.With("output_tokens", json.RawMessage("0")).Raw())
+	}
+	return append(o.Raw(), '\n')
+}
+
+func reverseKeys(line []byte) []byte {
+	o, err := plainjson.Parse(bytes.TrimSpace(line))
+	if err != nil {
+		return line
+	}
+	slices.Reverse(o)
+	return append(o.Raw(), '\n')
+}
+
+func secondsToDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// isResult reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
+func isResult(line []byte) bool {
+	if !bytes.Contains(line, []byte(`"type":"result"`)) {
+		return false
+	}
+	var frame struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(line, &frame) == nil && frame.Type == "result"
 }

@@ -70,7 +70,8 @@ func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedC
 func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPath && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {
-		if err := r.startGuarded(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
+		err := r.startGuarded(ctx, c, o)
+		if !errors.Is(err, errStrictGuardFailed) {
 			return err
 		}
 	}

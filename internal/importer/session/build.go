@@ -335,7 +335,8 @@ func (a *Agent) addLastMessage(c *Call) {
 	if n == 0 || c.Result == nil || c.Result.IsError {
 		return
 	}
-	if last := a.Messages[n-1].Blocks; len(last) > 0 && last[len(last)-1].Call == nil {
+	last := a.Messages[n-1].Blocks
+	if len(last) > 0 && last[len(last)-1].Call == nil {
 		return
 	}
 	_, text, ok := strings.Cut(c.Result.Text, "report follows:\n")

@@ -65,7 +65,8 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 		if n := unroutedPackets() - before; job.Isolated && n > 0 {
 			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
-		if err := errors.Join(p.close(ctx), p.collectResults()); err != nil {
+		err := errors.Join(p.close(ctx), p.collectResults())
+		if err != nil {
 			return nil, fmt.Errorf("recording the case %s: %w", job.Case.Name, err)
 		}
 		p.recording.Duration = s.Now().Sub(p.started)

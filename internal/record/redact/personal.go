@@ -215,7 +215,8 @@ func (d *wordFinder) forEach(s string, found func(n, start, end int)) {
 			b = lowerCase(b)
 		}
 		key = (key<<8 | uint32(b)) & 0xFFFFFF
-		if h := hash(key); d.prefixBits[h>>6]&(1<<(h&63)) == 0 || i < 2 {
+		h := hash(key)
+		if d.prefixBits[h>>6]&(1<<(h&63)) == 0 || i < 2 {
 			continue
 		}
 		for _, w := range d.byPrefix[key] {

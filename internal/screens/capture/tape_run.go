@@ -197,7 +197,8 @@ func (s *tapeRun) failureDetails(step *tape.StepError) string {
 	if step != nil {
 		b.WriteString("the screen was:\n" + step.Screen.Frame())
 	}
-	if lines := strings.Split(strings.TrimRight(readFile(s.path("journal.jsonl")), "\n"), "\n"); len(lines) > 0 && lines[0] != "" {
+	lines := strings.Split(strings.TrimRight(readFile(s.path("journal.jsonl")), "\n"), "\n")
+	if len(lines) > 0 && lines[0] != "" {
 		b.WriteString("the last lines of the journal:\n")
 		for _, line := range lines[max(0, len(lines)-maxShownJournalLines):] {
 			const most = 300

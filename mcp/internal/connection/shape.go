@@ -49,7 +49,8 @@ func checkAnyObject(v json.RawMessage) []schemaIssue {
 
 func oneOf(values ...string) shape {
 	return func(v json.RawMessage) []schemaIssue {
-		if text, _ := plainjson.StringValue(v); slices.Contains(values, text) {
+		text, _ := plainjson.StringValue(v)
+		if slices.Contains(values, text) {
 			return nil
 		}
 		message := fmt.Sprintf("Invalid input: expected %q", values[0])
