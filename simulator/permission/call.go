@@ -329,7 +329,13 @@ func (r *rule) matches(c *call) bool {
 	}
 	switch c.kind {
 	case claudecode.ToolClassShell:
-		return matchCommand(r.content, c.command, wholeCommandLine)
+		// Stars match nothing, because they could match a second command. A rule such as Bash(eval:*) does not allow eval
+		// without arguments, and a rule with & does not allow a background command (observed with 2.1.330).
+		text, obstacle := strings.TrimSpace(c.command), c.script.Obstacle.Kind
+		if r.Behavior == BehaviorAllow && (obstacle == shellcmd.ObstacleBackground || r.content != text && (c.parseErr != nil || obstacle == shellcmd.ObstacleEval)) {
+			return false
+		}
+		return r.content == text || r.content == text+":*"
 	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
 		return r.matchesPath(c)
 	case claudecode.ToolClassFetch:
@@ -350,18 +356,18 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	if c.kind != claudecode.ToolClassShell || !r.coversTool(c) {
 		return false
 	}
-	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool {
-		piece, _ := shellcmd.Parse(strings.TrimSpace(text))
-		return matchCommand(r.content, text, oneSimpleCommand) || slices.ContainsFunc(piece.Commands, r.matchesCommand)
-	}) {
-		return true
+	commands := slices.Clone(c.script.Commands)
+	if c.parseErr != nil || strings.Contains(c.command, "\\\n") {
+		for _, text := range splitUnparsable(c.command) {
+			piece, _ := shellcmd.Parse(strings.TrimSpace(text))
+			commands = append(append(commands, piece.Commands...), shellcmd.Command{Text: text})
+		}
 	}
-	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
-		return r.matchesCommand(part)
-	})
+	return slices.ContainsFunc(commands, r.matchesCommand)
 }
 
-// splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
+// splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command. A line continuation
+// counts as a space, as in the real CLI (observed with 2.1.330).
 func splitUnparsable(text string) []string {
 	text = leadingAssignmentsPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	if at := openHeredocPattern().FindStringIndex(text); at != nil {
@@ -420,8 +426,8 @@ var (
 )
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
-	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), oneSimpleCommand) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
-		return matchCommand(r.content, text, oneSimpleCommand)
+	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " ")) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+		return matchCommand(r.content, text)
 	})
 }
 
@@ -437,13 +443,9 @@ func (j *judge) isAccessible(tool, path string) bool {
 }
 
 func (s *ruleset) denialSourceOfRule(appliesTo func(rule) bool) string {
-	for _, r := range s.rules {
-		if r.Behavior == BehaviorDeny && appliesTo(r) {
-			if r.Source == "userSettings" || r.Source == "localSettings" {
-				return "user_reject"
-			}
-			break
-		}
+	switch s.firstDenialSource(appliesTo) {
+	case "userSettings", "localSettings":
+		return "user_reject"
 	}
 	return "config"
 }

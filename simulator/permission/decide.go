@@ -147,6 +147,9 @@ func (d decider) decide(c *call) Verdict {
 	if q := c.suspiciousReadVerdict(); q != nil {
 		return *q
 	}
+	if q := backgroundApproval(newCommandLine(c)); q != nil {
+		return c.verdictFor(*q)
+	}
 	if d.rules.hasRule(BehaviorAllow, c) {
 		return c.allowByRule()
 	}
@@ -211,6 +214,23 @@ func (d decider) decideByClass(c *call) Verdict {
 	default:
 	}
 	return c.ask(c.unansweredMessage(), "", "")
+}
+
+var outputPattern = shellcmd.LazyPattern("\\$\\([^()]*\\)|`[^`]*`")
+
+// backgroundApproval returns the question about a command line that runs harmless commands in the background. A rule that
+// allows the whole tool does not answer it (observed with 2.1.330).
+func backgroundApproval(c commandLine) *approvalRequest {
+	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
+		return nil
+	}
+	reading, judge := scriptCommandLine(c, outputPattern().ReplaceAllString(c.command, "x")), *c.judge // output is plain text for commands that read
+	reading.judge, judge.mode = &judge, protocol.ModeDefault
+	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
+	if (isAssignment || c.isEveryPartAllowed() || reading.isEveryPartAllowed()) && c.redirectionApproval() == nil {
+		return obstacleApproval(c.script.Obstacle, true)
+	}
+	return nil
 }
 
 // noApprovalSurfaceText begins as the text of the real CLI, and has its length, because tokens are estimated from lengths.

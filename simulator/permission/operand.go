@@ -39,7 +39,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		return fileAccess{ops, ops}
 	case isFileChangingCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
-	case readingPhrases()[name] == "" && !isAwk(name):
+	case readingPhrases()[name] == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
 		return fileAccess{read: []fileOperand{optionFileOperand(".")}}
@@ -75,12 +75,6 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 		}
 	}
 	return out
-}
-
-// isAwk reports whether a name is awk or one of its variants. awk needs no permission to read files, so [readingPhrase]
-// returns nothing for it. Deny rules still apply to the files of awk.
-func isAwk(name string) bool {
-	return name == "awk" || name == "gawk" || name == "mawk"
 }
 
 func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
@@ -285,7 +279,7 @@ func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 	switch {
 	case op.hasTilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
 		return approvalWithoutSuggestions("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
-	case !op.isKnown && (!op.hasGlob || l.fileSystem != nil), slices.ContainsFunc(op.paths, looksExpandable):
+	case !op.isKnown && (!op.hasGlob || l.fileSystem != nil), slices.ContainsFunc(op.paths, func(p string) bool { return strings.HasPrefix(p, "=") || strings.ContainsAny(p, "$`") }): // even in quotes (observed with 2.1.330)
 		return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 	}
 	for _, path := range op.paths {
@@ -297,12 +291,6 @@ func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
 		}
 	}
 	return nil
-}
-
-// looksExpandable reports whether a path contains syntax that an unquoted shell word expands, such as "$". The CLI asks
-// about such a path even if it is quoted (observed with 2.1.330).
-func looksExpandable(path string) bool {
-	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
 
 func pathsOf(ops []fileOperand) []string {

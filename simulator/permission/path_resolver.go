@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
 // FileSystem resolves paths in the file system. It is read-only.
@@ -61,21 +63,10 @@ func (p *pathResolver) absGlob(pattern string) string {
 
 // hasParentReference reports whether a path contains ".." after the name of a directory. If that directory is a
 // symbolic link, the path leads to another place than its text suggests.
-func hasParentReference(path string) bool {
-	down := false
-	for step := range strings.SplitSeq(path, "/") {
-		switch step {
-		case "..":
-			if down {
-				return true
-			}
-		case "", ".":
-		default:
-			down = true
-		}
-	}
-	return false
-}
+func hasParentReference(path string) bool { return parentReferencePattern().MatchString(path) }
+
+// parentReferencePattern also matches a backslash next to "..", which separates names on Windows (observed with 2.1.330).
+var parentReferencePattern = shellcmd.LazyPattern(`(^|/)(\.?[^/.]|\.\.[^/])[^/]*/(.*/)?\.\.(/|$)|(^|/)\.\.\\|\\\.\.`)
 
 // followLinks returns the absolute form of a path; it follows symbolic links before it applies "..".
 func (p *pathResolver) followLinks(path string) string {

@@ -22,6 +22,7 @@ func TestRealDecisions(t *testing.T) {
 		"denied":     newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Read(./.env)"),
 		"plan":       newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModePlan})),
 		"plandenied": newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModePlan}), "allow Bash", "deny Read(./.env)"),
+		"allowedits": newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}), "allow Bash"),
 		"editdenied": newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Edit(kept)"),
 	}
 	// In the group progs, a rule allows each of these programs with any arguments.

@@ -35,12 +35,56 @@ func (c commandLine) removalApproval() *approvalRequest {
 			return q
 		}
 	}
+	if q := textRemovalApproval(c); q != nil {
+		return q
+	}
 	for i, one := range scripts {
 		if q := one.unanalyzableScriptApproval(); q != nil {
 			return q
 		}
 		if i > 0 && errors.Is(one.parseErr, shellcmd.ErrUncertain) && removalNamePattern().MatchString(one.command) {
 			return new(ambiguityApproval())
+		}
+	}
+	return nil
+}
+
+var (
+	unreadLinePattern   = shellcmd.LazyPattern(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
+	singleQuotesPattern = shellcmd.LazyPattern(`'[^']*'`)
+)
+
+// textRemovalApproval returns the question about a removal whose target may be the root, in text that is not a command for
+// the shell: after an operator in double quotes or after a backslash, in an assigned value, and in the script of env -S
+// after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
+func textRemovalApproval(c commandLine) *approvalRequest {
+	var texts []string
+	if unreadLinePattern().MatchString(c.command) {
+		texts = splitUnparsable(c.command)
+	}
+	for _, cmd := range c.script.Commands {
+		words := strings.Fields(cmd.OptionScript())
+		if len(words) > 1 && commandBaseName(cmd) == "env" && !strings.Contains(words[0], "=") {
+			texts = append(texts, strings.TrimLeft(strings.Join(words[1:], " "), "&| "))
+		}
+		for _, r := range cmd.Redirects {
+			if r.Op == "<<<" {
+				cmd.Text += " " + r.Word.Source
+			}
+		}
+		pieces := strings.FieldsFunc(singleQuotesPattern().ReplaceAllString(cmd.Text, "x"), func(r rune) bool { return strings.ContainsRune("\n;&|", r) })
+		if len(cmd.Args) == 0 && len(pieces) > 0 {
+			_, pieces[0], _ = strings.Cut(pieces[0], " ")
+			pieces = append(pieces[:1], pieces...)
+		}
+		texts = append(texts, pieces[min(1, len(pieces)):]...)
+	}
+	for _, text := range texts {
+		script, _ := shellcmd.Parse(c.script.Assignments() + strings.TrimRight(text, `" `))
+		for _, cmd := range script.Commands {
+			if q := unsetRemovalApproval(cmd, true); q != nil {
+				return q
+			}
 		}
 	}
 	return nil
@@ -57,13 +101,13 @@ var hiddenStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.
 // unanalyzableScriptApproval returns the question about a script that is an argument of a shell, removes files, and
 // cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
 func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
-	if text := strings.TrimSpace(c.command); (hiddenStartPattern().MatchString(text) || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScriptPattern().MatchString(text) {
+	if text := strings.TrimSpace(c.command); (hiddenStartPattern().MatchString(text) || unreadLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScriptPattern().MatchString(text) {
 		return hiddenScriptApproval()
 	}
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValues().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved
-		if isUnread && hiddenScriptPattern().MatchString(cmd.Text+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
+		if isUnread && hiddenScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
 			return hiddenScriptApproval()
 		}
 	}
@@ -145,6 +189,9 @@ func (c commandLine) directRemovalApproval() *approvalRequest {
 // directoryVariableApproval returns the question about a command that removes a directory named by a variable, or that
 // passes such a command to another shell.
 func directoryVariableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
+	if slices.Contains(cmd.Args, "xargs") && !outer.IsComplex(cmd) {
+		return variableRemovalApproval(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
+	}
 	assignments := outer.Assignments()
 	for _, one := range nestedCommands(assignments, cmd) {
 		if q := variableRemovalApproval(one); q != nil {
@@ -185,7 +232,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValues().ShellScript()
-		if option := c.script.OptionScript(cmd); option != "" {
+		if option := cmd.OptionScript(); option != "" && c.script.IsComplex(cmd) { // the real CLI reads no options in simple scripts (observed with 2.1.330)
 			script = "(" + option + ")"
 		}
 		if strings.TrimSpace(script) == "" {
@@ -233,7 +280,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 		if removesParents {
 			target += "/"
 		}
-		if changesDirectory && cmd.Clarity > shellcmd.Clear && isRelativeTarget(target) {
+		if changesDirectory && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
 			continue // the target cannot be resolved
 		}
 		if q := c.dangerousTargetApproval(name, target, changesDirectory); q != nil {
@@ -262,11 +309,6 @@ func judgedOperands(c commandLine, cmd, inner shellcmd.Command, changesDirectory
 		})
 	}
 	return operands
-}
-
-// isRelativeTarget reports whether a target depends on the working directory, so that it is below neither / nor a home directory.
-func isRelativeTarget(target string) bool {
-	return !filepath.IsAbs(target) && strings.Trim(target, "~") == target && !strings.HasPrefix(target, string(shellcmd.PlaceholderHome))
 }
 
 var rmdirParentsPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
@@ -334,8 +376,11 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderVariable, shellcmd.PlaceholderExpansion, shellcmd.PlaceholderHome, shellcmd.PlaceholderNotEmpty})) {
 		return nil // a target with an unknown value needs no question
 	}
+	if trimmed := strings.TrimRight(target, `\/`); trimmed != target && (trimmed == "" || target[len(trimmed)] == '/') {
+		target = trimmed + "/" // a backslash also separates names, as on Windows (observed with 2.1.330)
+	}
 	relative := !filepath.IsAbs(target)
-	dir, all := emptiedDirectory(target)
+	dir, all := emptiedDirectory(strings.ReplaceAll(target, `\`, "/"))
 	if changesDirectory && relative && (all || strings.Trim(target, "./") == "") {
 		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
 			"Dangerous "+name+" operation after a change of directory")

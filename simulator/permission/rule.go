@@ -3,6 +3,7 @@ package permission
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/match"
@@ -172,33 +173,17 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// commandTextKind is the kind of text that a Bash rule is compared with: a whole command line or one simple command. In
-// a whole command line, a star matches nothing, because it could match a second command.
-type commandTextKind int
-
-const (
-	wholeCommandLine commandTextKind = iota
-	oneSimpleCommand
-)
-
-// matchCommand compares text with the content of a Bash rule. "npm run *" and "npm:*" match prefixes, other stars match
-// any text, and everything else must be equal.
-func matchCommand(content, text string, kind commandTextKind) bool {
+// matchCommand compares the text of a simple command with the content of a Bash rule. "npm run *" and "npm:*" match
+// prefixes, other stars match any text, and everything else must be equal.
+func matchCommand(content, text string) bool {
 	text = strings.TrimSpace(text)
-	if content == text {
-		return true
+	if !strings.Contains(content, "*") || content == text {
+		return content == text
 	}
-	if kind == wholeCommandLine {
-		return content == text+":*"
-	}
-	if prefix, found := strings.CutSuffix(content, ":*"); found {
-		return text == prefix || strings.HasPrefix(text, prefix+" ")
-	}
-	if !strings.Contains(content, "*") {
-		return false
-	}
-	if prefix, found := strings.CutSuffix(content, " *"); found && !strings.Contains(prefix, "*") {
-		return text == prefix || strings.HasPrefix(text, prefix+" ")
+	for _, suffix := range []string{":*", " *"} {
+		if prefix, found := strings.CutSuffix(content, suffix); found && (suffix == ":*" || !strings.Contains(prefix, "*")) {
+			return text == prefix || strings.HasPrefix(text, prefix+" ")
+		}
 	}
 	expr := strings.ReplaceAll(regexp.QuoteMeta(content), `\*`, `.*`)
 	matched, err := regexp.MatchString(`(?s)^`+expr+`$`, text)
@@ -208,21 +193,20 @@ func matchCommand(content, text string, kind commandTextKind) bool {
 func ruleReasonCode(source string) string { return "rule:" + source }
 
 func (s *ruleset) denyRuleSource(c *call) string {
-	for _, r := range s.rules {
-		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
-			return r.Source
-		}
-	}
-	return ""
+	return s.firstDenialSource(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
 func (s *ruleset) pathDenyRuleSource() string {
-	for _, r := range s.rules {
-		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {
-			return r.Source
-		}
+	return s.firstDenialSource(func(r rule) bool { return r.content != "" && (r.tool == "Read" || r.tool == "Edit") })
+}
+
+// firstDenialSource returns the source of the first deny rule that applies; empty means none.
+func (s *ruleset) firstDenialSource(appliesTo func(rule) bool) string {
+	i := slices.IndexFunc(s.rules, func(r rule) bool { return r.Behavior == BehaviorDeny && appliesTo(r) })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return s.rules[i].Source
 }
 
 // isDeniedAsWritten reports whether a deny rule applies to the path of a call as written, without following links.

@@ -29,7 +29,8 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 			if len(below) > 0 && below[0] == "worktrees" {
 				continue
 			}
-			if isCLIConfiguration(below) {
+			// Settings, commands, agents and skills are configuration that the CLI reads.
+			if len(below) == 0 || slices.Contains([]string{"commands", "agents", "skills"}, below[0]) || len(below) == 1 && slices.Contains([]string{"settings.json", "settings.local.json"}, below[0]) {
 				q := ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
 				if len(below) == 1 && strings.HasPrefix(below[0], "settings.") {
 					q.circuitBreaker = "claudeSettingsFile"
@@ -37,7 +38,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 				return q
 			}
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
-		case isSensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && isSensitiveName(part):
+		case slices.Contains(strings.Fields(sensitiveDirectories), part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && slices.Contains(strings.Fields(sensitiveNames), part):
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
 		}
 	}
@@ -59,19 +60,7 @@ func (c *call) suspiciousReadVerdict() *Verdict {
 	return &v
 }
 
-// isCLIConfiguration reports whether a path below .claude is configuration that the CLI reads: settings, commands,
-// agents or skills. elements are the parts of the path; the empty path means .claude itself.
-func isCLIConfiguration(elements []string) bool {
-	return len(elements) == 0 || slices.Contains([]string{"commands", "agents", "skills"}, elements[0]) || len(elements) == 1 && slices.Contains([]string{"settings.json", "settings.local.json"}, elements[0])
-}
-
-func isSensitiveDirectory(name string) bool {
-	return slices.Contains([]string{".git", ".vscode", ".idea", ".husky", ".devcontainer", ".cargo", ".yarn"}, name)
-}
-
-func isSensitiveName(name string) bool {
-	return slices.Contains(strings.Fields(sensitiveNames), name)
-}
+const sensitiveDirectories = ".git .vscode .idea .husky .devcontainer .cargo .yarn"
 
 const sensitiveNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .zlogout .profile .ripgreprc " +
 	".mcp.json .claude.json .envrc .npmrc .yarnrc .bazelrc .pre-commit-config.yaml pyrightconfig.json"

@@ -138,8 +138,9 @@ func readsListedFiles(cmd shellcmd.Command) bool {
 func isAllowedEdit(cmd shellcmd.Command) bool {
 	inner := cmd.WithoutWrappers()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
+	isUnclear := func(w shellcmd.Word) bool { return w.IsDynamic || w.Shape != "" && strings.Trim(w.Shape, `\`) == "" }
 	switch {
-	case slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDynamic }), cmd.Interleaved, cmd.IsTimed && len(cmd.Assignments) > 0,
+	case slices.ContainsFunc(cmd.Words, isUnclear), cmd.Interleaved, cmd.IsContinued, cmd.IsTimed && len(cmd.Assignments) > 0,
 		!cmd.HasOnlyHarmlessAssignments(), !wrapperPattern().MatchString(strings.Join(own, " ") + " "):
 		return false
 	case inner.Name() == "touch":
@@ -267,7 +268,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	}
 	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })
 	for _, r := range c.judge.rules.rules {
-		if r.Behavior != BehaviorAllow || !r.coversTool(c.call) {
+		if r.Behavior != BehaviorAllow || r.content == "" || !r.coversTool(c.call) {
 			continue
 		}
 		for _, text := range texts {
@@ -275,7 +276,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 				continue
 			}
 			exact = exact || r.content == text.text
-			match = match || matchCommand(r.content, text.text, oneSimpleCommand)
+			match = match || matchCommand(r.content, text.text)
 		}
 	}
 	return exact, match

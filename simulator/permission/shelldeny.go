@@ -91,7 +91,11 @@ func (c commandLine) nestedDenyApproval() *approvalRequest {
 	if c.kind != claudecode.ToolClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil
 	}
-	for _, inner := range c.shellScripts(maxScriptDepth) {
+	scripts := c.shellScripts(maxScriptDepth)
+	for _, cmd := range c.script.Commands {
+		scripts = append(scripts, scriptCommandLine(c, cmd.OptionScript()).shellScripts(maxScriptDepth)...)
+	}
+	for _, inner := range scripts {
 		if c.judge.rules.hasRule(BehaviorDeny, inner.call) {
 			return &approvalRequest{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",

@@ -65,7 +65,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && isStandardInput(r.Target) {
+		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, r.Target) {
 			continue
 		}
 		op := c.lookup.resolveOperand(r.Target, r.Word)
@@ -85,11 +85,6 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 		}
 	}
 	return nil
-}
-
-// isStandardInput reports whether a name stands for the standard input or the terminal, which need no permission.
-func isStandardInput(name string) bool {
-	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
 func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approvalRequest {

@@ -453,12 +453,8 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 
 // runsOtherPrograms reports whether a program runs other programs, so that a rule with it as prefix allows too much.
 func runsOtherPrograms(name string) bool {
-	switch name {
-	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",
-		"command", "builtin", "watch", "doas":
-		return true
-	}
-	return strings.Contains(name, "=")
+	programs := "bash sh zsh sudo su env nice nohup time timeout xargs stdbuf exec eval command builtin watch doas"
+	return strings.Contains(name, "=") || slices.Contains(strings.Fields(programs), name)
 }
 
 func addRuleUpdate(tool, content string) protocol.PermissionUpdate {

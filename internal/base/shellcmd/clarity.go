@@ -18,16 +18,22 @@ const (
 	Unread             // the real CLI does not analyse the words of this command
 )
 
-var unreadWordPattern = LazyPattern(`^=([A-Za-z_]|$)|\\\n|\\\\$|['"].*\\[ \t].*['"]`)
+var unreadWordPattern = LazyPattern(`^=([A-Za-z_]|$)|\\\n|['"].*\\[ \t].*['"]`)
+
+// nextWordPattern matches a text that begins with the next word of a command.
+var nextWordPattern = LazyPattern(`^[ \t]+[^\s&|;<>()#]`)
 
 func (r *scriptReader) clarityOf(w *syntax.Word) Clarity {
 	values := r.values
 	if r.isUnresolved {
 		values = nil
 	}
-	source := strings.TrimSuffix(r.sourceText(w), "\\\n")
+	source, isLast := r.sourceText(w), !nextWordPattern().MatchString(r.source[w.End().Offset():])
+	for trimmed := isLast; trimmed; { // the real CLI skips line continuations at the end of a command
+		source, trimmed = strings.CutSuffix(source, "\\\n")
+	}
 	switch {
-	case unreadWordPattern().MatchString(source) || slices.ContainsFunc(w.Parts, isUnreadPart):
+	case unreadWordPattern().MatchString(source) || !isLast && strings.HasSuffix(source, `\\`) || slices.ContainsFunc(w.Parts, isUnreadPart):
 		return Unread
 	case isObscureWord(w, source):
 		return Obscure

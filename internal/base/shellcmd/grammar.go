@@ -47,7 +47,8 @@ func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 			if value != "" {
 				i++
 			}
-			if !known || i == len(args) || g.needsNumber(value) && !isNumber(args[i]) || value != "" && strings.HasPrefix(args[i], "-") && len(args[i]) > 1 {
+			needsNumber := len(value) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, value) || len(value) > 1 && strings.Contains(g.longWithNumber, value)
+			if !known || i == len(args) || needsNumber && !isNumber(args[i]) || value != "" && strings.HasPrefix(args[i], "-") && len(args[i]) > 1 {
 				return nil, false
 			}
 		case g.stopsAtOperand:
@@ -57,10 +58,6 @@ func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 		}
 	}
 	return rest, true
-}
-
-func (g optionGrammar) needsNumber(option string) bool {
-	return len(option) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, option) || len(option) > 1 && strings.Contains(g.longWithNumber, option)
 }
 
 // parseOption parses a word of options such as -la. known is true if all options in the word are known. If the last of

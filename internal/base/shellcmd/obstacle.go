@@ -84,8 +84,10 @@ func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
 		return Obstacle{Kind: ObstacleExpandedHeredoc}
 	case followed, len(s.Redirs) > 0 && isCompound(s.Cmd):
 		return Obstacle{Kind: ObstacleUnclearRedirect}
-	case s.Background:
+	case s.Background && r.isInList():
 		return Obstacle{Kind: ObstacleBackground}
+	case s.Background:
+		return Obstacle{Kind: ObstacleBackground, Text: "nested"}
 	}
 	return Obstacle{}
 }
@@ -129,21 +131,16 @@ func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 }
 
 func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
+	word, isWord := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: ObstacleBracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && !r.isQuotedPWDWord():
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && (!isWord || r.sourceText(word) != `"$PWD"`):
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
 		return Obstacle{Kind: ObstacleAssignedVariable}
 	}
 	return Obstacle{Kind: ObstacleBareVariable}
-}
-
-// isQuotedPWDWord reports whether the current word is exactly "$PWD", with its quotes.
-func (r *scriptReader) isQuotedPWDWord() bool {
-	word, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
-	return ok && r.sourceText(word) == `"$PWD"`
 }
 
 var numberLiteralPattern = LazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)

@@ -50,6 +50,11 @@ type Obstacle struct {
 	Text string // details of Kind; usually empty
 }
 
+// isLate reports whether the real CLI looks for this kind of obstacle after all others (observed with 2.1.330).
+func (o Obstacle) isLate() bool {
+	return o.Kind == NoObstacle || o.Kind == ObstacleBackground || o.Kind == ObstacleEval
+}
+
 // IsFoundInText reports whether this kind of obstacle is found in the plain text, without parsing. Such an obstacle is
 // found even in a script with syntax errors.
 func (o Obstacle) IsFoundInText() bool {

@@ -188,6 +188,10 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	case *syntax.DeclClause:
 		c.setNodeCovered(n.Variant, true)
 	case *syntax.TimeClause:
+		if n.Stmt != nil {
+			_, calculates := n.Stmt.Cmd.(*syntax.ArithmCmd) // for the real CLI, this may be a subshell (observed with 2.1.330)
+			c.ambiguous = c.ambiguous || calculates
+		}
 		if n.PosixFormat {
 			c.words[int(n.Time.Offset())+strings.Index(c.text[n.Time.Offset():], "-p")+1] = true
 		}
@@ -199,7 +203,7 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			c.ambiguous = c.ambiguous || !c.wordsAdjacent(call, n.Redirs)
-			if c.misplaced == nil && len(call.Args) > 0 && isMisplacedWord(c.text[call.Args[0].Pos().Offset():call.Args[0].End().Offset()]) {
+			if c.misplaced == nil && len(call.Args) > 0 && misplacedNamePattern().MatchString(c.text[call.Args[0].Pos().Offset():call.Args[0].End().Offset()]) {
 				c.ambiguous = c.ambiguous || len(call.Assigns) > 0
 				c.misplaced = call
 			}
@@ -292,7 +296,7 @@ func (c *wordCoverage) isComplete() bool {
 			for end < len(c.text) && !c.words[end] && strings.IndexByte(" \t\r\n;&|<>()", c.text[end]) < 0 {
 				end++
 			}
-			if word := c.text[i:end]; !isReservedWord(word) && !c.isHeredocEnd(i, end) {
+			if word := c.text[i:end]; !strings.Contains(" if then elif else fi while until for in do done case esac select function time coproc let ", " "+word+" ") && !c.isHeredocEnd(i, end) {
 				return false
 			}
 			i = end
@@ -307,15 +311,8 @@ func (c *wordCoverage) isHeredocEnd(from, to int) bool {
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
 }
 
-// isMisplacedWord reports whether a word that the parser accepts as a command's name continues or ends another command.
-func isMisplacedWord(word string) bool {
-	return strings.Contains(" then elif else fi do done esac if while until for case function select ", " "+word+" ") || word[0] == '}'
-}
-
-// isReservedWord reports whether a word is a reserved word whose position the parser does not record.
-func isReservedWord(word string) bool {
-	return slices.Contains([]string{"if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let"}, word)
-}
+// misplacedNamePattern matches a word that the parser accepts as a command's name, but continues or ends another command.
+var misplacedNamePattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
 // maxSyntaxRepairs bounds the repairs in one script, and maxRepairedLength the length of a script that is repaired.
 const (
@@ -405,6 +402,8 @@ func repairFirstError(text string, mistake error) (string, bool) {
 		return text[:at] + "; " + rest, true
 	}
 	switch wrong.Text {
+	case "arrays cannot be nested": // a[0]=(x), which the parser accepts with +=
+		return text[:at] + "+" + text[at:], strings.Count(text[:at], "(") == strings.Count(text[:at], ")")
 	case "cannot negate a command multiple times":
 		return text[:at] + " " + text[at+1:], true
 	case "`if` must be followed by a statement list":

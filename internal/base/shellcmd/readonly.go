@@ -51,7 +51,9 @@ func (c Command) IsReadOnly() bool {
 		// If options matter, text that looks like an expansion is refused even if it is quoted (observed with 2.1.330).
 		return false
 	}
-	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic && (!isGrep(c.Args[0]) || !w.isGlob()) }) {
+	if slices.ContainsFunc(c.Words, func(w Word) bool {
+		return w.IsDynamic && (!isGrep(c.Args[0]) || len(w.Paths) == 0 || slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" }))
+	}) {
 		// After expansion, a word may be an option that makes these commands write.
 		return false
 	}
@@ -110,10 +112,6 @@ func HasWrite(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.WritesFile })
 }
 
-func isHarmlessVariable(name string) bool {
-	return strings.HasPrefix(name, "LC_") || slices.Contains([]string{"LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS", "LINES", "NODE_ENV"}, name)
-}
-
 // isAlwaysReadOnly reports whether a command writes nothing, with any arguments.
 func isAlwaysReadOnly(name string) bool {
 	switch name {
@@ -131,7 +129,7 @@ func isReadOnlyWith(name string, args []string) bool {
 		if name == "ps" && len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			g.maxOperands = -1
 		}
-		return g.allows(args) && (name != "ps" || !psPrintsEnvironment(args)) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
+		return g.allows(args) && (name != "ps" || !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
 	}
 	switch name {
 	case "find":
@@ -183,11 +181,6 @@ func isReadOnlyDocker(args []string) bool {
 
 // jqOtherInputPattern matches constructs of a jq program that read more than its input.
 var jqOtherInputPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
-
-// psPrintsEnvironment reports whether ps may show the variables of processes.
-func psPrintsEnvironment(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
-}
 
 // isHarmlessXargs reports whether xargs runs no command, or a command that only prints its input.
 func isHarmlessXargs(args []string) bool {

@@ -92,11 +92,11 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mayChangeHome(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, compounds: map[syntax.Node]Clarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, compounds: map[syntax.Node]Clarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parseOrRepair(cmd)
-	if words := arithmeticWords().FindStringSubmatchIndex(cmd); words != nil && errors.Is(err, ErrUncertain) {
+	if words := arithmeticWords().FindStringSubmatchIndex(cmd); words != nil && !strings.HasSuffix(cmd[:words[0]], "$") && errors.Is(err, ErrUncertain) {
 		r.script.Groups = append(r.script.Groups, cmd[words[2]:words[3]])
 		text, stmts, err = parseOrRepair(cmd[:words[0]] + "{ :;" + strings.Repeat(" ", words[1]-words[0]-len("{ :;}")) + "}" + cmd[words[1]:])
 	}
@@ -117,11 +117,8 @@ func Parse(cmd string) (Script, error) {
 // (observed with 2.1.330).
 var arithmeticWords = LazyPattern(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
 
-// mayChangeHome reports whether a script may change HOME: it contains the name in other places than $HOME and ${HOME}.
-func mayChangeHome(cmd string) bool {
-	uses := strings.Count(cmd, "$HOME") + strings.Count(cmd, "${HOME}")
-	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")
-}
+// homeChangePattern matches a script that may change HOME: it contains the name in other places than $HOME and ${HOME}.
+var homeChangePattern = LazyPattern(`(^|[^${]|(^|[^$])\{)HOME|HOME[+[]`)
 
 var sideEffectOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
@@ -166,8 +163,9 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		return false
 	}
 	obstacle := r.obstacleOf(node)
-	r.isUnresolved = r.isUnresolved || !r.isResolved(obstacle.Kind, node)
-	if r.script.Obstacle.Kind == NoObstacle {
+	variable, _ := node.(*syntax.ParamExp)
+	r.isUnresolved = r.isUnresolved || obstacle.Kind != NoObstacle && obstacle.Kind != ObstacleBackground && (obstacle.Kind != ObstacleAssignedVariable || r.values[variable.Param.Value] == "")
+	if r.script.Obstacle.isLate() && !obstacle.isLate() || r.script.Obstacle.Kind == NoObstacle {
 		r.script.Obstacle = obstacle
 	}
 	switch n := node.(type) {
@@ -191,12 +189,10 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		}
 	case *syntax.Stmt:
 		r.readStatement(n)
-	case *syntax.DeclClause:
-		r.addDeclaration(n)
 	case *syntax.TimeClause:
 		_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
 		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
-	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
+	case *syntax.FuncDecl, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.IsOpaque = true
 	case *syntax.TestClause:
 		r.script.IsOpaque = r.script.IsOpaque || !isConstantTest(n)
@@ -214,25 +210,23 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	return true
 }
 
-// isResolved reports whether the values of variables are still known after a construct with this obstacle.
-func (r *scriptReader) isResolved(kind ObstacleKind, node syntax.Node) bool {
-	variable, _ := node.(*syntax.ParamExp)
-	return kind == NoObstacle || kind == ObstacleBackground || kind == ObstacleAssignedVariable && r.values[variable.Param.Value] != ""
-}
-
 // addAssignmentGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its
 // text alone (observed with 2.1.330).
 func (r *scriptReader) addAssignmentGroup(from, to syntax.Pos) {
-	for _, parent := range r.parents {
-		switch parent.(type) {
-		case *syntax.Stmt, *syntax.BinaryCmd:
-		default:
-			return
-		}
-	}
-	if text := r.source[from.Offset()+1 : to.Offset()]; assignmentStartPattern().MatchString(text) {
+	if text := r.source[from.Offset()+1 : to.Offset()]; r.isInList() && assignmentStartPattern().MatchString(text) {
 		r.script.Groups = append(r.script.Groups, text)
 	}
+}
+
+// isInList reports whether no compound command contains the current node.
+func (r *scriptReader) isInList() bool {
+	return !slices.ContainsFunc(r.parents, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.Stmt, *syntax.BinaryCmd:
+			return false
+		}
+		return true
+	})
 }
 
 var assignmentStartPattern = LazyPattern(`^\s*\w+=`)
@@ -251,13 +245,16 @@ func (r *scriptReader) recordPipeContinuation(n *syntax.BinaryCmd) {
 	}
 }
 
-func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
-	c := Command{Text: r.sourceText(n), Clarity: Unread}
+// addDeclaration adds a declaration or a let command, whose words the real CLI does not analyse.
+func (r *scriptReader) addDeclaration(n syntax.Command, redirects []Redirect) {
+	c := Command{Text: r.sourceText(n), Clarity: Unread, Redirects: redirects}
 	r.script.IsOpaque = r.script.IsOpaque || !plainDeclaration().MatchString(c.Text)
-	for _, a := range n.Args {
-		if a.Name != nil {
-			r.recordAssignment(a)
-			r.assigned[a.Name.Value] = true
+	if declaration, ok := n.(*syntax.DeclClause); ok {
+		for _, a := range declaration.Args {
+			if a.Name != nil {
+				r.recordAssignment(a)
+				r.assigned[a.Name.Value] = true
+			}
 		}
 	}
 	r.hasStarted = true
@@ -293,11 +290,14 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	r.hasStarted = r.hasStarted || s.Background || startsCommand(s.Cmd)
 	if !ok {
-		if s.Cmd == nil {
+		switch s.Cmd.(type) {
+		case nil:
 			r.script.Commands = append(r.script.Commands, Command{Redirects: redirects})
-			return
+		case *syntax.DeclClause, *syntax.LetClause:
+			r.addDeclaration(s.Cmd, redirects)
+		default:
+			r.script.Redirects = append(r.script.Redirects, redirects...)
 		}
-		r.script.Redirects = append(r.script.Redirects, redirects...)
 		return
 	}
 	c := Command{Redirects: redirects, IsPiped: r.isPiped(s)}
@@ -317,15 +317,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	if followed {
 		c.Clarity = max(c.Clarity, Obscure)
 	}
-	for i, w := range call.Args {
-		text, known := r.readWord(w)
-		if i > 0 {
-			gap := r.source[call.Args[i-1].End().Offset():w.Pos().Offset()]
-			known.HasExtraSpace = gap != " " && strings.Trim(gap, " \t") == ""
-		}
-		c.Args, c.Words = append(c.Args, text), append(c.Words, known)
-		parts = append(parts, r.sourceText(w))
-	}
+	parts = append(parts, r.readWords(&c, call)...)
 	if c.Name() == "unset" {
 		for _, name := range c.Args {
 			delete(r.directories, name)
@@ -336,6 +328,23 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
+}
+
+// readWords adds the words of a simple command, and returns their sources.
+func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (parts []string) {
+	for i, w := range call.Args {
+		text, known := r.readWord(w)
+		if i > 0 {
+			gap := r.source[call.Args[i-1].End().Offset():w.Pos().Offset()]
+			known.HasExtraSpace = gap != " " && strings.Trim(gap, " \t") == ""
+		}
+		c.Args, c.Words = append(c.Args, text), append(c.Words, known)
+		parts = append(parts, known.Source)
+	}
+	if last := len(c.Words) - 1; last >= 0 && strings.HasSuffix(c.Words[last].Source, `\\`) && strings.HasPrefix(r.source[call.End().Offset():], ";") {
+		c.Words[last].Shape, c.Words[last].resolved = c.Words[last].Shape+";", c.Words[last].resolved+";" // the second backslash escapes the semicolon for the real CLI (observed with 2.1.330)
+	}
+	return parts
 }
 
 // readAssignment returns the name that an assignment sets, with "=~" if the value is not harmless.
@@ -414,7 +423,9 @@ func isDescriptor(s string) bool {
 // interpret some forms differently even there (observed with 2.1.330).
 func textObstacle(cmd string) Obstacle {
 	switch {
-	case strings.ContainsFunc(cmd, isForeignSpace):
+	case strings.ContainsFunc(cmd, func(r rune) bool {
+		return strings.ContainsRune("\u200b\ufeff\u2028\u2029", r) || r != ' ' && unicode.Is(unicode.Zs, r)
+	}):
 		return Obstacle{Kind: ObstacleForeignSpace}
 	case hasEscapedSpace(cmd):
 		return Obstacle{Kind: ObstacleEscapedSpace}
@@ -426,11 +437,6 @@ func textObstacle(cmd string) Obstacle {
 		return Obstacle{Kind: ObstacleQuotedBrace}
 	}
 	return Obstacle{}
-}
-
-// isForeignSpace reports whether a character looks like a space but is not one for the shell.
-func isForeignSpace(r rune) bool {
-	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r != ' ' && unicode.Is(unicode.Zs, r)
 }
 
 // hasEscapedSpace looks for a backslash before a space or line end, except the usual line continuation after a space.

@@ -86,7 +86,7 @@ func isObscureWord(w *syntax.Word, source string) bool {
 
 // readWord returns a word without its quoting (for a dynamic word its source), and a description of the word.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w, nil), Source: r.sourceText(w)}
+	known = Word{Paths: r.expandBraces(w), StartsWithTilde: userDirectoryPattern().MatchString(r.sourceText(w)), Shape: wordShape(w, nil), Source: r.sourceText(w)}
 	if known.resolved = wordShape(w, r.values); r.isDirectory(known.Source) {
 		known.Shape = string(PlaceholderDirectory)
 	}
@@ -129,11 +129,6 @@ func (r *scriptReader) resolvedText(w *syntax.Word) string {
 	return s.name.String()
 }
 
-// isGlob reports whether the word is a glob such as *.go. If it has braces, each alternative must be a glob.
-func (w Word) isGlob() bool {
-	return len(w.Paths) > 0 && !slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" })
-}
-
 func isDollarQuoted(part syntax.Node) bool {
 	switch p := part.(type) {
 	case *syntax.SglQuoted:
@@ -145,10 +140,7 @@ func isDollarQuoted(part syntax.Node) bool {
 	}
 }
 
-func startsWithTilde(w *syntax.Word) bool {
-	lit, ok := w.Parts[0].(*syntax.Lit)
-	return ok && len(lit.Value) > 1 && lit.Value[0] == '~' && lit.Value[1] != '/'
-}
+var userDirectoryPattern = LazyPattern(`^~[^/$"'\x60]`)
 
 // expandBraces expands the braces of a word; nil means unknown.
 func (r *scriptReader) expandBraces(w *syntax.Word) []Path {

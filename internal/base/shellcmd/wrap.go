@@ -104,7 +104,7 @@ func (s Script) IsAnalysed() bool {
 
 // IsComplex reports whether the real CLI does not analyse the script or the command completely.
 func (s Script) IsComplex(c Command) bool {
-	return !s.IsAnalysed() || len(s.Unclear) > 0 || c.IsHidden || s.IsBroken
+	return !s.IsAnalysed() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
 }
 
 // UnwrappedForRemoval returns the command without programs that may precede a removal like rm. The real CLI knows more of
@@ -236,7 +236,9 @@ func (c Command) WithVariableValues() Command {
 
 // HasOnlyHarmlessAssignments means that the variables set before the command cannot change its effect.
 func (c Command) HasOnlyHarmlessAssignments() bool {
-	return !slices.ContainsFunc(c.Assignments, func(n string) bool { return !isHarmlessVariable(n) })
+	return !slices.ContainsFunc(c.Assignments, func(name string) bool {
+		return !strings.HasPrefix(name, "LC_") && !slices.Contains(strings.Fields("LANG LANGUAGE TZ NO_COLOR FORCE_COLOR TERM COLUMNS LINES NODE_ENV"), name)
+	})
 }
 
 // Programs returns the command line, followed by the lines that remain when wrappers and their options are removed one
@@ -264,19 +266,17 @@ func (c Command) Programs() []string {
 		if isFirst && strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(PlaceholderOutput) {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
-		if script := scriptOptionValue(args); script != "" {
-			return append(out, script)
+		if script := optionScript(args); script != "" {
+			return append(out, programsOfScript(strings.Trim(script, `"`))...)
 		}
 		w, ok := wrappers()[args[0]]
 		if args[0] == "--" { // an option terminator of time
 			w, ok = wrapper{}, true
 		}
-		if !ok || isOpaqueRunner(args) {
-			return out
-		}
 		rest := w.operandsAfter(args[1:])
 		own := words[1 : len(words)-len(rest)]
-		if hidesProgram(args[0], own) {
+		isQuoted := slices.ContainsFunc(own, func(w Word) bool { return w.IsDollarQuoted })
+		if !ok || isOpaqueRunner(args) || isQuoted || args[0] != "env" && isOpaqueWrapper(args[0], own) {
 			return out
 		}
 		out = append(out, Command{Args: args, Words: words}.programsIfEmpty(own)...)
@@ -286,6 +286,15 @@ func (c Command) Programs() []string {
 		args = rest
 	}
 	return out
+}
+
+// programsOfScript returns a script and the programs of its first command.
+func programsOfScript(script string) []string {
+	out := []string{script}
+	if inner, _ := Parse(script); len(inner.Commands) > 0 {
+		out = append(out, inner.Commands[0].Programs()...)
+	}
+	return slices.Compact(out)
 }
 
 var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
@@ -302,11 +311,6 @@ func (c Command) programsIfEmpty(own []Word) []string {
 // mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
 func (w Word) mayBeEmpty() bool {
 	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
-}
-
-// hidesProgram reports whether the options of a wrapper hide its program from permission rules.
-func hidesProgram(wrapper string, options []Word) bool {
-	return wrapper != "env" && isOpaqueWrapper(wrapper, options) || slices.ContainsFunc(options, func(w Word) bool { return w.IsDollarQuoted })
 }
 
 // isOpaqueRunner reports whether args start a wrapper that hides its program from permission rules.
@@ -330,42 +334,34 @@ func isOpaqueRunner(args []string) bool {
 	return false
 }
 
-// scriptOptionValue returns the command line in the option -c of script or --split-string= of env; "" means none.
-func scriptOptionValue(args []string) string {
+var scriptOptionPattern = LazyPattern(`^(-c|-S|--split-string)(.*)$`)
+
+// optionScript returns the script that is the value of an option of flock, script or env; "" means none.
+func optionScript(args []string) string {
 	for i, a := range args[1:] {
-		value, assigned := strings.CutPrefix(a, "--split-string=")
-		switch {
-		case args[0] == "env" && assigned:
-			return value
-		case (args[0] == "script" && a == "-c" || args[0] == "env" && a == "-S") && i+2 < len(args):
+		found := scriptOptionPattern().FindStringSubmatch(a)
+		switch isEnv := path.Base(args[0]) == "env"; {
+		case isShell(a):
+			return "" // the option -c is one of the shell
+		case found == nil || isEnv == (found[1] == "-c") || !isEnv && args[0] != "flock" && args[0] != "script":
+		case found[2] != "":
+			return strings.TrimPrefix(found[2], "=")
+		case i+2 < len(args):
 			return args[i+2]
 		}
 	}
 	return ""
 }
 
-var scriptOptionPattern = LazyPattern(`^(?:-c|-S|--split-string)(.*)$`)
-
-// OptionScript returns the script that is the value of an option of flock, script or env; "" means none. The real CLI
-// reads it only in scripts that it cannot analyse completely (observed with 2.1.330).
-func (s Script) OptionScript(c Command) string {
-	for s.IsComplex(c) && len(c.Args) > 1 {
-		for i, a := range c.Args[1:] {
-			found := scriptOptionPattern().FindStringSubmatch(a)
-			switch isEnv := path.Base(c.Args[0]) == "env"; {
-			case found == nil || isEnv == (a == "-c") || !isEnv && c.Args[0] != "flock" && c.Args[0] != "script":
-			case found[1] != "":
-				return strings.TrimPrefix(found[1], "=")
-			case i+2 < len(c.Args):
-				return c.Args[i+2]
-			}
-		}
+// OptionScript returns the script that is the value of an option of flock, script or env, also after other wrappers; ""
+// means none.
+func (c Command) OptionScript() string {
+	for len(c.Args) > 1 {
 		w, ok := wrappers()[c.Args[0]]
-		if !ok {
-			return ""
+		if script := optionScript(c.Args); script != "" || !ok {
+			return script
 		}
-		rest := w.operandsAfter(c.Args[1:])
-		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
+		c.Args = w.operandsAfter(c.Args[1:])
 	}
 	return ""
 }
